@@ -21,6 +21,7 @@ from joulemap.present.cell import mark_projected, show, show_quantity, show_shar
 from joulemap.present.document import Document, Grid, Section
 from joulemap.record import frozen
 from joulemap.store.connection import Connection, transaction
+from joulemap.store.literal import execute
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 
@@ -292,7 +293,8 @@ def _store(connection: Connection, measurement: Measurement) -> int:
     from joulemap.store.measurement import write_measurements
 
     write_measurements(connection, [measurement])
-    ((measurement_id,),) = connection.execute(
+    ((measurement_id,),) = execute(
+        connection,
         "SELECT max(measurement_id) FROM measurement WHERE latency_s = $latency_s AND conditions = $conditions",
         {"latency_s": measurement.latency_s, "conditions": measurement.conditions},
     ).fetchall()

@@ -20,6 +20,7 @@ from joulemap.domain.use import Use
 from joulemap.errors import JoulemapError
 from joulemap.model.variation import Totals, Varied, is_power
 from joulemap.record import define
+from joulemap.store.literal import execute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -264,7 +265,8 @@ def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[str, in
     """Return (hardware, workload, digest of the hardware, precision, that of weights, runtime, batch) of each run that
     has an energy.
     """
-    return connection.execute(
+    return execute(
+        connection,
         "SELECT configured_hardware, workload_id, hardware_digest, precision, weight_precision, runtime, batch "
         "FROM run_configurations WHERE list_contains($ids, run_id) AND refusal IS NULL "
         "ORDER BY list_position($ids, run_id)",

@@ -17,6 +17,7 @@ from joulemap.errors import CatalogueError
 from joulemap.store.connection import Connection, is_full, is_internal, transaction
 from joulemap.store.digest import CALIBRATION, HARDWARE, RUN, WORKLOAD, Digester
 from joulemap.store.engine import connect
+from joulemap.store.literal import execute
 from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
 from joulemap.store.quote import quote_name, quote_text
@@ -109,7 +110,7 @@ def write_views(connection: Connection, folder: Path, run_ids: Sequence[int], fo
 
 def _choose(connection: Connection, run_ids: Sequence[int]) -> None:
     first, rest = _CHOSEN.strip().split(";", 1)
-    connection.execute(first, {"run_ids": list(run_ids)})
+    execute(connection, first, {"run_ids": list(run_ids)})
     connection.execute(rest)
 
 

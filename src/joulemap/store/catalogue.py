@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
+from joulemap.store.literal import execute
 from joulemap.store.row import insert_records
 from joulemap.store.total import renew_totals
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
     """Whether the database holds this catalogue."""
     sql = "SELECT 1 FROM catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
-    return bool(connection.execute(sql, [catalogue_digest]).fetchall())
+    return bool(execute(connection, sql, [catalogue_digest]).fetchall())
 
 
 def write_catalogue(

@@ -31,6 +31,7 @@ from joulemap.store.digest import (
     Seal,
 )
 from joulemap.store.library import find_query
+from joulemap.store.literal import execute
 from joulemap.store.query import run_query
 from joulemap.store.schema import find_changes
 
@@ -132,7 +133,7 @@ def _check_indexes(connection: Connection, path: Path) -> None:
             statement = (
                 f"SELECT {column} FROM {table} WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
             )
-            found = connection.execute(statement, {"keys": asked}).fetchall()
+            found = execute(connection, statement, {"keys": asked}).fetchall()
             if [key for (key,) in found] != asked:
                 raise DatabaseError(f"{path}: the index of {table}.{column} is damaged; {ADVICE}")
 
@@ -184,7 +185,7 @@ def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
     name = f"SELECT {sealed.name} FROM {seal.table} AS t WHERE t.{seal.key} = $key"
     for key, stored, found in Digester(connection).compare(seal):
         if stored != found:
-            ((words,),) = connection.execute(name, {"key": key}).fetchall()
+            ((words,),) = execute(connection, name, {"key": key}).fetchall()
             yield from _tell(sealed, key, words, stored, found)
 
 

@@ -30,6 +30,7 @@ import attrs
 import duckdb
 
 from joulemap.record import frozen
+from joulemap.store.literal import execute
 
 OWN_NUMBERS: Final = frozenset(
     {"run_id", "workload_id", "measurement_id", "estimate_id", "action_id", "is_newest", "content_digest"}
@@ -281,7 +282,8 @@ class Digester:
     def reseal(self, seal: Seal, keys: Sequence[Any]) -> Iterable[str]:
         """Give rows the digests of what is stored, and return these. The caller holds the transaction."""
         digests = self.read(seal, keys) if keys else {}
-        self.connection.execute(
+        execute(
+            self.connection,
             f"UPDATE {seal.table} SET content_digest = s.digest "
             "FROM (SELECT unnest($keys) AS key, unnest($digests) AS digest) AS s "
             f"WHERE {seal.table}.{seal.key} = s.key",
@@ -294,8 +296,8 @@ class Digester:
 
         What is missing for another reason stays missing. The caller holds the transaction.
         """
-        stored = self.connection.execute(
-            "SELECT content_digest FROM table_digest WHERE table_name = $table", {"table": seal.table}
+        stored = execute(
+            self.connection, "SELECT content_digest FROM table_digest WHERE table_name = $table", {"table": seal.table}
         ).fetchall()
         before = int(stored[0][0], 16) if stored else 0
         self._store_digests({seal.table: _show_set(before + _add_up(added) - _add_up(removed))})
@@ -310,7 +312,8 @@ class Digester:
         self._store_digests({table: self.read_table(table) for table in tables})
 
     def _store_digests(self, digests: Mapping[str, str]) -> None:
-        self.connection.execute(
+        execute(
+            self.connection,
             "INSERT OR REPLACE INTO table_digest SELECT unnest($tables), unnest($digests)",
             {"tables": list(digests), "digests": list(digests.values())},
         )
@@ -344,7 +347,7 @@ class Digester:
             chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
         else:
             chosen, given = f"t.{seal.key} IN (SELECT unnest($keys)) ORDER BY t.rowid", {"keys": list(keys)}
-        return self.connection.execute(f"SELECT {', '.join(shown)} FROM {table} AS t WHERE {chosen}", given)
+        return execute(self.connection, f"SELECT {', '.join(shown)} FROM {table} AS t WHERE {chosen}", given)
 
     def _place_actions(self, keys: Sequence[int], run_ids: Any, action_ids: Any) -> Any:
         """Return the place of each line's action in the reference table of its run's hardware."""
@@ -353,7 +356,7 @@ class Digester:
         statement = "SELECT run_id, hardware_digest FROM run WHERE run_id BETWEEN $first AND $last"
         first, last = min(keys), max(keys)
         rows = np.zeros(last - first + 1, dtype=np.int64)
-        for run_id, digest in self.connection.execute(statement, {"first": first, "last": last}).fetchall():
+        for run_id, digest in execute(self.connection, statement, {"first": first, "last": last}).fetchall():
             rows[run_id - first] = self._prices.rows.get(digest, 0)
         places = self._prices.places
         return places[rows[run_ids - first], np.minimum(action_ids, places.shape[1] - 1)]

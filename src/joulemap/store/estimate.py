@@ -8,6 +8,7 @@ from typing import Final
 from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.digest import ESTIMATE, Digester
+from joulemap.store.literal import execute
 from joulemap.store.row import insert_records, next_id, utc_now
 
 SAME: Final = "model, hardware, power_mode, precision, batch, runtime, calibration"
@@ -50,7 +51,8 @@ def write_estimates(connection: Connection, estimates: Sequence[Estimate]) -> No
     first = next_id(connection, "estimate", "estimate_id")
     numbers = range(first, first + len(estimates))
     insert_records(connection, "estimate", estimates, estimate_id=numbers, created_at=utc_now(), content_digest="")
-    replaced = connection.execute(
+    replaced = execute(
+        connection,
         f"DELETE FROM estimate WHERE estimate_id < $first AND ({SAME}) IN "
         f"(SELECT ({SAME}) FROM estimate WHERE estimate_id >= $first) RETURNING content_digest",
         {"first": first},

@@ -11,6 +11,7 @@ from joulemap.domain.reference import EnergyAction, EnergyReference
 from joulemap.errors import DatabaseError
 from joulemap.store.connection import Connection
 from joulemap.store.digest import HARDWARE, Digester
+from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns, insert_records, next_id
 
 PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
@@ -132,7 +133,7 @@ def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tu
 
 def has_hardware(connection: Connection, digest: str) -> bool:
     """Whether this hardware version is stored."""
-    return bool(connection.execute("SELECT 1 FROM hardware_version WHERE hardware_digest = ?", [digest]).fetchall())
+    return bool(execute(connection, "SELECT 1 FROM hardware_version WHERE hardware_digest = ?", [digest]).fetchall())
 
 
 def find_described(connection: Connection, hardware: str) -> str | None:
@@ -142,7 +143,8 @@ def find_described(connection: Connection, hardware: str) -> str | None:
 
     Such a hardware need not be in the catalogue: a file, or a machine that described itself.
     """
-    rows = connection.execute(
+    rows = execute(
+        connection,
         """
         SELECT coalesce(c.hardware_digest, nullif(v.described_digest, ''), r.hardware_digest)
         FROM run AS r
@@ -163,7 +165,8 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
 
     def rows(table: str, columns: str, order: str) -> dict[str, list[tuple[Any, ...]]]:
         found: dict[str, list[tuple[Any, ...]]] = {digest: [] for digest in wanted}
-        for digest, *row in connection.execute(
+        for digest, *row in execute(
+            connection,
             f"SELECT hardware_digest, {columns} FROM {table} WHERE list_contains(?, hardware_digest) "
             f"ORDER BY hardware_digest, {order}",
             [wanted],

@@ -11,6 +11,7 @@ import attrs
 from joulemap.domain.measurement import Measurement, OperatorMeasurement
 from joulemap.store.connection import Connection, open_in_memory
 from joulemap.store.digest import MEASUREMENT, Digester
+from joulemap.store.literal import execute
 from joulemap.store.row import insert_records, next_id
 
 TIME_DIGITS: Final = 4
@@ -38,7 +39,7 @@ def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
 def has_measurement_on(connection: Connection, hardware: str) -> bool:
     """Return whether something measured on this hardware, an id, is stored."""
     statement = "SELECT EXISTS (FROM measurement WHERE hardware = ?)"
-    return connection.execute(statement, [hardware]).fetchall() == [(True,)]
+    return execute(connection, statement, [hardware]).fetchall() == [(True,)]
 
 
 def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None:
@@ -51,7 +52,8 @@ def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None
     )
     times = [round(row.device_time_us, TIME_DIGITS) for row in rows]
     insert_records(connection, "shipped", rows, device_time_us=times)
-    connection.execute(
+    execute(
+        connection,
         "COPY (FROM shipped ORDER BY model, precision, batch, operation, shapes, kernels) "
         "TO $path (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 19)",
         {"path": str(path)},
@@ -70,9 +72,10 @@ def read_operator_file(
     find_seen: Callable[[str], str],
 ) -> None:
     """Add the rows of a file that ships to a database; `find_seen` tells of a model which coefficients saw it."""
-    found = connection.execute("SELECT DISTINCT model FROM read_parquet($path)", {"path": str(path)}).fetchall()
+    found = execute(connection, "SELECT DISTINCT model FROM read_parquet($path)", {"path": str(path)}).fetchall()
     models = [str(model) for (model,) in found]
-    connection.execute(
+    execute(
+        connection,
         "INSERT INTO operator_measurement SELECT $hardware, p.model, p.precision, p.batch, $runtime, p.operation, "
         "p.shapes, p.operator_count, p.kernels, p.call_count, p.device_time_us / 1e6, p.is_overlapping, $source, "
         "concat($conditions, CASE WHEN p.pass_count > 1 THEN "

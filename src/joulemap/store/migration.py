@@ -14,6 +14,7 @@ import duckdb
 from joulemap.errors import DatabaseError
 from joulemap.record import frozen
 from joulemap.resource import folder
+from joulemap.store.literal import execute
 
 SCHEMA_VERSION: Final = 1
 """The newest migration that this code knows; a test compares it with the files."""
@@ -127,7 +128,8 @@ def migrate(
                 connection.execute(migration.sql if has_comments else _COMMENT.sub("", migration.sql))
             if has_comments:
                 _comment_columns(connection, migration.columns)
-            connection.execute(
+            execute(
+                connection,
                 "INSERT INTO schema_migration VALUES (?, ?, ?, ?)",
                 [migration.version, migration.name, migration.checksum, datetime.now(UTC).replace(tzinfo=None)],
             )

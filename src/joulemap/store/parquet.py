@@ -13,6 +13,7 @@ from joulemap.domain.table import Table
 from joulemap.errors import SqlError
 from joulemap.resource import package_version
 from joulemap.store.engine import IN_MEMORY, connect
+from joulemap.store.literal import execute
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.row import describe_arrays
@@ -88,7 +89,7 @@ def copy_to_parquet(
     options = f"FORMAT parquet, USE_TMP_FILE false, KV_METADATA {{joulemap: {metadata}}}"
     copy = f"COPY ({statement}) TO {quote_text(str(path))} ({options})"
     try:
-        done = connection.execute(copy, dict(parameters)) if parameters else connection.execute(copy)
+        done = execute(connection, copy, parameters)
         return int(done.fetchall()[0][0])
     except duckdb.IOException as error:
         raise OSError(str(error).splitlines()[0]) from error

@@ -13,6 +13,7 @@ from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Record, Table
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.number import read_real, read_whole
+from joulemap.store import literal
 from joulemap.store.bound import BATCH
 from joulemap.store.connection import begin_beside
 from joulemap.store.contract import Parameter, Query
@@ -160,7 +161,7 @@ def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) 
     missing = (
         "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
     )
-    for (run_id,) in connection.execute(missing, {"named": named}).fetchall() if named else ():
+    for (run_id,) in literal.execute(connection, missing, {"named": named}).fetchall() if named else ():
         raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")
 
 
@@ -246,7 +247,7 @@ def _check(connection: duckdb.DuckDBPyConnection, query: Query, schema_version: 
     if query.order and "ORDER BY" not in query.sql.upper():
         raise SqlError("its header has an order, its statement has no ORDER BY")
     try:
-        rows = connection.execute(f"DESCRIBE {statement.query}", values or None).fetchall()
+        rows = literal.execute(connection, f"DESCRIBE {statement.query}", values).fetchall()
     except duckdb.Error as error:
         if not blames_statement(error):
             raise

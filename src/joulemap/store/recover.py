@@ -25,6 +25,7 @@ from joulemap.store.check import find_row_faults
 from joulemap.store.connection import Connection, make_empty
 from joulemap.store.engine import connect
 from joulemap.store.journal import journal_of, locking, log_of, put_back
+from joulemap.store.literal import execute
 from joulemap.store.manifest import KEYS
 from joulemap.store.total import write_totals
 
@@ -186,7 +187,7 @@ def _drop_changed(connection: Connection, recovery: Recovery) -> None:
 
 def _drop_runs(connection: Connection, run_ids: Sequence[int]) -> None:
     for table in (*_tables("run_id"), "run_total"):
-        connection.execute(f"DELETE FROM {table} WHERE list_contains($runs, run_id)", {"runs": run_ids})
+        execute(connection, f"DELETE FROM {table} WHERE list_contains($runs, run_id)", {"runs": run_ids})
 
 
 def _rows(connection: Connection, statement: str, recovery: Recovery) -> Iterator[tuple[str, str]]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from joulemap.store.connection import Connection
+from joulemap.store.literal import execute
 
 
 def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
     """Return run_key -> run_id for those of the keys that are stored."""
-    rows = connection.execute(
-        "SELECT run_key, run_id FROM run WHERE list_contains(?, run_key)", [list(run_keys)]
+    rows = execute(
+        connection, "SELECT run_key, run_id FROM run WHERE list_contains(?, run_key)", [list(run_keys)]
     ).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_runs_of(connection: Connection, workload_id: int) -> dict[str, int]:
     """Return run_key -> run_id for every stored run of a workload."""
-    rows = connection.execute("SELECT run_key, run_id FROM run WHERE workload_id = ?", [workload_id]).fetchall()
+    rows = execute(connection, "SELECT run_key, run_id FROM run WHERE workload_id = ?", [workload_id]).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
@@ -29,7 +30,7 @@ def find_all_runs(connection: Connection) -> list[int]:
 def find_outcomes(connection: Connection, run_ids: Iterable[int]) -> dict[int, tuple[int, str | None]]:
     """Return run_id -> (batch, why it could not be evaluated or None), for those of the runs that are stored."""
     statement = "SELECT run_id, batch, refusal FROM run SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
-    rows = connection.execute(statement, [list(run_ids)]).fetchall()
+    rows = execute(connection, statement, [list(run_ids)]).fetchall()
     return {int(run_id): (int(batch), refusal) for run_id, batch, refusal in rows}
 
 
@@ -51,7 +52,7 @@ def find_conditions(connection: Connection, run_ids: Iterable[int]) -> dict[str,
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id) "
         "JOIN hardware_version AS v USING (hardware_digest) GROUP BY v.hardware ORDER BY v.hardware"
     )
-    rows = connection.execute(statement, [list(run_ids)]).fetchall()
+    rows = execute(connection, statement, [list(run_ids)]).fetchall()
     return {hardware: (is_uncalibrated, tuple(boundaries)) for hardware, is_uncalibrated, boundaries in rows}
 
 
@@ -61,7 +62,7 @@ def find_changes(connection: Connection, run_ids: Iterable[int]) -> dict[str, tu
         "SELECT r.configured_hardware, r.changes FROM run_configurations AS r "
         "WHERE list_contains($ids, r.run_id) AND len(r.changes) > 0 ORDER BY list_position($ids, r.run_id)"
     )
-    rows = connection.execute(statement, {"ids": list(run_ids)}).fetchall()
+    rows = execute(connection, statement, {"ids": list(run_ids)}).fetchall()
     return {str(hardware): tuple(changes) for hardware, changes in rows}
 
 
@@ -72,13 +73,13 @@ def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple
         "FROM run AS r JOIN workload AS w USING (workload_id) WHERE list_contains($ids, r.run_id) "
         "ORDER BY list_position($ids, r.run_id)"
     )
-    rows = connection.execute(statement, {"ids": list(run_ids)}).fetchall()
+    rows = execute(connection, statement, {"ids": list(run_ids)}).fetchall()
     return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))
 
 
 def find_workload_of(connection: Connection, run_id: int) -> int:
     """Return the workload of a stored run."""
-    return int(connection.execute("SELECT workload_id FROM run WHERE run_id = ?", [run_id]).fetchall()[0][0])
+    return int(execute(connection, "SELECT workload_id FROM run WHERE run_id = ?", [run_id]).fetchall()[0][0])
 
 
 def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str,
         "SELECT DISTINCT s.name FROM run AS r JOIN workload_subgraph AS s USING (workload_id) "
         "WHERE list_contains(?, r.run_id) ORDER BY s.name"
     )
-    return tuple(str(name) for (name,) in connection.execute(statement, [list(run_ids)]).fetchall())
+    return tuple(str(name) for (name,) in execute(connection, statement, [list(run_ids)]).fetchall())
 
 
 def mark_newest(connection: Connection) -> None:

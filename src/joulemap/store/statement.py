@@ -20,6 +20,7 @@ from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column, Table
 from joulemap.errors import SqlError, UsageError
 from joulemap.record import define, frozen
+from joulemap.store import literal
 from joulemap.store.bound import BATCH, Count, bounding, check_rows
 from joulemap.store.connection import Connection
 from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe_table, save_table
@@ -140,7 +141,7 @@ class Statement:
         names = [column.name for column in self.columns]
         cursor = self.connection.cursor()
         with bounding(cursor, self.bounds), blaming():
-            reader = cursor.sql(self.sql, params=dict(self.parameters) or None).to_arrow_reader(ARROW_ROWS)
+            reader = literal.relate(cursor, self.sql, self.parameters).to_arrow_reader(ARROW_ROWS)
         schema = pa.schema(list(zip(names, reader.schema.types, strict=True)))
         stream = _Stream(cursor=cursor, reader=reader)
         self._streams.append(stream)
@@ -242,7 +243,7 @@ def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[st
     if surplus:
         raise UsageError(f"the statement has no ${', $'.join(sorted(surplus))}")
     with bounding(connection, bounds), blaming():
-        bound = connection.sql(sql, params=dict(parameters) or None)
+        bound = literal.relate(connection, sql, parameters)
         names, kinds = _distinct(bound.columns), list(map(str, bound.types))
     return Statement(
         connection=connection,
@@ -258,7 +259,7 @@ def prepare(connection: Connection, title: str, sql: str, parameters: Mapping[st
 def _refuse_effects(connection: Connection, sql: str) -> None:
     """Raise SqlError for a SELECT that calls a function with effects; `query('...')` of one fails when it is run."""
     if any(name in sql.casefold() for name in EFFECTS):
-        ((tree,),) = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
+        ((tree,),) = literal.execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
         called = _CALLED.search(tree)
         if called is not None:
             raise SqlError(
@@ -294,7 +295,7 @@ def name_kind(statement: duckdb.Statement) -> str:
 def execute(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> Connection:
     """Begin a statement; return what its rows are fetched from."""
     with blaming():
-        return connection.execute(sql, dict(parameters)) if parameters else connection.execute(sql)
+        return literal.execute(connection, sql, parameters)
 
 
 def blames_statement(error: duckdb.Error) -> bool:

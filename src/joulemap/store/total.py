@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.store.connection import Connection
+from joulemap.store.literal import execute
 
 MOST: Final = 2**31 - 1
 """No run has a larger number."""
@@ -16,8 +17,10 @@ MOST: Final = 2**31 - 1
 
 def write_totals(connection: Connection, first_run: int = 0, last_run: int = MOST) -> None:
     """Store the totals of the evaluated runs from one number to another, whose parts are stored and totals are not."""
-    connection.execute(
-        "INSERT INTO run_total BY NAME FROM totals_between($first, $last)", {"first": first_run, "last": last_run}
+    execute(
+        connection,
+        "INSERT INTO run_total BY NAME FROM totals_between($first, $last)",
+        {"first": first_run, "last": last_run},
     )
 
 

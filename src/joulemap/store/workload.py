@@ -10,6 +10,7 @@ import attrs
 
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
+from joulemap.store.literal import execute
 from joulemap.store.row import insert_records, next_id, utc_now
 
 if TYPE_CHECKING:
@@ -25,14 +26,16 @@ Part = TypeVar("Part", bound=attrs.AttrsInstance)
 
 def find_workload(connection: Connection, workload_key: str) -> int | None:
     """Return the id of the workload with this key, or None."""
-    rows = connection.execute("SELECT workload_id FROM workload WHERE workload_key = ?", [workload_key]).fetchall()
+    rows = execute(connection, "SELECT workload_id FROM workload WHERE workload_key = ?", [workload_key]).fetchall()
     return int(rows[0][0]) if rows else None
 
 
 def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict[str, int]:
     """Return workload_key -> workload_id for those of the keys that are stored."""
-    rows = connection.execute(
-        "SELECT workload_key, workload_id FROM workload WHERE list_contains(?, workload_key)", [list(workload_keys)]
+    rows = execute(
+        connection,
+        "SELECT workload_key, workload_id FROM workload WHERE list_contains(?, workload_key)",
+        [list(workload_keys)],
     ).fetchall()
     return {str(key): int(workload_id) for key, workload_id in rows}
 
@@ -150,8 +153,8 @@ def _read_parts(connection: Connection, record: type[Part], workload_id: int) ->
 
 def _read_records(connection: Connection, table: str, workload_id: int, order: str = "") -> list[dict[str, Any]]:
     """Return the rows of a workload in a table as mappings from column to value."""
-    cursor = connection.execute(
-        f"FROM {table} WHERE workload_id = ?{f' ORDER BY {order}' if order else ''}", [workload_id]
+    cursor = execute(
+        connection, f"FROM {table} WHERE workload_id = ?{f' ORDER BY {order}' if order else ''}", [workload_id]
     )
     names = [name for name, *_ in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -174,10 +177,10 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         statement = (
             f"SELECT {', '.join(columns)} FROM workload_{part}{joined} WHERE workload_id = ? ORDER BY {part}_index"
         )
-        return connection.execute(statement, [workload_id]).fetchnumpy()
+        return execute(connection, statement, [workload_id]).fetchnumpy()
 
-    batch, inner_batch, weight_bytes = connection.execute(
-        "SELECT batch, inner_batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
+    batch, inner_batch, weight_bytes = execute(
+        connection, "SELECT batch, inner_batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
     ).fetchall()[0]
     operators = fetch(
         "operator",
@@ -231,7 +234,8 @@ def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOper
     """Return what of the operators of a stored workload decides which eager kernels run them, in execution order."""
     from joulemap.domain.measurement import TracedOperator
 
-    rows = connection.execute(
+    rows = execute(
+        connection,
         """
         SELECT
             o.operator_index,

@@ -25,6 +25,7 @@ from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.model.workload import OPERATOR_COUNTS
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
+from joulemap.store.literal import execute
 from joulemap.store.row import next_id, utc_now
 from joulemap.store.workload import read_shape
 
@@ -84,7 +85,8 @@ def read_shipped(
     """Copy a shipped workload into the database at a batch, and return its id. The caller holds the transaction."""
     workload_id = next_id(connection, "workload", "workload_id")
     values = {"model": model, "batch": batch, "workload_id": workload_id}
-    connection.execute(
+    execute(
+        connection,
         "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $input_shape, $batch, 1, "
         "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now, '' "
         "FROM read_parquet($path) WHERE model = $model",
@@ -100,7 +102,8 @@ def read_shipped(
     for table, growing in GROWING.items():  # a frame without an order of its own follows that of the subquery
         described = connection.execute(f"FROM {table} LIMIT 0").description or ()
         picked = [_restored(table, str(column[0]), growing) for column in described]
-        connection.execute(
+        execute(
+            connection,
             f"INSERT INTO {table} SELECT {', '.join(picked)} FROM "
             "(FROM read_parquet($path, file_row_number = TRUE) WHERE model = $model AND $batch > 0 "
             "ORDER BY file_row_number) WINDOW rows AS (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",

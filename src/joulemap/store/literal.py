@@ -1,0 +1,77 @@
+"""Values as SQL writes them, in the place of a statement's parameters.
+
+The engine's own way to take parameters imports pandas and pyarrow where they are installed, which takes longer than
+most questions do. What is no number, text, truth value or list of these goes that way all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import duckdb
+
+from joulemap.store.quote import quote_text
+
+Values = Mapping[str, Any] | Sequence[Any]
+
+_OPERATOR: Final = duckdb.token_type.operator
+
+
+def execute(connection: duckdb.DuckDBPyConnection, sql: str, values: Values = ()) -> duckdb.DuckDBPyConnection:
+    """Run a statement with values for its `$name`s or, in a sequence, its `?`s; raises duckdb.Error."""
+    filled = fill(sql, values)
+    return connection.execute(sql, values) if filled is None else connection.execute(filled)
+
+
+def relate(connection: duckdb.DuckDBPyConnection, sql: str, values: Values = ()) -> duckdb.DuckDBPyRelation:
+    """Return a statement as a relation that is bound and not run; raises duckdb.Error."""
+    filled = fill(sql, values)
+    return connection.sql(sql, params=values) if filled is None else connection.sql(filled)
+
+
+def fill(sql: str, values: Values) -> str | None:
+    """Return a statement with its parameters written out; None where one of them has no literal."""
+    if not values:
+        return sql
+    written, tokens = sql.encode(), duckdb.tokenize(sql)
+    ends = [start for start, _ in tokens[1:]] + [len(written)]
+    given = values if isinstance(values, Mapping) else dict(enumerate(values))
+    pieces, done, asked = [], 0, 0
+    for number, (start, kind) in enumerate(tokens):
+        if kind != _OPERATOR or written[start : start + 1] not in b"$?":
+            continue
+        name: object
+        if written[start : start + 1] == b"?":
+            name, end, asked = asked, start + 1, asked + 1
+        else:
+            end = ends[number] if ends[number] > start + 1 else ends[number + 1]
+            word = written[start + 1 : end].decode()
+            name = word[: next((at for at, sign in enumerate(word) if not (sign.isalnum() or sign == "_")), len(word))]
+            end = start + 1 + len(str(name).encode())
+        literal = write(given[name]) if name in given else None  # type: ignore[index]
+        if literal is None:
+            return None
+        pieces += [written[done:start].decode(), literal]
+        done = end
+    return "".join((*pieces, written[done:].decode()))
+
+
+def write(value: object) -> str | None:
+    """Return a value as a literal of the type that the engine gives it as a parameter; None for other kinds."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case int():
+            return f"({value})" if value < 0 else str(value)
+        case float():
+            return f"CAST('{value!r}' AS DOUBLE)"
+        case str() if "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value):
+            return f"CAST({quote_text(value)} AS VARCHAR)"
+        case list() | tuple():
+            parts = [write(one) for one in value]
+            return None if None in parts else f"[{', '.join(part for part in parts if part is not None)}]"
+        case _:
+            return None
