@@ -358,3 +358,9 @@ def test_hardware_that_only_runs_describe_is_evaluated_anew_and_under_its_calibr
     ).rows
     assert first.latency_s is not None
     assert first.latency_s < plain[0] < scaled[0]
+
+
+def test_a_long_list_of_measurements_tells_how_many_more_there_are(joulemap: Run, own_database: Path) -> None:
+    done = joulemap("measurements", "list", "--limit", 2, "--db", own_database)
+    count = len(joulemap("measurements", "list", "-f", "csv", "--db", own_database).stdout.splitlines()) - 1
+    assert f"{count - 2} more rows; --limit {count} shows all" in done.stdout.replace(" ", " ").replace(",", "")

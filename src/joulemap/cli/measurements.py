@@ -30,6 +30,7 @@ def list_(
         str,
         typer.Option(help="Only this model or kind of operator.", show_default="all", autocompletion=complete_models),
     ] = "",
+    limit: Annotated[int, typer.Option(min=1, help="Rows of a table to show; json and csv have all.")] = 200,
     output: OutputOptions,
 ) -> None:
     """List measurements; json and csv have source and conditions of each.
@@ -38,7 +39,8 @@ def list_(
     joulemap measurements list --hardware H200 --model resnet50
     """
     rows = output.workspace().measurements(hardware, model)
-    output.write_table(rows, SHOWN, keep=("model", "latency_s", "throughput_per_s", "energy_j", "precision", "batch"))
+    keep = ("model", "latency_s", "throughput_per_s", "energy_j", "precision", "batch")
+    output.write_table(rows, SHOWN, keep=keep, most=limit)
 
 
 @app.command("import")

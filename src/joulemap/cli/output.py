@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
+
+DRAWN: Final = (TABLE, "markdown", "html")
+"""Formats for people, which need not show every row."""
 """A format that only a file can hold: the table that csv writes."""
 
 FORMATS: Final = (*list_formats(), PARQUET)
@@ -241,12 +244,29 @@ class OutputOptions(DatabaseOptions):
         self._tell_sql(tables, queries)
 
     def write_table(
-        self, table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), queries: Path | None = None
+        self,
+        table: Table[Any],
+        columns: Sequence[str] = (),
+        *,
+        keep: Sequence[str] = (),
+        queries: Path | None = None,
+        most: int | None = None,
     ) -> None:
-        """Write a table: every column for programs, `columns` for people, `keep` those of them that stay longest."""
+        """Write a table: every column for programs, `columns` for people, `keep` those of them that stay longest.
+
+        People see `most` rows of it, and how many more there are.
+        """
+        import attrs
+
         from joulemap.present.document import table_document
 
-        self.write(table_document(table, columns, keep=keep), queries)
+        shown, rest = table, ""
+        if most is not None and len(table) > most and self.written_form in DRAWN:
+            from joulemap.present.cell import show_count
+
+            shown = attrs.evolve(table, rows=table.rows[:most])
+            rest = f"{show_count(len(table) - most, 'more row')}; --limit {len(table)} shows all, json and csv have all"
+        self.write(table_document(shown, columns, keep=keep, rest=rest), queries)
         for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
             _inform(note)
 

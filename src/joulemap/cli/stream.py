@@ -16,10 +16,9 @@ import typer
 
 from joulemap.cli.deadline import capping, each_in_time, ending_late
 from joulemap.cli.interrupt import heed
-from joulemap.cli.output import PARQUET, OutputOptions, emit, emit_pieces
+from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces
 from joulemap.cli.voice import voice
 from joulemap.file import write_file
-from joulemap.present.format import TABLE
 from joulemap.record import frozen
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class StreamOptions(OutputOptions):
 
     def _most(self) -> int | None:
         """Return how many rows are shown at most; None for all of them."""
-        if self.written_form not in (TABLE, "markdown", "html"):
+        if self.written_form not in DRAWN:
             return None
         is_terminal = self.output is None and sys.stdout is not None and sys.stdout.isatty()
         return self.limit or (SHOWN if is_terminal else None)
