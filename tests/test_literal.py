@@ -12,7 +12,7 @@ import pytest
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import execute, fill
 
-VALUES = (
+VALUES: tuple[Any, ...] = (
     None, True, 0, -3, 2**40, 2**70, 1.5, -0.0, 1e-300, float("inf"), "", "it's", "a\n$b ? -- 'é", [], [1, -2],
     ["a", None, "'; DROP TABLE run; --"], [[1.5], []],
 )  # fmt: skip

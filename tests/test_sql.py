@@ -302,3 +302,11 @@ def test_a_run_that_is_not_stored_is_an_unknown_name(asked: tuple[str, ...], jou
     done = joulemap("query", "run", *asked, "--db", database)
     assert (done.returncode, done.stdout) == (ExitCode.UNKNOWN_NAME, "")
     assert done.stderr == "joulemap: unknown run '999'; see `joulemap query run run.list`\n"
+
+
+def test_a_list_that_is_cut_says_so(joulemap: Run, database: Path) -> None:
+    asked = ("query", "run", "run.list", "-f", "csv", "--db", database)
+    cut, whole = joulemap(*asked, "-p", "most=2"), joulemap(*asked, "-p", "most=0")
+    assert (len(cut.stdout.splitlines()), cut.stderr) == (3, "2 rows at most: -p most=0 for all\n")
+    assert cut.stdout.splitlines() == whole.stdout.splitlines()[:3]
+    assert Workspace(database).query("run.list", {"most": 2}).notes == ("2 rows at most: -p most=0 for all",)

@@ -7,6 +7,7 @@ grain = "one row per evaluated run"
 order = ["run_id descending"]
 [parameters]
 model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
+most = { type = "INTEGER", default = 1000, meaning = "rows at most; 0 for all" }
 [columns]
 run_id = { type = "INTEGER", meaning = "number of the run" }
 model = { type = "VARCHAR", meaning = "model" }
@@ -31,3 +32,4 @@ SELECT
 FROM runs
 WHERE $model = '' OR model = $model
 ORDER BY run_id DESC
+LIMIT CASE WHEN $most > 0 THEN $most END

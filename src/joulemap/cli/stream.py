@@ -60,7 +60,8 @@ class StreamOptions(OutputOptions):
                 self._save(workspace, open_, bounds, queries)
             return
         with capping(bounds), open_(workspace, None) as statement:
-            batches = each_in_time(statement.batches(), bounds)
+            done = [0]
+            batches = _adding(each_in_time(statement.batches(), bounds), done)
             most = self._most()
             if most is None:
                 with _counting(batches, is_told=self._fills_file()) as counted:
@@ -68,6 +69,8 @@ class StreamOptions(OutputOptions):
                     emit_pieces(chain(pieces, "\n"), self.output, self._inputs(), force=self.force)
             else:
                 emit(self._draw_first(statement, batches, most), self.output, self._inputs(), force=self.force)
+            for note in statement.tell_most(done[0]):
+                voice.inform(note)
             self._tell_sql((statement.head(),), queries)
 
     def _save(self, workspace: Workspace, open_: Open, bounds: Bounds, queries: Path | None) -> None:
@@ -122,6 +125,13 @@ class StreamOptions(OutputOptions):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
         return False
+
+
+def _adding(batches: Iterator[Batch], done: list[int]) -> Iterator[Batch]:
+    """Pass batches on, and add their rows up."""
+    for batch in batches:
+        done[0] += len(batch)
+        yield batch
 
 
 @contextlib.contextmanager

@@ -101,6 +101,11 @@ class Statement:
             projected=self.projected,
         )
 
+    def tell_most(self, row_count: int) -> tuple[str, ...]:
+        """Return what is said of so many rows where a query gives out no more, by its parameter `most`."""
+        most = self.parameters.get("most")
+        return (f"{most:,} rows at most: -p most=0 for all",) if most and most == row_count else ()
+
     def table(self) -> Table[tuple[Any, ...]]:
         """Return all rows; SqlError where they take more time, rows or memory than the bounds."""
         rows: Batch = []
@@ -110,7 +115,7 @@ class Statement:
             while batch := fetch():
                 rows += batch
                 count.add(batch)
-        return self.head(rows)
+        return attrs.evolve(self.head(rows), notes=self.tell_most(len(rows)))
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows as they come; whoever reads takes the time that they like.
