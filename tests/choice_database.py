@@ -9,10 +9,11 @@ import attrs
 from blank import open_blank
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
+from joulemap.store.total import write_totals
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "host_share": "1", "idle_power": "W", "static_power": "W"}
 
-TABLES = ("run", "run_subgraph", "run_operator", "ledger_line", "hardware_version", "hardware_fact")
+TABLES = ("run_total", "run", "run_subgraph", "run_operator", "ledger_line", "hardware_version", "hardware_fact")
 
 
 @attrs.frozen(kw_only=True)
@@ -137,4 +138,5 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             "INSERT INTO ledger_line VALUES "
             + ", ".join(f"({number}, 0, 0, 1, 1.0, {round(run.energy_j * 1e15)})" for number, run in evaluated)
         )
+        write_totals(connection, evaluated[0][0], evaluated[-1][0])
     return [number for number, _ in numbered]

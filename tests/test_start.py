@@ -47,10 +47,10 @@ class Budget(NamedTuple):
 
 BUDGETS = {
     ("--help",): Budget(12, 120, 0, 30),
-    ("sql", "SELECT hardware FROM runs"): Budget(63, 280, 22, 75),
-    ("query", "run", "run.list"): Budget(63, 285, 24, 80),
-    ("hardware", "list"): Budget(68, 290, 24, 80),
-    ("compare", "resnet18"): Budget(105, 325, 63, 90),
+    ("sql", "SELECT hardware FROM runs"): Budget(65, 255, 22, 70),
+    ("query", "run", "run.list"): Budget(65, 260, 24, 72),
+    ("hardware", "list"): Budget(70, 262, 24, 72),
+    ("compare", "resnet18"): Budget(112, 300, 70, 80),
     ("compare", "mobilenet_v2"): Budget(137, 490, 126, 105),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last one evaluates."""

@@ -1001,8 +1001,8 @@ WITH spent AS (
             GROUP BY run_id, action_id
         ) AS l
         JOIN run AS r ON r.run_id = l.run_id
-        JOIN action AS a ON a.action_id = l.action_id
-        JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
+        LEFT JOIN action AS a ON a.action_id = l.action_id
+        LEFT JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
         GROUP BY l.run_id, e.basis
     ) AS g
     LEFT JOIN basis_spread AS b ON b.price_basis = g.basis
@@ -1021,10 +1021,10 @@ placed AS (
     GROUP BY run_id
 ),
 worked AS (
-    SELECT p.run_id, CAST(sum(q.mac_count) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
+    SELECT p.run_id, CAST(coalesce(sum(q.mac_count), 0) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
     FROM run_operator AS p
     JOIN run AS r ON r.run_id = p.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+    LEFT JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
     WHERE p.run_id BETWEEN first_run AND last_run
     GROUP BY p.run_id
 ),

@@ -7,6 +7,7 @@ most questions do. What is no number, text, truth value or list of these goes th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import duckdb
@@ -69,7 +70,9 @@ def write(value: object) -> str | None:
         case float():
             return f"CAST('{value!r}' AS DOUBLE)"
         case str() if "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value):
-            return f"CAST({quote_text(value)} AS VARCHAR)"
+            return quote_text(value)
+        case datetime() if value.tzinfo is None:
+            return f"TIMESTAMP {quote_text(value.isoformat(sep=' '))}"
         case list() | tuple():
             parts = [write(one) for one in value]
             return None if None in parts else f"[{', '.join(part for part in parts if part is not None)}]"

@@ -7,9 +7,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from joulemap.store.connection import Connection
+from joulemap.store.literal import write
 
 ARROW_ROWS: Final = 200_000
 """From here Arrow's faster scan is worth importing pyarrow for."""
+
+
+LISTED: Final = 10_000
+"""Different objects of a column that a statement may list."""
 
 
 def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any]) -> None:
@@ -26,9 +31,10 @@ def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any
 
 
 def describe_arrays(columns: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return arrays that the engine scans as they are, and the SQL of each column over them.
+    """Return arrays of numbers that the engine scans as they are, and the SQL of each column over them.
 
-    Which numbers are missing is an array of its own: engines disagree on masks.
+    Which numbers are missing is an array of its own, for engines disagree on masks; all else is a list in the statement
+    and places in it, for the engine looks at objects with pandas, which it imports.
     """
     arrays, values = {}, []
     for name, column in columns.items():
@@ -37,10 +43,27 @@ def describe_arrays(columns: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
             arrays[f"{name}__missing"] = array.mask
             values.append(f"CASE WHEN NOT {name}__missing THEN {name} END")
             array = array.data
+        elif array.dtype.kind == "O" and (listed := _list(array)) is not None:
+            array, literal = listed
+            values.append(f"({literal})[{name}]")
         else:
             values.append(name)
         arrays[name] = array
     return arrays, values
+
+
+def _list(objects: Any) -> tuple[Any, str] | None:
+    """Return the place of each object in a list, from 1 on, and the list as SQL; None where one has no literal."""
+    import numpy as np
+
+    places: dict[str, int] = {}
+    found = np.empty(len(objects), dtype=np.int32)
+    for index, value in enumerate(objects):
+        literal = write(value)
+        if literal is None or len(places) > LISTED:
+            return None
+        found[index] = places.setdefault(literal, len(places) + 1)
+    return found, f"[{', '.join(places)}]"
 
 
 def as_array(values: Any) -> Any:
