@@ -99,7 +99,9 @@ class Growth:
 def list_examples() -> list[tuple[str, ...]]:
     """Return the words of each example of `--help` that a database and what ships suffice for."""
     manuals = [read_manual(name) for name in list_commands()]
-    shown = [line.partition(" > ")[0].partition(" | ")[0] for one in manuals for line in _list_lines(one)]
+    shown = [
+        line.partition(" > ")[0].replace(" | head -3", " --limit 3") for one in manuals for line in _list_lines(one)
+    ]
     return [
         tuple(shlex.split(line)[1:])
         for line in shown
