@@ -69,7 +69,7 @@ def write(value: object) -> str | None:
             return f"({value})" if value < 0 else str(value)
         case float():
             return f"CAST('{value!r}' AS DOUBLE)"
-        case str() if "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value):
+        case str() if "\0" not in value and _is_whole(value):
             return quote_text(value)
         case datetime() if value.tzinfo is None:
             return f"TIMESTAMP {quote_text(value.isoformat(sep=' '))}"
@@ -78,3 +78,11 @@ def write(value: object) -> str | None:
             return None if None in parts else f"[{', '.join(part for part in parts if part is not None)}]"
         case _:
             return None
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text has no half of a Unicode pair."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
