@@ -114,12 +114,12 @@ def count_read(connection: Connection, query: Query, given: Mapping[str, Any]) -
     """Return the rows that the scans of a query read."""
     statement = f"EXPLAIN (ANALYZE, FORMAT JSON) {query.sql}"
     text = connection.execute(statement, dict(given)).fetchall() if given else connection.execute(statement).fetchall()
-    waiting: list[Any] = list(json.loads(text[0][1])["operator"])
+    waiting: list[Any] = list(json.loads(text[0][1])["children"])
     total = 0
     while waiting:
         node = waiting.pop()
         waiting += node.get("children", [])
-        total += int(node.get("rows_scanned", 0))
+        total += int(node.get("operator_rows_scanned", 0))
     return total
 
 
