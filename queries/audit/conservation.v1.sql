@@ -49,9 +49,9 @@ mispriced AS MATERIALIZED (
         operator_index,
         action_id,
         energy_fj,
-        CAST(round_even(exact_fj, 0) AS BIGINT) AS expected_fj
+        CAST(exact_fj AS BIGINT) AS expected_fj
     FROM line
-    WHERE energy_fj IS DISTINCT FROM CAST(round_even(exact_fj, 0) AS BIGINT)
+    WHERE energy_fj IS DISTINCT FROM CAST(exact_fj AS BIGINT)
 ),
 operator_line AS MATERIALIZED (
     SELECT

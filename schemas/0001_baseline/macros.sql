@@ -523,7 +523,7 @@ SELECT
     CASE
         WHEN price_a = price_b THEN difference_fj
         WHEN count_a = count_b THEN 0
-        ELSE CAST(round_even((count_b - count_a) * ((price_a + price_b) / 2e0), 0) AS BIGINT)
+        ELSE CAST((count_b - count_a) * ((price_a + price_b) / 2e0) AS BIGINT)
     END AS by_count_fj
 FROM joined;
 
@@ -579,7 +579,7 @@ parted AS (
         is_a,
         CASE
             WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
-            ELSE CAST(round_even((work_b - work_a) * ((spent_a / work_a + spent_b / work_b) / 2e0), 0) AS BIGINT)
+            ELSE CAST((work_b - work_a) * ((spent_a / work_a + spent_b / work_b) / 2e0) AS BIGINT)
         END AS by_work_fs
     FROM met
 ),

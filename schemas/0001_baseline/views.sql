@@ -683,7 +683,7 @@ JOIN LATERAL (
             o.separate_moved_bytes,
             o.separate_pass_bytes
         FROM run_operator AS o
-        WHERE o.run_id = r.run_id
+        WHERE o.run_id = r.run_id AND o.operator_index >= -r.workload_id -- always: two columns of r keep this a look-up
         UNION ALL BY NAME
         SELECT
             l.operator_index,
