@@ -15,6 +15,9 @@ from joulemap.errors import JoulemapError
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
 """Commits that only readers have seen yet; part of the database."""
 
+REMEMBERED: Final = frozenset({"cache/code.json", "cache/queries.json"})
+"""What any command may keep of the package's files; a folder that another command prepared holds them already."""
+
 CHECKED_EVERY: Final = 3
 """Every so many trials the database is checked as a person would; it takes as long as all else, which reads it too."""
 
@@ -37,7 +40,7 @@ def judge(trial: Trial, scene: Scene, reference: Reference, acknowledged: int, p
         failures += list_faults(done)
     if not failures:
         failures += _compare(path, scene, reference, len(reference.after))
-    left = sorted(set(list_files(place)) - {*reference.files, LOG_OF_DATABASE})
+    left = sorted(set(list_files(place)) - {*reference.files, LOG_OF_DATABASE} - REMEMBERED)
     if left and not failures:
         failures.append(f"debris: {', '.join(left)[:300]}")
     return failures

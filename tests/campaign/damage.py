@@ -185,7 +185,7 @@ def _leave_log(stage: Path) -> None:
     place = stage / "logged" / "place"
     set_up(scene, stage, place)
     program, arguments = scene.program(stage, place.with_name("log"))
-    chosen = Fault(kind="before", call=1, only=f"pwrite /{DATABASE}")
+    chosen = Fault(kind="before", call=1, only=f"pwrite64 /{DATABASE}")
     with Process.start(arguments, place, chosen.arm(stage, place, place.with_name("ledger")), program) as process:
         process.finish()
     for file in _files(place, DATABASE):
