@@ -121,7 +121,8 @@ answered AS (
 ),
 drawn AS MATERIALIZED (
     SELECT
-        d.*,
+        d.run_id,
+        d.draw,
         ln(s.energy_per_inference_j) + d.energy_error AS energy,
         ln(s.latency_s) + d.latency_error AS latency
     FROM answered AS s
@@ -141,10 +142,6 @@ best AS (
 chance AS (
     SELECT
         d.run_id,
-        any_value(d.latency_half_width) AS latency_half_width,
-        any_value(d.energy_half_width) AS energy_half_width,
-        any_value(d.latency_basis) AS latency_basis,
-        any_value(d.energy_basis) AS energy_basis,
         avg(CAST(b.energy_id = d.run_id AS INTEGER)) AS probability_best,
         avg(CAST(b.latency_id = d.run_id AS INTEGER)) AS fastest_probability,
         avg(CAST(d.energy <= b.predicted_best AS INTEGER)) AS probability_ahead
@@ -195,14 +192,14 @@ SELECT
     c.assumed_energy_fraction,
     c.recalled_energy_fraction,
     c.unattributed_energy_fraction,
-    s.energy_j * exp(-u.energy_half_width) AS energy_low_j,
-    s.energy_j * exp(u.energy_half_width) AS energy_high_j,
-    u.energy_half_width,
-    u.energy_basis AS energy_doubt,
-    s.latency_s * exp(-u.latency_half_width) AS latency_low_s,
-    s.latency_s * exp(u.latency_half_width) AS latency_high_s,
-    u.latency_half_width,
-    u.latency_basis AS latency_doubt,
+    s.energy_j * exp(-t.energy_half_width) AS energy_low_j,
+    s.energy_j * exp(t.energy_half_width) AS energy_high_j,
+    t.energy_half_width,
+    t.energy_basis AS energy_doubt,
+    s.latency_s * exp(-t.latency_half_width) AS latency_low_s,
+    s.latency_s * exp(t.latency_half_width) AS latency_high_s,
+    t.latency_half_width,
+    t.latency_basis AS latency_doubt,
     u.probability_best,
     coalesce(u.probability_ahead > 1e0 - told_apart(), FALSE) AS likely_best,
     u.fastest_probability,
@@ -213,6 +210,7 @@ SELECT
 FROM asked AS a
 LEFT JOIN answered AS s ON s.run_id = a.run_id
 LEFT JOIN certainty AS c ON c.run_id = a.run_id
+LEFT JOIN run_total AS t ON t.run_id = a.run_id
 LEFT JOIN chance AS u ON u.run_id = a.run_id
 LEFT JOIN baseline AS b ON TRUE
 ORDER BY s.energy_per_inference_j NULLS LAST, a.hardware, a.run_id

@@ -1138,92 +1138,64 @@ CREATE MACRO told_apart() AS 0.8e0;
 CREATE MACRO drawn(key, draw) AS
     -ln(18446744073709551616e0 / (hash(xor(key, CAST(draw * 2654435761 AS UBIGINT))) + 0.5e0) - 1e0) / logistic_width();
 
--- The draw of an energy's factor, of that of the latency's.
-CREATE MACRO follow(latency_draw, key, draw) AS
-    error_correlation() * latency_draw + sqrt(1e0 - pow(error_correlation(), 2)) * drawn(xor(key, 1), draw);
-
--- Roots of the parts of the variance of errors that each factor has, and of what is each run's own: of latency without a
--- word before, of energy.
-CREATE MACRO factor_weight(scaled, shared_by, quantity, factor, share) AS
-    sqrt(coalesce(max(share) FILTER (quantity = scaled AND factor = shared_by), 0e0));
-CREATE MACRO own_weight(scaled, quantity, factor, share) AS
-    sqrt(1e0 - list_sum(list(share ORDER BY factor) FILTER (quantity = scaled)));
-
 -- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Runs that are
 -- alike in a factor have its draw in common; what drives latency drives energy too, as far as their errors go together.
+-- What no factor has is each run's own. Terms are added as whole numbers, whose sum does not depend on the order.
 CREATE MACRO draws_among(run_ids) AS TABLE
 SELECT
     e.run_id,
     e.draw,
-    e.latency_half_width * (
-        e.class_weight * e.class_draw
-        + e.board_weight * e.board_draw
-        + e.model_weight * e.model_draw
-        + e.board_model_weight * e.board_model_draw
-        + e.case_weight * e.case_draw
-        + e.own_weight * e.own_draw
-    ) AS latency_error,
-    e.energy_half_width * (
-        e.class_energy_weight * follow(e.class_draw, e.class_key, e.draw)
-        + e.board_energy_weight * follow(e.board_draw, e.board_key, e.draw)
-        + e.model_energy_weight * follow(e.model_draw, e.model_key, e.draw)
-        + e.board_model_energy_weight * follow(e.board_model_draw, e.board_model_key, e.draw)
-        + e.case_energy_weight * follow(e.case_draw, e.case_key, e.draw)
-        + e.own_energy_weight * follow(e.own_draw, e.own_key, e.draw)
-    ) AS energy_error,
-    e.latency_half_width,
-    e.energy_half_width,
-    e.latency_basis,
-    e.energy_basis
+    any_value(e.latency_half_width) * 1e-15 * sum(CAST(1e15 * e.latency_weight * e.latency_draw AS BIGINT))
+        AS latency_error,
+    any_value(e.energy_half_width) * 1e-15 * sum(CAST(
+        1e15 * e.energy_weight
+            * (error_correlation() * e.latency_draw + sqrt(1e0 - pow(error_correlation(), 2)) * e.energy_draw) AS BIGINT
+    )) AS energy_error,
+    any_value(e.latency_half_width) AS latency_half_width,
+    any_value(e.energy_half_width) AS energy_half_width
 FROM (
-    SELECT
-        k.*,
-        w.*,
-        d.draw,
-        drawn(k.class_key, d.draw) AS class_draw,
-        drawn(k.board_key, d.draw) AS board_draw,
-        drawn(k.model_key, d.draw) AS model_draw,
-        drawn(k.board_model_key, d.draw) AS board_model_draw,
-        drawn(k.case_key, d.draw) AS case_draw,
-        drawn(k.own_key, d.draw) AS own_draw
+    SELECT k.*, d.draw, drawn(k.key, d.draw) AS latency_draw, drawn(xor(k.key, 1), d.draw) AS energy_draw
     FROM (
         SELECT
             u.run_id,
             u.latency_half_width,
             u.energy_half_width,
-            u.latency_basis,
-            u.energy_basis,
-            hash('class ' || v.architecture) AS class_key,
-            hash('board ' || v.hardware) AS board_key,
-            hash(concat_ws(' ', 'model', v.architecture, w.source)) AS model_key,
-            hash(concat_ws(' ', 'board and model', v.hardware, w.source)) AS board_model_key,
-            hash(concat_ws(' ', 'case', v.architecture, w.source, w.batch, precision_label(r.precision, r.weight_precision), r.runtime))
-                AS case_key,
-            hash('own ' || r.run_key) AS own_key
+            s.latency_weight,
+            s.energy_weight,
+            hash(CASE s.factor
+                WHEN 'class' THEN 'class ' || v.architecture
+                WHEN 'board' THEN 'board ' || v.hardware
+                WHEN 'model' THEN concat_ws(' ', 'model', v.architecture, w.source)
+                WHEN 'board_model' THEN concat_ws(' ', 'board and model', v.hardware, w.source)
+                WHEN 'case' THEN concat_ws(
+                    ' ', 'case', v.architecture, w.source, w.batch, precision_label(r.precision, r.weight_precision),
+                    r.runtime
+                )
+                ELSE 'own ' || r.run_key
+            END) AS key
         FROM run_total AS u
         JOIN run AS r ON r.run_id = u.run_id
         JOIN workload AS w ON w.workload_id = r.workload_id
         JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+        CROSS JOIN (
+            SELECT
+                coalesce(factor, 'own') AS factor,
+                sqrt(CASE WHEN factor IS NULL THEN 1e0 - latency_share ELSE latency_share END) AS latency_weight,
+                sqrt(CASE WHEN factor IS NULL THEN 1e0 - energy_share ELSE energy_share END) AS energy_weight
+            FROM (
+                SELECT
+                    factor,
+                    coalesce(sum(share ORDER BY factor) FILTER (quantity = 'latency'), 0e0) AS latency_share,
+                    coalesce(sum(share ORDER BY factor) FILTER (quantity = 'energy'), 0e0) AS energy_share
+                FROM error_share
+                GROUP BY GROUPING SETS ((factor), ())
+            )
+        ) AS s
         WHERE list_contains(run_ids, u.run_id)
     ) AS k
-    CROSS JOIN (
-        SELECT
-            factor_weight('latency', 'class', s.quantity, s.factor, s.share) AS class_weight,
-            factor_weight('latency', 'board', s.quantity, s.factor, s.share) AS board_weight,
-            factor_weight('latency', 'model', s.quantity, s.factor, s.share) AS model_weight,
-            factor_weight('latency', 'board_model', s.quantity, s.factor, s.share) AS board_model_weight,
-            factor_weight('latency', 'case', s.quantity, s.factor, s.share) AS case_weight,
-            own_weight('latency', s.quantity, s.factor, s.share) AS own_weight,
-            factor_weight('energy', 'class', s.quantity, s.factor, s.share) AS class_energy_weight,
-            factor_weight('energy', 'board', s.quantity, s.factor, s.share) AS board_energy_weight,
-            factor_weight('energy', 'model', s.quantity, s.factor, s.share) AS model_energy_weight,
-            factor_weight('energy', 'board_model', s.quantity, s.factor, s.share) AS board_model_energy_weight,
-            factor_weight('energy', 'case', s.quantity, s.factor, s.share) AS case_energy_weight,
-            own_weight('energy', s.quantity, s.factor, s.share) AS own_energy_weight
-        FROM error_share AS s
-    ) AS w
     CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d
-) AS e;
+) AS e
+GROUP BY e.run_id, e.draw;
 
 -- The part of the variance of two errors that runs share: by what they are alike in.
 CREATE MACRO shared_part(shares, is_class, is_board, is_model, is_case) AS

@@ -179,11 +179,12 @@ COMMENT ON VIEW assumptions IS 'What a trace had to assume: worst cases for what
 
 CREATE VIEW caveats AS
 SELECT workload_id, 'uncounted' AS kind, aten AS text, count(*) AS operator_count
-FROM uncounted
+FROM workload_operator
+WHERE kind = 'uncounted'
 GROUP BY workload_id, aten
 UNION ALL
-SELECT workload_id, 'assumed', assumption, NULL
-FROM assumptions;
+SELECT workload_id, 'assumed', unnest(notes), NULL
+FROM workload;
 COMMENT ON VIEW caveats IS 'What a trace had to assume, or could not count';
 COMMENT ON COLUMN caveats.kind IS 'uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data';
 COMMENT ON COLUMN caveats.text IS 'ATen operator, or what was assumed and where';
@@ -932,15 +933,6 @@ COMMENT ON VIEW grid_regions IS 'Carbon dioxide per kilowatt-hour by grid';
 COMMENT ON COLUMN grid_regions.name IS 'Name for people';
 
 CREATE VIEW calibrations AS
-WITH score AS (
-    SELECT
-        calibration_digest,
-        quantity,
-        arg_max(median_error_fraction, split = 'cross_validated') AS error_fraction
-    FROM calibration_error
-    WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
-    GROUP BY calibration_digest, quantity
-)
 SELECT
     c.name || ' ' || left(c.calibration_digest, 8) AS calibration,
     c.hardware,
@@ -955,15 +947,23 @@ SELECT
     c.runtimes,
     c.precisions,
     c.families,
-    t.error_fraction AS latency_error_fraction,
-    e.error_fraction AS energy_error_fraction,
+    e.latency_error_fraction,
+    e.energy_error_fraction,
     c.data_digest,
     c.hardware_digest,
     c.calibration_digest
 FROM calibration AS c
-LEFT JOIN score AS t ON t.calibration_digest = c.calibration_digest AND t.quantity = 'latency'
-LEFT JOIN score AS e ON e.calibration_digest = c.calibration_digest AND e.quantity = 'energy';
-COMMENT ON VIEW calibrations IS 'Calibrations that runs have used. The error fractions are medians over all rows: of families left out of the fit, or as fitted where there is one alone';
+LEFT JOIN (
+    SELECT
+        calibration_digest,
+        arg_max(median_error_fraction, split = 'cross_validated') FILTER (quantity = 'latency')
+            AS latency_error_fraction,
+        arg_max(median_error_fraction, split = 'cross_validated') FILTER (quantity = 'energy') AS energy_error_fraction
+    FROM calibration_error
+    WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
+    GROUP BY calibration_digest
+) AS e ON e.calibration_digest = c.calibration_digest;
+COMMENT ON VIEW calibrations IS 'Calibrations that ship, or that runs have used. The error fractions are medians over all rows: of families left out of the fit, or as fitted where there is one alone';
 COMMENT ON COLUMN calibrations.formula_version IS 'Digest of the formulas that it was fitted with';
 
 CREATE VIEW calibration_coefficients AS

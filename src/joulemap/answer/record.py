@@ -13,7 +13,7 @@ from joulemap.errors import UnsupportedError
 from joulemap.plan.source import reading
 from joulemap.record import frozen
 from joulemap.store.query import check_runs, fetch
-from joulemap.store.run import find_outcomes, find_workload_of
+from joulemap.store.run import find_outlines, find_workload_of
 from joulemap.store.workload import read_workload
 from joulemap.units import FJ_PER_J
 
@@ -145,7 +145,7 @@ def read_run(source: Source, run_id: int) -> Run:
     """Return a stored run, as `Workspace.run` documents it."""
     with reading(source) as connection:
         check_runs(connection, {"run_id": run_id})
-        ((_, refusal),) = find_outcomes(connection, [run_id]).values()
+        refusal = find_outlines(connection, [run_id])[run_id].refusal
         if refusal is not None:
             raise UnsupportedError(refusal)
         totals = fetch(connection, RunTotal, run_id=run_id)

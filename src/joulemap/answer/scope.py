@@ -17,12 +17,10 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
 from joulemap.record import frozen
-from joulemap.store.query import fetch
+from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
-    find_changes,
-    find_conditions,
     find_configurations,
-    find_outcomes,
+    find_outlines,
     find_projected_hardware,
 )
 
@@ -342,18 +340,22 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
 
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
-    outcomes, hardware = find_outcomes(connection, ids), find_conditions(connection, ids)
+    runs = find_outlines(connection, ids)
     return {
-        "batches": tuple(sorted({batch for batch, _ in outcomes.values()})),
+        "batches": tuple(sorted({run.batch for run in runs.values()})),
         "run_ids": tuple(ids),
-        "refused": {run_id: reason for run_id in ids if (reason := outcomes[run_id][1]) is not None},
+        "refused": {run_id: run.refusal for run_id, run in runs.items() if run.refusal is not None},
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
-        "changes": find_changes(connection, ids),
-        "calibrations": fetch(connection, RunCalibration, run_ids=ids),
-        "hardware": tuple(hardware),
-        "boundaries": tuple(sorted({name for _, names in hardware.values() for name in names})),
-        "uncalibrated": tuple(name for name, (is_uncalibrated, _) in hardware.items() if is_uncalibrated),
+        "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
+        "calibrations": (
+            fetch(connection, RunCalibration, run_ids=ids)
+            if any(run.is_calibrated for run in runs.values())
+            else fetch_none(RunCalibration, run_ids=ids)
+        ),
+        "hardware": tuple(sorted({run.hardware for run in runs.values()})),
+        "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
+        "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
     }
 
 

@@ -32,6 +32,8 @@ from joulemap.resource import remember
 
 if TYPE_CHECKING:
     from joulemap.catalog.schema import CalibrationFile, FittedEntry, FittedStaticEntry
+    from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.hardware import Hardware
 
 SHIPPED: Final = DATA / "calibration"
 """Calibrations that ship with the package."""
@@ -71,6 +73,12 @@ def find_calibration(name: str) -> CalibrationEntry | None:
         if os.path.isfile(path):
             return _entry(path, name)
     return None
+
+
+def find_shipped(hardware: HardwareEntry | Hardware) -> CalibrationEntry | None:
+    """Return the calibration that ships for a hardware, its own or that of its generation; None if there is none."""
+    path = SHIPPED / f"{hardware.id}.toml"
+    return _entry(path, hardware.id) if os.path.isfile(path) else shipped_generations().get(hardware.generation)
 
 
 @cache

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import BOARD
 from joulemap.errors import CatalogueError
 from joulemap.model.version import formula_version
 
 if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
@@ -36,6 +38,23 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
         except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
             raise describe_gap(hardware.id, error) from error
     return hardware.anchored(_ANCHORS[key])
+
+
+def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:
+    """Return a hardware under a calibration, its own or one of its generation; raises ValueError where that misfits."""
+    if calibration.hardware == hardware.id:
+        return hardware.calibrated(calibration)
+    return hardware.inheriting(calibration)
+
+
+def usual_hardware(hardware: Hardware, calibration: Calibration | None) -> Hardware:
+    """Return a hardware as described, as it answers at its default mode and the boundary of its board.
+
+    Raises CatalogueError for one that cannot be mapped, ValueError for a calibration that does not fit.
+    """
+    anchored = anchor_hardware(hardware)
+    fitted = anchored if calibration is None else apply_calibration(anchored, calibration)
+    return bound_hardware(fitted, DEFAULT_MODE, BOARD)
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:

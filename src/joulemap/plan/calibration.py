@@ -19,7 +19,7 @@ from joulemap.catalog.calibration import (
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
 from joulemap.errors import CatalogueError, UsageError
 from joulemap.model.version import formula_version
-from joulemap.plan.boundary import anchor_hardware
+from joulemap.plan.boundary import anchor_hardware, apply_calibration
 from joulemap.plan.catalogue import known_hardware
 from joulemap.record import define
 
@@ -138,9 +138,7 @@ class CalibrationUse:
             return hardware
         calibration = self._check(entry, hardware)
         try:
-            if entry.hardware == hardware.id:
-                return hardware.calibrated(calibration)
-            return hardware.inheriting(calibration)
+            return apply_calibration(hardware, calibration)
         except ValueError as error:
             raise CatalogueError(f"{_name(entry)}: {error}") from error
 

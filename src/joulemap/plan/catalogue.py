@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from joulemap.background import begin
-from joulemap.catalog.digest import catalogue_digest
+from joulemap.catalog.digest import catalogue_digest, own_files
 from joulemap.domain.architecture import find_class
 from joulemap.domain.name import fold_name
 from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
@@ -129,13 +129,48 @@ def _start(path: Path) -> Path | None:
 
 @cache
 def _template(digest: str) -> Template | None:
-    return find_template(digest, package_version("joulemap"), _store_catalogue)
+    return find_template(digest, package_version("joulemap"), _fill_template)
 
 
 def ensure_catalogue(connection: Connection) -> None:
     """Make the current catalogue the database's, if it is not."""
     if not has_catalogue(connection, catalogue_digest()):
         _store_catalogue(connection)
+
+
+def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
+    """Store the catalogue, and its hardware under the calibrations that ship; return id -> entry."""
+    entries = _store_catalogue(connection)
+    if not own_files():
+        _store_usual(connection)
+    return entries
+
+
+def _store_usual(connection: Connection) -> None:
+    """Store each hardware as a first question has it, with its anchor and the calibration that ships for it."""
+    from joulemap.catalog.calibration import find_shipped, locate, read_calibration
+    from joulemap.catalog.load import load_catalogue
+    from joulemap.model.version import formula_version
+    from joulemap.plan.boundary import usual_hardware
+    from joulemap.store.calibration import ensure_calibrations
+    from joulemap.store.hardware import write_hardware
+
+    described = load_catalogue().hardware
+    entries = {one.id: find_shipped(one) for one in described.values()}
+    read = {entry: read_calibration(locate(entry)) for entry in entries.values() if entry is not None}
+    fitted = {
+        entry: one
+        for entry, one in read.items()
+        if one.formula_version == formula_version(described[entry.hardware].architecture)
+    }
+    ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in fitted.items()])
+    usual = [
+        usual_hardware(one, None if entry is None else fitted[entry])
+        for one in described.values()
+        if (entry := entries[one.id]) is None or entry in fitted
+    ]
+    known = {one.digest for one in described.values()}
+    write_hardware(connection, [one for one in usual if one.digest not in known], package_version("joulemap"))
 
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:

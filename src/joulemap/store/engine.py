@@ -14,10 +14,22 @@ IN_MEMORY: Final = ":memory:"
 SETTINGS: Final = (("storage_compatibility_version", "latest"),)
 """Files are of the engine's own newest layout: only there do file and log have an identity (see `header`)."""
 
+SMALL_BYTES: Final = 32 << 20
+"""A file below this has tables of one row group each, which threads cannot share: a second one only costs."""
+
 
 def connect(
     place: str | Path, *, is_reading: bool = False, config: Iterable[tuple[str, str]] = ()
 ) -> duckdb.DuckDBPyConnection:
-    """Return a connection to a file or to memory; raises duckdb.Error."""
+    """Return a connection to a file or to memory, of one thread where there is little; raises duckdb.Error."""
     settings: dict[str, str | bool | int | float | list[str]] = {**dict(SETTINGS), **dict(config)}
+    if place == IN_MEMORY or not _is_large(place):
+        settings["threads"] = 1
     return duckdb.connect(os.fspath(place), read_only=is_reading, config=settings)
+
+
+def _is_large(place: str | Path) -> bool:
+    try:
+        return os.stat(place).st_size >= SMALL_BYTES
+    except (OSError, ValueError):
+        return False

@@ -110,6 +110,12 @@ def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     return _run(connection, query, given, lambda cells: record(*[cells[index] for index in order]))
 
 
+def fetch_none(record: type[Row], **given: Any) -> Table[Row]:
+    """Return what `fetch` does where it is known that there are no rows."""
+    query = find_query(record.query)
+    return Table(title=query.title, columns=query.columns, rows=(), sql=query.sql, parameters=bind(query, given))
+
+
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
     """Yield the rows of the query that a row type names as records, held batch by batch; raises as `run_query`."""
     query = find_query(record.query)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 
@@ -27,11 +28,33 @@ def find_all_runs(connection: Connection) -> list[int]:
     return [int(run_id) for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()]
 
 
-def find_outcomes(connection: Connection, run_ids: Iterable[int]) -> dict[int, tuple[int, str | None]]:
-    """Return run_id -> (batch, why it could not be evaluated or None), for those of the runs that are stored."""
-    statement = "SELECT run_id, batch, refusal FROM run SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
+@frozen
+class Outline:
+    """What was asked of a stored run, and whether it was answered."""
+
+    batch: int
+    refusal: str | None
+    """Why it could not be evaluated."""
+    hardware: str
+    configured_hardware: str
+    """With its power mode."""
+    boundary: str
+    """What its energy contains."""
+    is_calibrated: bool
+    changes: list[str]
+    """What was set of its hardware."""
+
+
+def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
+    """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
+    statement = (
+        "SELECT r.run_id, r.batch, r.refusal, v.hardware, configuration_name(v.hardware, r.power_mode), v.boundary, "
+        "r.calibration_digest <> '', v.changes FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
+        "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
+    )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
-    return {int(run_id): (int(batch), refusal) for run_id, batch, refusal in rows}
+    found = {run_id: Outline(*row) for run_id, *row in rows}
+    return {run_id: found[run_id] for run_id in run_ids if run_id in found}
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
@@ -40,30 +63,6 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
         "SELECT DISTINCT hardware FROM hardware_version WHERE projection <> '' OR unavailable <> ''"
     ).fetchall()
     return frozenset(str(hardware) for (hardware,) in rows)
-
-
-def find_conditions(connection: Connection, run_ids: Iterable[int]) -> dict[str, tuple[bool, tuple[str, ...]]]:
-    """Return hardware -> (whether some of these runs used it without a calibration, boundaries of their energies).
-
-    In alphabetical order.
-    """
-    statement = (
-        "SELECT v.hardware, bool_or(r.calibration_digest = ''), list_sort(list(DISTINCT v.boundary)) FROM run AS r "
-        "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id) "
-        "JOIN hardware_version AS v USING (hardware_digest) GROUP BY v.hardware ORDER BY v.hardware"
-    )
-    rows = execute(connection, statement, [list(run_ids)]).fetchall()
-    return {hardware: (is_uncalibrated, tuple(boundaries)) for hardware, is_uncalibrated, boundaries in rows}
-
-
-def find_changes(connection: Connection, run_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:
-    """Return hardware at its power mode -> what was set of it, of those of the runs whose hardware was changed."""
-    statement = (
-        "SELECT r.configured_hardware, r.changes FROM run_configurations AS r "
-        "WHERE list_contains($ids, r.run_id) AND len(r.changes) > 0 ORDER BY list_position($ids, r.run_id)"
-    )
-    rows = execute(connection, statement, {"ids": list(run_ids)}).fetchall()
-    return {str(hardware): tuple(changes) for hardware, changes in rows}
 
 
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:

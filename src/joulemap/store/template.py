@@ -1,4 +1,4 @@
-"""A finished database with the catalogue and nothing else, kept in the cache folder and copied for each new one.
+"""A finished database with the catalogue and no runs, kept in the cache folder and copied for each new one.
 
 Beside it lies an index of its hardware, so that names are checked before a database is made or opened.
 
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
 
 WRITERS: Final = (
-    *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row", "template")),
+    *(f"store/{name}.py" for name in ("calibration", "catalogue", "digest", "hardware", "measurement", "row")),
+    "store/template.py",
     "domain/operator",
+    "model",
 )
 """Code that decides what a template holds beside the catalogue."""
 
