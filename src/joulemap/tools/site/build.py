@@ -41,7 +41,7 @@ def build_site(folder: Path, *, has_figures: bool = True) -> int:
     (source / TREES).mkdir(parents=True)
     lay_out(source, has_figures=has_figures)
     strict = ("-q", "-W", "--keep-going")
-    return build_main([*strict, "-c", str(SITE), "-d", str(source / TREES), str(source), str(folder)])
+    return int(build_main([*strict, "-c", str(SITE), "-d", str(source / TREES), str(source), str(folder)]))
 
 
 def lay_out(source: Path, *, has_figures: bool) -> None:
