@@ -117,7 +117,7 @@ def test_every_action_is_priced_and_power_keeps_to_its_cap(hardware: Hardware, p
         assert found.energy_fj / found.latency_fs <= hardware.tdp.value * (1.0 + 1e-6), name
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("change", BETTER)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:

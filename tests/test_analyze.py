@@ -68,7 +68,7 @@ def latency_of(rows: Any) -> int:
     return sum(row.latency_fs for row in rows)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("architecture", CLASSES)
 def test_every_level_adds_up_to_the_run_exactly(architecture: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     answer = analyses[architecture]

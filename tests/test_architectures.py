@@ -143,6 +143,7 @@ def test_vector_instructions_start_fewer_macs_than_matrix_instructions(workspace
     assert matrix.share("control") < matrix.share("compute") < matrix.share("static")
 
 
+@pytest.mark.slow
 def test_what_the_tutorial_says_of_a_systolic_array_and_a_warp(workspace: Workspace) -> None:
     def ask(model: str) -> tuple[ArchitectureSummary, ArchitectureSummary]:
         gpu, tpu = workspace.architectures(model, architecture=["gpu", "tpu"], precision="bf16").rows

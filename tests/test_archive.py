@@ -247,7 +247,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("damage", thin(DAMAGES, 2))
 def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: Path, tmp_path: Path) -> None:
     breaking, message = DAMAGES[damage]
@@ -259,6 +259,7 @@ def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: 
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_an_archive_of_an_older_schema_is_migrated(
     own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("statement", ENDLESS.values(), ids=ENDLESS)
 def test_a_statement_that_does_not_end_is_stopped_within_a_second(statement: str, database: Path) -> None:
     begun = time.monotonic()
@@ -67,6 +68,7 @@ def test_rows_are_counted_while_they_come(database: Path) -> None:
             workspace.sql(statement, bounds=Bounds(max_rows=5000))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "statement",
     [
@@ -148,6 +150,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("value", thin(VALUES, 6))
 def test_a_value_of_any_type_is_written_in_every_format(
     value: str, joulemap: Run, database: Path, tmp_path: Path

@@ -235,6 +235,7 @@ def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
     assert rows["b200_sxm"].unattributed_energy_fraction == 0.0
 
 
+@pytest.mark.slow
 def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     for boundary in BOUNDARIES:

@@ -55,6 +55,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", thin(["light", "dark"], 2))
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_every_figure_is_drawn_and_nothing_is_said(
@@ -136,6 +137,7 @@ def test_print_shows_what_was_drawn_first(browser: Browser, written: Written) ->
         assert visit.page.locator("nav").is_hidden()
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_what_can_be_used(browser: Browser, written: Written) -> None:
     with visiting(browser, written.path) as visit:
         visit.wait()

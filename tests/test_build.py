@@ -153,6 +153,7 @@ def net():
 LINEAR_MACS = 10 * 8 * 30 * 30
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("body", "macs", "notes"),
     [

@@ -130,7 +130,7 @@ def examples() -> list[str]:
     return [*first, "hailo_8", "coral_edge_tpu", "mi300x", "h200_sxm"]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", examples())
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_stack_gives_what_each_evaluation_gives(
@@ -325,7 +325,7 @@ def roofline_shares(columns: WorkloadColumns, target: Hardware, precision: str) 
     return np.array([(least / np.where(seconds > 0.0, seconds, np.inf)).max() for least in (operations, memory)])
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", examples())
 def test_no_coefficients_are_above_the_roofline(
     name: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
@@ -350,7 +350,7 @@ def test_no_coefficients_are_above_the_roofline(
                 assert roofline_shares(columns, under, precision).max() <= 1.0 + 1e-6, (name, precision)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["xeon_8490h", "tpu_v4", "kpu_t256", "h200_sxm"])
 @pytest.mark.parametrize("factor", [0.02, 0.4, 30.0])
 def test_two_rows_that_cannot_be_leave_the_datasheet_as_it_is(
@@ -498,6 +498,7 @@ def test_rows_with_one_quantity_alone(workloads: Mapping[tuple[str, int], Worklo
     assert (both.latency_count, both.energy_count) == (len(rows) // 2, len(rows) // 2)
 
 
+@pytest.mark.slow
 def test_power_beyond_the_cap_is_told_and_static_power_stays_below_it(
     workloads: Mapping[tuple[str, int], WorkloadColumns],
 ) -> None:
@@ -648,6 +649,7 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: Path, own: Path) ->
         assert_close(again.coefficients[name].value, quantity.value, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_rows_that_contradict_each_other_are_named(tmp_path: Path, own: Path, joulemap: Run) -> None:
     workspace = Workspace(tmp_path / "joulemap.duckdb")
     latency_s, _ = predict(workspace, "resnet18")

@@ -53,6 +53,7 @@ def test_a_kill_at_random_loses_nothing(trial: Trial, number: int) -> None:
     assert kill.kill_at_random(attrs.evolve(trial, number=number), KILLED).failures == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", thin(range(2), 2))
 def test_an_interrupt_is_obeyed_at_once(trial: Trial, number: int) -> None:
     assert interrupt.interrupt(attrs.evolve(trial, number=number), KILLED).failures == ()

@@ -39,6 +39,7 @@ def change(hardware: Hardware, **values: float) -> Hardware:
     )
 
 
+@pytest.mark.slow
 def test_a_price_that_is_set_is_the_price_of_every_line_to_the_femtojoule(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     plain = workspace.compare("resnet18", hardware="l4", precision="bf16")

@@ -134,7 +134,7 @@ def edited(broken: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnect
     broken.execute("ROLLBACK")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("edit", thin(EDITS, 6))
 def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) -> None:
     statement, rule, place = EDITS[edit]

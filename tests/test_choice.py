@@ -216,6 +216,7 @@ def cost_of(metric: MetricName, row: dict[str, Any]) -> float:
     return -value if METRIC[metric].is_higher_better else value
 
 
+@pytest.mark.slow
 @given(runs=RUNS, x=st.sampled_from(MEASURED), y=st.sampled_from(MEASURED))
 def test_the_front_is_what_brute_force_finds(
     made_up: Connection, runs: list[MadeUp], x: MetricName, y: MetricName
@@ -596,6 +597,7 @@ def test_a_file_of_your_own_with_a_quote_and_a_semicolon(tmp_path: Path, joulema
     assert joulemap("pareto", "re'snet;18").returncode == ExitCode.UNKNOWN_NAME
 
 
+@pytest.mark.slow
 def test_one_run_is_a_front_a_recommendation_and_a_cost(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "one.duckdb")
     one = Settings(hardware="tpu_v4", batch=1)

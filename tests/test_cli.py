@@ -230,6 +230,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sample(90)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )

@@ -27,6 +27,7 @@ def typed(line: str, joulemap: Run) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

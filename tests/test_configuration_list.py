@@ -25,6 +25,7 @@ def workspace(database: Path, tmp_path_factory: pytest.TempPathFactory) -> Works
     return Workspace(path)
 
 
+@pytest.mark.slow
 def test_each_row_is_that_of_a_comparison_of_its_own(workspace: Workspace) -> None:
     answer = workspace.compare("resnet18", hardware=HARDWARE, precision=("fp32", "bf16"), batch=(1, 4))
     assert answer.varying == ("precision", "batch")

@@ -29,6 +29,7 @@ TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 STATEMENTS = [found for text in TEXTS.values() for found in re.findall(r"```sql\n(.*?)\n```", text, re.DOTALL)]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.splitlines()[0][:60])
 def test_a_documented_statement_answers(statement: str, database: Path) -> None:
     assert Workspace(database).sql(statement).rows
@@ -65,7 +66,11 @@ def test_a_sample_has_the_columns_of_its_answer(
 
 @pytest.mark.parametrize(
     ("page", "least"),
-    [("tutorial", 9), pytest.param("sensitivity", 3, marks=pytest.mark.slow), ("compare", 1)],
+    [
+        pytest.param("tutorial", 9, marks=pytest.mark.slow),
+        pytest.param("sensitivity", 3, marks=pytest.mark.slow),
+        ("compare", 1),
+    ],
 )
 def test_a_page_shows_what_its_commands_print_today(page: str, least: int) -> None:
     answer_commands = runpy.run_path(str(ROOT / "benchmarks" / "question.py"))["answer_commands"]

@@ -109,6 +109,7 @@ def test_what_two_runs_share_does_not_part_them(predicted: float, shared: float,
     assert_close(probability_below(A, 0.3, other, 0.4, [share("class", shared)]), expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_shares_and_intervals_are_found_again() -> None:
     """Of errors made with known shares: 0.3 of the board, 0.2 of the model, the rest of each alone; standard 0.2."""
     made = np.random.default_rng(7)

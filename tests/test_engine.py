@@ -70,6 +70,7 @@ def test_a_failure_inside_is_no_damage_where_a_database_is_opened_or_made(
             pass
 
 
+@pytest.mark.slow
 def test_a_failure_of_the_audit_over_whole_rows_is_the_engines(
     own_database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

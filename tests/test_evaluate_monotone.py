@@ -54,7 +54,7 @@ def run(work: WorkloadColumns, hardware: Hardware, precision: str, runtime: str 
     return evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("change", BETTER)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_better_hardware_is_never_slower(hardware: Hardware, precision: str, change: str) -> None:

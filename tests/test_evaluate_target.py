@@ -61,7 +61,7 @@ def compute_s(found: RunColumns) -> float:
     return float(found.subgraphs.compute_s.sum())
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("hardware", "precision"), SETTINGS)
 def test_every_peak_can_be_run_and_keeps_to_its_power(hardware: Hardware, precision: str) -> None:
     for mode in ("default", *(one.name for one in hardware.power_modes)):

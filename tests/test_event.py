@@ -57,7 +57,7 @@ def actions(answer: AnalyzeAnswer) -> Counts:
     return {(row.component, row.action): row.action_count for row in answer.actions}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CHIPS)
 def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
     name: str, analyses: Mapping[str, AnalyzeAnswer]
@@ -82,6 +82,7 @@ def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
     assert met >= 1
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CHIPS)
 def test_only_caches_have_hits(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     has_hits = any("hit" in row.event for row in analyses[name].events)
@@ -155,6 +156,7 @@ def test_an_event_has_the_energy_of_the_actions_that_pay_for_it(analyses: Mappin
         assert row.energy_fj is None or row.energy_fj <= answer.total.energy_fj
 
 
+@pytest.mark.slow
 def test_events_grow_with_the_batch(workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     for name, proportional in (
         ("cpu", [("l1", "writes"), ("core", "stores"), ("chip", "macs")]),

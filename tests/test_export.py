@@ -63,7 +63,7 @@ def sum_values(path: Path) -> list[int]:
     return [sum(column) for column in zip(*(stack.values for stack in read_stacks(path)), strict=True)]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("hardware", thin(HARDWARE, 2))
 @pytest.mark.parametrize("runtime", ["fused", "eager"])
 def test_the_samples_of_a_profile_are_the_run_to_the_femtojoule(
@@ -219,7 +219,7 @@ def nest(events: list[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", ["fused", "eager"])
 @pytest.mark.parametrize("hardware", ["xeon_8490h", "h100_sxm5"])
 def test_a_trace_holds_the_run(hardware: str, runtime: Any, database: Path, tmp_path: Path) -> None:
@@ -255,6 +255,7 @@ def test_the_area_under_the_power_is_the_energy(runtime: Any, database: Path, tm
         assert set(told[-1]["args"].values()) == {0.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", thin(HARDWARE, 4))
 def test_the_highest_memory_of_a_trace_is_the_peak(hardware: str, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")

@@ -79,7 +79,7 @@ def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     assert "resnet18" in figure.description
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", thin(HARDWARE, 2))
 def test_a_figure_draws_columns_of_its_query_and_no_others(name: FigureName, draw: Draw) -> None:
     figure, spec = draw(name), find_spec(name)
@@ -166,6 +166,7 @@ def test_the_command_prints_a_specification(joulemap: Run) -> None:
     assert spec["datasets"]["rows"][0]["step"] == "A h100_sxm5"
 
 
+@pytest.mark.slow
 def test_a_figure_is_as_wide_as_it_shall_be(draw: Draw) -> None:
     drawn = draw_svg(draw("cost"), "light", 600)
     assert float(re.search(r'width="([\d.]+)"', drawn)[1]) == pytest.approx(600, abs=3)  # type: ignore[index]

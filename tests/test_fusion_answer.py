@@ -112,7 +112,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("level", PARTS)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
@@ -144,7 +144,7 @@ def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Ma
         assert_close(sum(getattr(row, f"saved_{kind}_share_fraction") for row in rows), 1.0, rel=1e-9)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionAnswer], workspace: Workspace) -> None:
     total = answers[name].total

@@ -100,6 +100,7 @@ def works() -> dict[str, WorkloadColumns]:
 # what an operator costs before it runs
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("name", "wide", "narrow"),
     [
@@ -364,6 +365,7 @@ CHIPS = [pytest.param(one, id=one.id) for one in (TOY, *SHIPPED)]
 """What must never get worse is tested on what ships as well: of stacked memory, and of planar."""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("precision", "runtime"), SETTINGS)
 def test_a_kernel_takes_at_least_each_of_its_parts(precision: str, runtime: str) -> None:
     for name, work in works().items():
@@ -406,6 +408,7 @@ BETTER: dict[str, Callable[[Hardware], Hardware]] = {
 }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("plain", CHIPS)
 @pytest.mark.parametrize("change", thin(BETTER, 5))
 def test_no_kind_of_kernel_is_slower_on_better_hardware(change: str, plain: Hardware) -> None:

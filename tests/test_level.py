@@ -58,6 +58,7 @@ def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
     return run_query(book.connection, find_query(name), parameters).records()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
 def test_winners_worked_out_by_hand(level: str, book: Book) -> None:
     rows = ask(book, "compare.part", run_ids=[1, 2, 3], level=level)
@@ -204,6 +205,7 @@ def test_the_spread_names_who_is_responsible(book: Book) -> None:
     assert (second["idle_kind"], second["idle_time_fraction"]) == ("add", 0.6)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", ["subgraph", "operator"])
 def test_parts_add_up_to_their_runs(level: ModelDivision, workspace: Workspace) -> None:
     answer = workspace.compare_parts(["mobilenet_v2"], by=level, metric="edp")
@@ -233,7 +235,7 @@ def test_off_chip_bytes_of_operators_add_up_to_their_subgraphs(workspace: Worksp
             assert_close(summed[1], summed[0], rel=1e-9)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_tree_sums_to_the_run(model: str, workspace: Workspace) -> None:
     answer = workspace.compare_runs([model])

@@ -119,6 +119,7 @@ def test_a_chip_without_a_load_is_anchored_as_before() -> None:
             assert all(f"draws {LEAST_SHARE:g} of the power limit" in row.source for row in rows)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("hardware", "measured"), MEASURED)
 def test_a_load_draws_what_was_measured(hardware: Hardware, measured: Load) -> None:
     bounded = bound_hardware(anchor_hardware(hardware), "default", "board")

@@ -202,7 +202,7 @@ def test_inputs_that_a_model_does_not_take_are_refused(tmp_path: Path) -> None:
         workspace.profile(f"{tmp_path}/mine.py:instance", arguments={"width": 3})
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "macs"),
     [

@@ -162,6 +162,7 @@ def test_what_ships_has_all_the_time_of_its_profile_and_operators_for_most_of_it
     assert {row["model"] for row in rows if row["is_overlapping"]} == {"regnet_y_8gf"}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "batch"), [("resnet18", 32), ("swin_t", 1)])
 def test_what_ships_is_what_the_profile_and_the_trace_give(model: str, batch: int, tmp_path: Path) -> None:
     connection = open_blank()

@@ -192,6 +192,7 @@ def assert_nothing_is_free(workload: Workload) -> None:
         assert is_counted or one.kind in FREE or one.kind == "uncounted" or not one.output_element_count, one.aten
 
 
+@pytest.mark.sample(50)
 @pytest.mark.parametrize("name", CASES)
 def test_an_operator_has_the_macs_that_torch_counts(name: str) -> None:
     module, inputs = CASES[name]

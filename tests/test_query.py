@@ -193,6 +193,7 @@ def run_ids(connection: Connection, condition: str = "TRUE") -> list[int]:
     ]
 
 
+@pytest.mark.slow
 def test_explanations_sum_to_the_difference_of_any_pair(connection: Connection) -> None:
     runs = run_ids(connection)
     pairs = [(run, runs[position - gap]) for gap in (1, 4) for position, run in enumerate(runs)]
@@ -294,6 +295,7 @@ def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
     assert rule in found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("statement", "rules"),
     [

@@ -21,6 +21,7 @@ def everything() -> list[dict[str, object]]:
     return Workspace("never-made.duckdb").sanity().probes.records()
 
 
+@pytest.mark.slow
 def test_every_target_is_probed_at_every_precision(everything: list[dict[str, object]]) -> None:
     products = {(row["hardware"], row["precision"]) for row in everything if row["model"] == "matrix_product"}
     catalogue = load_catalogue().hardware

@@ -39,6 +39,7 @@ def trace(path: Path, *, trust: bool = False) -> Workload:
     return trace_request(resolve_model(str(path), {}, is_trusted=trust))
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("place", TRAPS)
 def test_code_in_a_saved_program_is_not_run(place: str, tmp_path: Path) -> None:
     marker, path = tmp_path / "marker", tmp_path / "net.pt2"
@@ -109,6 +110,7 @@ def test_a_program_written_anew_by_members_is_the_same(tmp_path: Path) -> None:
     assert trace(first).operators == trace(second).operators
 
 
+@pytest.mark.slow
 def test_a_damaged_program_is_refused_in_one_line_or_traced(tmp_path: Path) -> None:
     draw, path, refusals = random.Random(0), tmp_path / "net.pt2", list[str]()
     for _ in range(20):

@@ -61,7 +61,7 @@ def given(**values: object) -> Constant:
     return Constant(**{**usual, **values})  # type: ignore[arg-type]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("hardware", PLAIN)
 def test_elasticities_of_energy_to_all_prices_add_up_to_one(answer: SensitivityAnswer, hardware: str) -> None:
     assert hardware not in answer.capped
@@ -176,7 +176,7 @@ PARTS: Final = ("coral_edge_tpu", "engine", 128)
 """Hardware that is placed more than once for an answer: at its share of several streams, and for part of a batch."""
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "runtime", "batch"), [*((name, "fused", 1) for name in CLASS_HARDWARE.values()), STREAMS, PARTS]
 )
@@ -222,6 +222,7 @@ def test_a_spread_is_the_range_of_the_constant_then_that_of_its_class_then_its_b
     assert (exact.down, exact.up, exact.origin, exact.count(2.0)) == (1.0, 1.0, "exact", math.inf)
 
 
+@pytest.mark.slow
 def test_programs_get_every_constant_and_csv_its_rows(joulemap: Run) -> None:
     done = joulemap("sensitivity", "resnet18", "l4", "--precision", "bf16", "--format", "json")
     data = json.loads(done.stdout)

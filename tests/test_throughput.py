@@ -170,6 +170,7 @@ def test_the_power_cap_is_that_of_all_cores_at_work() -> None:
     assert found.interval_fs > free.interval_fs
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("runtime", ["fused", "graph", "eager"])
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
 def test_samples_run_one_after_another_where_a_runtime_takes_one(precision: str, runtime: str) -> None:
@@ -197,6 +198,7 @@ def test_coral_runs_a_large_batch_image_by_image() -> None:
     assert run(coral, "int8", shipped("resnet50", 2048)).activation_bytes < 10e6
 
 
+@pytest.mark.slow
 def test_an_engine_takes_a_batch_in_the_parts_that_are_fastest() -> None:
     l4 = uncapped(load_catalogue().find("l4"))
     call_s = l4.coefficient("engine_start")
@@ -216,7 +218,7 @@ def test_an_engine_takes_a_batch_in_the_parts_that_are_fastest() -> None:
     assert many.latency_fs < 2 * run(b200, "int8", shipped("resnet50", 16), "engine").latency_fs - call_s * 1e15
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("hardware", EVERY)
 @pytest.mark.parametrize("model", ["resnet18", "vit_b_16", "mobilenet_v2", "squeezenet1_1"])
 def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardware, model: str) -> None:
@@ -241,6 +243,7 @@ def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardwa
                 assert used.max() <= 1 + 1e-6, (hardware.id, precision, batch)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])
 def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
     work = shipped("resnet18", batch)
@@ -265,6 +268,7 @@ def test_streams_of_an_engine_serve_batches_of_their_own() -> None:
     assert run(whole, "int8", convolution(), "fused").throughput_limit == "latency"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("model", "precision", "per_s"), OPENVINO)
 def test_published_rates_of_streams(model: str, precision: str, per_s: float) -> None:
     xeon = load_catalogue().find("xeon_8490h")
@@ -273,7 +277,7 @@ def test_published_rates_of_streams(model: str, precision: str, per_s: float) ->
     assert 0.75 <= found / per_s <= 1.25
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("hardware", "model", "per_s"), PUBLISHED)
 def test_published_rates(hardware: str, model: str, per_s: float) -> None:
     found = run(load_catalogue().find(hardware), "int8", shipped(model))

@@ -98,6 +98,7 @@ def test_flags_name_where_the_cost_is(book: Book) -> None:
             "memory", "part1", 1, 2)  # fmt: skip
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("architecture", "memory_type", "name"),
     [

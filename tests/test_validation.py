@@ -304,6 +304,7 @@ def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path)
     assert found.rows == expected.rows
 
 
+@pytest.mark.slow
 def test_memory_is_scored_where_the_streams_of_the_process_are_told(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     workspace.compare("resnet18", hardware=["h200_sxm"], precision="fp16")
@@ -331,6 +332,7 @@ def test_memory_is_scored_where_the_streams_of_the_process_are_told(tmp_path: Pa
         workspace.import_measurements(path)
 
 
+@pytest.mark.slow
 def test_hardware_that_only_runs_describe_is_evaluated_anew_and_under_its_calibration(tmp_path: Path) -> None:
     mine = attrs.evolve(target("xeon_8490h"), id="mine", aliases=())
     workspace = Workspace(tmp_path / "own.duckdb")

@@ -351,7 +351,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "calibrations": (
             fetch(connection, RunCalibration, run_ids=ids)
             if any(run.is_calibrated for run in runs.values())
-            else fetch_none(RunCalibration, run_ids=ids)
+            else fetch_none(connection, RunCalibration, run_ids=ids)
         ),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),

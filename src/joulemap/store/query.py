@@ -110,7 +110,7 @@ def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any
     return _run(connection, query, given, lambda cells: record(*[cells[index] for index in order]))
 
 
-def fetch_none(record: type[Row], **given: Any) -> Table[Row]:
+def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Return what `fetch` does where it is known that there are no rows."""
     query = find_query(record.query)
     return Table(title=query.title, columns=query.columns, rows=(), sql=query.sql, parameters=bind(query, given))

@@ -36,6 +36,7 @@ WRITERS: Final = (
     "store/template.py",
     "domain/operator",
     "model",
+    "plan/boundary.py",
 )
 """Code that decides what a template holds beside the catalogue."""
 

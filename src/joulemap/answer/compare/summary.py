@@ -24,7 +24,7 @@ from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.record import frozen
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch, fetch_none, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -160,6 +160,7 @@ class CompareAnswer(RunAnswer):
     """One model on several hardware."""
 
     recommendations: Table[Recommendation]
+    """A row for each goal; none where one run alone is asked about."""
     rows: Table[Comparison]
     """Lowest energy per inference first, unsupported ones last."""
     insights: Table[Insight]
@@ -433,10 +434,11 @@ def compare(source: Source, model: str, settings: Settings, baseline: str) -> Co
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
+        find = fetch if len(scope.evaluated_ids) > 1 else fetch_none  # a run alone is better than no other
         answer = CompareAnswer(
             scope=scope,
-            recommendations=fetch(connection, Recommendation, run_ids=ids),
-            insights=fetch(connection, Insight, run_ids=ids),
+            recommendations=find(connection, Recommendation, run_ids=ids),
+            insights=find(connection, Insight, run_ids=ids),
             rows=rows(),
         )
     if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):

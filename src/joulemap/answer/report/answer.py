@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -15,7 +15,7 @@ from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.scope import describe_advantage, describe_chance
-from joulemap.domain.metric import METRIC
+from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.module import is_module_name
 from joulemap.domain.table import Table
 from joulemap.errors import UsageError
@@ -28,13 +28,16 @@ from joulemap.webpage.page import write_page
 from joulemap.webpage.report import Badges, Chapter, Report, Source as Behind
 
 if TYPE_CHECKING:
-    from joulemap.answer.compare.summary import Recommendation
+    from joulemap.answer.compare.summary import Comparison, Recommendation
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
 
 GOALS = ("energy", "energy_per_inference", "latency", "edp", "edp_per_inference")
 """What a report answers first."""
+
+ALONE: Final[tuple[MetricName, ...]] = ("energy", "latency", "edp")
+"""What it answers first about one run alone, which is not the best of any."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -178,12 +181,21 @@ def _judge(found: ModelFinding) -> list[str]:
     """Return which hardware is best for what, how sure that is, and why."""
     answer = found.compare
     lines = [_recommend(found, row) for row in answer.recommendations if row.goal in GOALS]
+    alone = [] if lines else [row for row in answer.rows if row.status == "ok"]
+    lines += [_tell_alone(found, row, goal) for row in alone for goal in ALONE]
     if found.explain:
         lines += [f"Why: {line}" for line in found.explain[0].sentences()[1:3]]
     if found.flip:
         lines.append(f"What would flip it: {found.flip.say_nearest()}")
-    names = {row.hardware for row in answer.recommendations}
+    names = {row.hardware for row in (*answer.recommendations, *alone)}
     return [*lines, *([PROJECTION_NOTE] if any(answer.scope.mark(name) != name for name in names) else [])]
+
+
+def _tell_alone(found: ModelFinding, row: Comparison, goal: MetricName) -> str:
+    """Return what the only run needs."""
+    metric = METRIC[goal]
+    value = show_quantity(getattr(row, metric.column), metric.unit)
+    return f"{metric.label.capitalize()}: {found.compare.scope.mark(row.hardware)}, {value}"
 
 
 def _recommend(found: ModelFinding, row: Recommendation) -> str:
