@@ -35,13 +35,13 @@ WITH act AS (
         sum(l.action_count ORDER BY l.operator_index) AS action_count,
         sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id, l.action_id
 ),
 answered AS (
     SELECT run_id, nullif(mac_count, 0) AS mac_count
     FROM runs
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     r.architecture,
@@ -70,4 +70,5 @@ JOIN answered AS m ON m.run_id = t.run_id
 JOIN run_configurations AS r ON r.run_id = t.run_id
 JOIN action AS a ON a.action_id = t.action_id
 JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = t.action_id
-ORDER BY list_position($run_ids, r.run_id), r.run_id, rank
+JOIN places_of($run_ids) AS o ON o.run_id = r.run_id
+ORDER BY o.position, r.run_id, rank

@@ -32,7 +32,7 @@ act AS (
         l.run_id, a.common_category, a.category, count(DISTINCT l.action_id) AS kind_count, sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY ALL
 ),
 spent AS (
@@ -48,7 +48,7 @@ spent AS (
 answered AS (
     SELECT run_id, nullif(mac_count, 0) AS mac_count
     FROM runs
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     r.architecture,
@@ -67,4 +67,5 @@ FROM answered AS a
 JOIN run_configurations AS r ON r.run_id = a.run_id
 CROSS JOIN kind AS k
 LEFT JOIN spent AS s ON s.run_id = a.run_id AND s.common_category = k.common_category
-ORDER BY list_position($run_ids, r.run_id), r.run_id, k.category_index
+JOIN places_of($run_ids) AS o ON o.run_id = r.run_id
+ORDER BY o.position, r.run_id, k.category_index

@@ -90,7 +90,7 @@ act AS (
         sum(l.energy_fj) AS energy_fj,
         sum(CAST(l.action_count AS DECIMAL(38, 6))) AS action_count
     FROM ledger_line AS l
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id, l.action_id
 ),
 priced AS (
@@ -143,7 +143,7 @@ allocation AS (
         CAST(sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS DOUBLE) AS launch_fs,
         CAST(sum(CAST(dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes
     FROM run_subgraph
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id
 ),
 answered AS (
@@ -151,7 +151,7 @@ answered AS (
         run_id, latency_s, energy_j, nullif(mac_count, 0) AS mac_count, compute_utilization_fraction, units_used_count,
         average_power_w
     FROM runs
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
 ),
 fact AS (
     SELECT
@@ -231,5 +231,5 @@ LEFT JOIN answered AS s ON s.run_id = r.run_id
 LEFT JOIN spent AS e ON e.run_id = r.run_id
 LEFT JOIN allocation AS a ON a.run_id = r.run_id
 LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
-WHERE list_contains($run_ids, r.run_id)
+WHERE r.run_id IN (SELECT unnest($run_ids))
 ORDER BY list_position($run_ids, r.run_id), r.run_id

@@ -76,4 +76,5 @@ SELECT
 FROM act AS s
 JOIN action AS a ON a.action_id = s.action_id
 JOIN names_of_parts($run_ids, $level) AS p ON p.run_id = s.run_id AND p.part_index = s.part_index
-ORDER BY list_position($run_ids, s.run_id), s.run_id, s.part_index, s.energy_fj DESC, a.component, a.action, a.part, a.per
+JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
+ORDER BY o.position, s.run_id, s.part_index, s.energy_fj DESC, a.component, a.action, a.part, a.per

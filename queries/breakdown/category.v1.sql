@@ -91,4 +91,5 @@ SELECT
 FROM summed AS s
 JOIN named AS n ON n.run_id = s.run_id AND n.part_index = s.part_index AND n.category = s.category
 JOIN names_of_parts($run_ids, $level) AS p ON p.run_id = s.run_id AND p.part_index = s.part_index
-ORDER BY list_position($run_ids, s.run_id), s.run_id, s.part_index, s.energy_fj DESC, s.category
+JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
+ORDER BY o.position, s.run_id, s.part_index, s.energy_fj DESC, s.category

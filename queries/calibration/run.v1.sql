@@ -60,8 +60,8 @@ LEFT JOIN (
     FROM run AS r
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     JOIN calibration AS b ON b.calibration_digest = r.calibration_digest
-    WHERE list_contains($run_ids, r.run_id) AND v.hardware <> b.hardware
+    WHERE r.run_id IN (SELECT unnest($run_ids)) AND v.hardware <> b.hardware
     GROUP BY r.calibration_digest
 ) AS h ON h.calibration_digest = c.calibration_digest
-WHERE c.calibration_digest IN (SELECT r.calibration_digest FROM run AS r WHERE list_contains($run_ids, r.run_id))
+WHERE c.calibration_digest IN (SELECT r.calibration_digest FROM run AS r WHERE r.run_id IN (SELECT unnest($run_ids)))
 ORDER BY c.hardware, c.calibration

@@ -30,7 +30,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH energy AS (
     SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
     FROM ledger_line
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id, subgraph_index
 )
 SELECT
@@ -56,5 +56,6 @@ FROM run_subgraph AS s
 JOIN run_configurations AS r ON r.run_id = s.run_id
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
 LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
-WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
-ORDER BY list_position($run_ids, s.run_id), s.run_id, s.latency_fs DESC, s.subgraph_index
+JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
+WHERE s.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
+ORDER BY o.position, s.run_id, s.latency_fs DESC, s.subgraph_index

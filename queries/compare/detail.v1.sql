@@ -60,7 +60,7 @@ WITH ledger AS (
         unnest(energy_by_part(a.part, a.common_category, l.energy_fj))
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id
 ),
 allocation AS (
@@ -74,7 +74,7 @@ allocation AS (
         CAST(sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS DOUBLE) AS memory_fs,
         CAST(sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS DOUBLE) AS launch_fs
     FROM run_subgraph
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id
 ),
 answered AS (
@@ -82,7 +82,7 @@ answered AS (
         run_id, energy_j, energy_per_inference_j, latency_s, interval_s, throughput_per_s, average_power_w, edp_js,
         compute_utilization_fraction, bandwidth_utilization_fraction, units_used_count, peak_memory_bytes
     FROM runs
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
 ),
 fact AS (
     SELECT hardware_digest, max(value) AS memory_capacity_bytes
@@ -141,5 +141,5 @@ LEFT JOIN answered AS s ON s.run_id = r.run_id
 LEFT JOIN ledger AS l ON l.run_id = r.run_id
 LEFT JOIN allocation AS a ON a.run_id = r.run_id
 LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
-WHERE list_contains($run_ids, r.run_id)
+WHERE r.run_id IN (SELECT unnest($run_ids))
 ORDER BY r.model, list_position($run_ids, r.run_id), r.run_id

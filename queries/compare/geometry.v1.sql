@@ -39,7 +39,7 @@ WITH number AS (
     FROM run AS r
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     hardware,

@@ -29,7 +29,7 @@ WITH chosen AS (
         r.average_power_w
     FROM runs AS r
     JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 best AS (
     SELECT run_id, hardware, divisor, energy_j, latency_s, average_power_w
@@ -41,7 +41,7 @@ part AS (
     SELECT l.run_id, a.part, sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id, a.part
 ),
 gap AS (

@@ -45,7 +45,7 @@ WITH answered AS (
         r.run_id, r.energy_j, r.latency_s, r.throughput_per_s, r.average_power_w, r.edp_js, r.peak_memory_bytes,
         r.compute_utilization_fraction, r.mac_count, r.ops_per_j, metric_value($metric, r) AS value
     FROM runs AS r
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 asked AS (
     SELECT
@@ -73,7 +73,7 @@ asked AS (
         as_cost(is_higher_better($metric), s.value) AS cost
     FROM run_configurations AS r
     LEFT JOIN answered AS s ON s.run_id = r.run_id
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 ranked AS (
     SELECT

@@ -23,7 +23,7 @@ workload_id = { type = "INTEGER", meaning = "number of the workload" }
 WITH chosen AS (
     SELECT DISTINCT workload_id
     FROM run
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
 ),
 whole AS (
     SELECT

@@ -78,5 +78,5 @@ JOIN run_subgraph AS s ON s.run_id = r.run_id AND s.subgraph_index = r.subgraph_
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = r.subgraph_index
 LEFT JOIN workload_operator AS o
     ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = r.part_index
-WHERE list_contains($run_ids, s.run_id)
+WHERE s.run_id IN (SELECT unnest($run_ids))
 ORDER BY r.model, r.workload_id, r.part_index, r.rank

@@ -49,7 +49,7 @@ WITH answered AS (
         r.units_used_count,
         metric_value($sort, r) AS value
     FROM runs AS r
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 fact AS (
     SELECT hardware_digest, max(value) AS tdp_w
@@ -88,7 +88,7 @@ asked AS (
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN answered AS s ON s.run_id = r.run_id
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     CASE WHEN cost IS NOT NULL THEN row_number() OVER (ORDER BY cost NULLS LAST, hardware, run_id) END AS rank,

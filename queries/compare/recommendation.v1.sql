@@ -40,7 +40,7 @@ WITH chosen AS (
         r.edp_js
     FROM runs AS r
     JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 valued AS (
     SELECT

@@ -32,7 +32,7 @@ WITH work AS (
     FROM run_operator AS o
     JOIN run AS r ON r.run_id = o.run_id
     JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    WHERE list_contains($run_ids, o.run_id) AND list_contains($run_ids, r.run_id)
+    WHERE o.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
     GROUP BY o.run_id, o.subgraph_index
 ),
 part AS (
@@ -52,7 +52,7 @@ part AS (
     JOIN run AS r ON r.run_id = s.run_id
     JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
     LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
-    WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
+    WHERE s.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
 ),
 ends AS (
     SELECT

@@ -33,7 +33,7 @@ WITH spent AS (
         sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS memory_fs,
         sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs
     FROM run_subgraph
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id
 ),
 one AS (

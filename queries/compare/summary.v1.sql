@@ -76,7 +76,7 @@ WITH asked AS (
         list_position($run_ids, r.run_id) AS position
     FROM run_configurations AS r
     JOIN labels_of($run_ids) AS n ON n.run_id = r.run_id
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 certainty AS (
     SELECT
@@ -93,7 +93,7 @@ certainty AS (
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id
 ),
 answered AS (
@@ -117,7 +117,7 @@ answered AS (
         interval_s,
         throughput_limit
     FROM runs
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
 ),
 drawn AS MATERIALIZED (
     SELECT

@@ -28,9 +28,9 @@ WITH act AS (
     SELECT l.run_id, a.category, a.common_category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
         AND CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 32
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 32
                 THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
             ELSE TRUE
         END
@@ -67,6 +67,7 @@ SELECT
     r.run_id
 FROM branch AS b
 JOIN run_configurations AS r ON r.run_id = b.run_id
+JOIN places_of($run_ids) AS o ON o.run_id = r.run_id
 ORDER BY
-    list_position($run_ids, r.run_id), r.run_id, b.category_fj DESC, b.category, b.energy_fj DESC, b.component, b.action,
+    o.position, r.run_id, b.category_fj DESC, b.category, b.energy_fj DESC, b.component, b.action,
     b.part

@@ -32,9 +32,9 @@ WITH candidate AS (
             ELSE error('metric is ' || $metric || ', expected energy, latency or edp')
         END AS value
     FROM subgraph_results AS s
-    WHERE list_contains($run_ids, s.run_id)
+    WHERE list_contains($run_ids, s.run_id) -- a filter of the view's runs, which a join would only follow
         AND CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 1
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 1
                 THEN error('the runs are of several workloads; subgraphs compare within one')
             ELSE TRUE
         END

@@ -26,7 +26,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH energy AS (
     SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
     FROM ledger_line
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id, subgraph_index
 ),
 part AS (
@@ -40,9 +40,9 @@ part AS (
         nullif(CAST(sum(e.energy_fj) OVER (PARTITION BY s.run_id) AS DOUBLE), 0e0) AS run_fj
     FROM run_subgraph AS s
     LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
-    WHERE list_contains($run_ids, s.run_id)
+    WHERE s.run_id IN (SELECT unnest($run_ids))
         AND CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains($run_ids, run_id)) > 1
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 1
                 THEN error('the runs are of several workloads; subgraphs compare within one')
             ELSE TRUE
         END
@@ -63,7 +63,7 @@ share AS (
     FROM part AS p
     JOIN run_configurations AS r ON r.run_id = p.run_id
     JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     subgraph_index,

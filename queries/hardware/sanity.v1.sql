@@ -43,7 +43,7 @@ static AS (
         joules(coalesce(sum(l.energy_fj) FILTER (is_unattributed(a.component, a.action)), 0)) AS unattributed_j
     FROM ledger_line AS l
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id
 ),
 loaded AS (
@@ -115,7 +115,7 @@ drawn AS (
         AND m.precision = r.precision
         AND m.batch = r.batch
         AND m.runtime = r.runtime
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 judged AS (
     SELECT

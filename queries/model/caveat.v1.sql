@@ -14,6 +14,6 @@ operator_count = { type = "BIGINT", meaning = "how many operators are uncounted;
 */
 SELECT kind, text, CAST(sum(operator_count) AS BIGINT) AS operator_count
 FROM caveats
-WHERE workload_id IN (SELECT workload_id FROM run WHERE list_contains($run_ids, run_id))
+WHERE workload_id IN (SELECT workload_id FROM run WHERE run_id IN (SELECT unnest($run_ids)))
 GROUP BY kind, text
 ORDER BY kind, operator_count DESC NULLS LAST, text

@@ -43,7 +43,7 @@ WITH uncertain AS MATERIALIZED (
             }
         ]) AS one
     FROM run_total AS u
-    WHERE list_contains($run_ids, u.run_id) AND u.latency_half_width IS NOT NULL
+    WHERE u.run_id IN (SELECT unnest($run_ids)) AND u.latency_half_width IS NOT NULL
 ),
 scale AS (
     SELECT
@@ -60,7 +60,7 @@ scale AS (
         AND s.runtime IN ('', r.runtime)
         AND s.precision IN ('', r.precision)
         AND s.hardware IN ('', v.hardware)
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
     GROUP BY r.run_id, s.quantity
 )
 SELECT

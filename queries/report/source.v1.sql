@@ -29,14 +29,14 @@ WITH priced AS (
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY ALL
 ),
 fact AS (
     SELECT DISTINCT r.run_id, f.basis, f.source, f.quantity AS name, CAST(0 AS HUGEINT) AS energy_fj
     FROM run AS r
     JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
-    WHERE list_contains($run_ids, r.run_id) AND r.refusal IS NULL
+    WHERE r.run_id IN (SELECT unnest($run_ids)) AND r.refusal IS NULL
 ),
 number AS (
     SELECT run_id, basis, source, name, energy_fj
@@ -68,4 +68,5 @@ SELECT
     s.run_id
 FROM rest AS s
 JOIN run_configurations AS r ON r.run_id = s.run_id
-ORDER BY list_position($run_ids, s.run_id), s.run_id, run_fraction DESC NULLS LAST, s.basis, s.source
+JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
+ORDER BY o.position, s.run_id, run_fraction DESC NULLS LAST, s.basis, s.source

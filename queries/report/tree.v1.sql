@@ -91,6 +91,7 @@ SELECT
     s.run_id
 FROM summed AS s
 JOIN names_of_parts($run_ids, 'subgraph') AS p ON p.run_id = s.run_id AND p.part_index = s.part_index
+JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
 ORDER BY
-    list_position($run_ids, s.run_id), s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",
+    o.position, s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",
     s."position"

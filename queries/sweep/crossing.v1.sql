@@ -41,7 +41,7 @@ WITH candidate AS (
             {'metric': 'latency', 'unit': metric_unit('latency'), 'value': r.latency_s}
         ], recursive := TRUE)
     FROM runs AS r
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 pair AS (
     SELECT

@@ -76,9 +76,9 @@ WITH asked AS (
             peak_memory_bytes,
             clock_fraction
         FROM runs
-        WHERE list_contains($run_ids, run_id)
+        WHERE run_id IN (SELECT unnest($run_ids))
     ) AS s ON s.run_id = r.run_id
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 compared AS (
     SELECT

@@ -59,9 +59,9 @@ WITH asked AS (
     LEFT JOIN (
         SELECT run_id, latency_s, throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w
         FROM runs
-        WHERE list_contains($run_ids, run_id)
+        WHERE run_id IN (SELECT unnest($run_ids))
     ) AS s ON s.run_id = r.run_id
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
 series AS (
     SELECT

@@ -32,7 +32,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH paced AS (
     SELECT o.run_id, o.subgraph_index, sum(o.interval_fs) AS interval_fs
     FROM run_operator AS o
-    WHERE list_contains($run_ids, o.run_id)
+    WHERE o.run_id IN (SELECT unnest($run_ids))
     GROUP BY o.run_id, o.subgraph_index
 ),
 part AS (
@@ -56,7 +56,7 @@ part AS (
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN hardware_fact AS f
         ON f.hardware_digest = r.hardware_digest AND f.quantity = dram_efficiency_of(v.architecture, v.memory_type)
-    WHERE list_contains($run_ids, s.run_id) AND list_contains($run_ids, r.run_id)
+    WHERE s.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
 ),
 total AS (
     SELECT

@@ -62,7 +62,7 @@ WITH one AS (
 spent AS (
     SELECT run_id, bottleneck AS bound, sum(latency_fs) AS latency_fs
     FROM run_subgraph
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id, bottleneck
 ),
 bounded AS (
@@ -114,7 +114,7 @@ pair AS (
         o.throughput_per_s / b.throughput_per_s * (b.energy_per_inference_j / o.energy_per_inference_j) AS gain_ratio
     FROM one AS b
     JOIN one AS o ON o.run_id <> b.run_id
-    WHERE list_contains($run_ids, b.run_id)
+    WHERE b.run_id IN (SELECT unnest($run_ids))
 ),
 chosen AS (
     SELECT

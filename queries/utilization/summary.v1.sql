@@ -66,7 +66,7 @@ WITH allocation AS (
         CAST(sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS DOUBLE) AS memory_fs,
         CAST(sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS DOUBLE) AS launch_fs
     FROM run_subgraph
-    WHERE list_contains($run_ids, run_id)
+    WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id
 ),
 answered AS (
@@ -90,7 +90,7 @@ answered AS (
         s.clock_fraction
     FROM runs AS s
     JOIN allocation AS a ON a.run_id = s.run_id
-    WHERE list_contains($run_ids, s.run_id)
+    WHERE s.run_id IN (SELECT unnest($run_ids))
 ),
 fact AS (
     SELECT
@@ -146,7 +146,7 @@ asked AS (
     FROM run_configurations AS r
     LEFT JOIN fact AS t ON t.hardware_digest = r.hardware_digest
     LEFT JOIN answered AS s ON s.run_id = r.run_id
-    WHERE list_contains($run_ids, r.run_id)
+    WHERE r.run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     model,

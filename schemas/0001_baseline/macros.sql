@@ -142,7 +142,13 @@ SELECT
     count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
 FROM run AS r
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-WHERE list_contains(run_ids, r.run_id);
+WHERE r.run_id IN (SELECT unnest(run_ids));
+
+-- These runs, each with its place among them.
+CREATE MACRO places_of(run_ids) AS TABLE
+SELECT r.run_id, list_position(run_ids, r.run_id) AS position
+FROM run AS r
+WHERE r.run_id IN (SELECT unnest(run_ids));
 
 -- What a model was built with, as it stands at the end of a workload's source.
 CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);
@@ -627,9 +633,9 @@ WITH asked AS (
     FROM run AS r
     JOIN workload AS w ON w.workload_id = r.workload_id
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    WHERE list_contains(run_ids, r.run_id) AND r.refusal IS NULL
+    WHERE r.run_id IN (SELECT unnest(run_ids)) AND r.refusal IS NULL
         AND CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains(run_ids, run_id)) > 32
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest(run_ids))) > 32
                 THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
             ELSE TRUE
         END
@@ -646,7 +652,7 @@ energy AS (
             END
         ) AS dram_bytes
     FROM ledger_line AS l
-    WHERE list_contains(run_ids, l.run_id)
+    WHERE l.run_id IN (SELECT unnest(run_ids))
     GROUP BY ALL
 ),
 placed AS (
@@ -658,7 +664,7 @@ placed AS (
         s.dram_bytes,
         FALSE AS is_operator
     FROM run_subgraph AS s
-    WHERE level <> 'operator' AND list_contains(run_ids, s.run_id)
+    WHERE level <> 'operator' AND s.run_id IN (SELECT unnest(run_ids))
     UNION ALL
     SELECT
         o.run_id,
@@ -672,7 +678,7 @@ placed AS (
         TRUE
     FROM run_operator AS o
     JOIN run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
-    WHERE level = 'operator' AND list_contains(run_ids, o.run_id) AND list_contains(run_ids, s.run_id)
+    WHERE level = 'operator' AND o.run_id IN (SELECT unnest(run_ids)) AND s.run_id IN (SELECT unnest(run_ids))
     WINDOW in_kernel AS (
         PARTITION BY o.run_id, o.subgraph_index ORDER BY o.operator_index
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
@@ -744,13 +750,13 @@ JOIN (
     FROM ledger_line AS e
     JOIN run AS q ON q.run_id = e.run_id
     JOIN workload_subgraph AS s ON s.workload_id = q.workload_id AND s.subgraph_index = e.subgraph_index
-    WHERE list_contains(run_ids, e.run_id)
+    WHERE e.run_id IN (SELECT unnest(run_ids))
     GROUP BY e.run_id
 ) AS w ON w.run_id = l.run_id
-WHERE list_contains(run_ids, l.run_id)
+WHERE l.run_id IN (SELECT unnest(run_ids))
     AND (subgraph = '' OR g.name = subgraph)
     AND CASE
-        WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE list_contains(run_ids, run_id)) > 32
+        WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest(run_ids))) > 32
             THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
         ELSE TRUE
     END;
@@ -771,7 +777,7 @@ JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id
 LEFT JOIN workload_operator AS o
     ON level = 'operator' AND o.workload_id = r.workload_id AND o.subgraph_index = g.subgraph_index
-WHERE list_contains(run_ids, r.run_id);
+WHERE r.run_id IN (SELECT unnest(run_ids));
 
 -- What fusing saves, operator by operator: run_b as it ran, beside what run_a's operators cost as kernels of their own (run_b
 -- itself, or a run of the same workload in another runtime). An operator that run_b folds away costs nothing there.
@@ -1191,7 +1197,7 @@ FROM (
                 GROUP BY GROUPING SETS ((factor), ())
             )
         ) AS s
-        WHERE list_contains(run_ids, u.run_id)
+        WHERE u.run_id IN (SELECT unnest(run_ids))
     ) AS k
     CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d
 ) AS e
