@@ -76,15 +76,20 @@ def _resolve(chip: HardwareFile, label: str) -> Hardware:
         raise CatalogueError(f"{label}: {error.args[0]}") from error
 
 
-@cache
 def load_class(architecture: str, asker: str) -> ArchitectureFile:
     """Return the data of an architecture class; CatalogueError, on behalf of a file, if there is none."""
     known = list_architectures()
     if architecture not in known:
         raise CatalogueError(f"{asker}: architecture: {architecture!r} is none of {', '.join(known)}")
+    return _read_class(architecture)
+
+
+@cache
+def _read_class(architecture: str) -> ArchitectureFile:
     return read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
 
 
+@cache
 def list_architectures() -> tuple[str, ...]:
     """Return the architecture classes that have a data file."""
     return tuple(sorted(path.stem for path in (DATA / "architecture").glob("*.toml")))
