@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -39,6 +40,7 @@ BUFFER: Final = "1GB"
 """What the engine may keep in memory while many runs are written, which only appends and gains nothing by more."""
 
 MANY_RUNS: Final = 64
+"""From so many on the file will not stay small, whatever it is when it is opened."""
 
 SESSION_S: Final = 2.0
 """How long an evaluation keeps the database to itself, to the end of the model it is at."""
@@ -179,7 +181,7 @@ class _Work:
                 found.setdefault(model.workload_keys, (model, []))[1].append(plan)
         return tuple((model, tuple(plans)) for model, plans in found.values())
 
-    @property
+    @cached_property
     def _run_count(self) -> int:
         return sum(plan.run_count for plan in self.plans)
 
@@ -214,7 +216,7 @@ class _Work:
         from joulemap.store.writer import RunWriter
 
         if self._run_count > MANY_RUNS:
-            connection.execute(f"SET memory_limit = '{BUFFER}'")
+            connection.execute(f"SET memory_limit = '{BUFFER}'; SET threads = {os.cpu_count() or 1}")
         with transaction(connection):
             ensure_catalogue(connection)
             targets = {key: one for key, one in self._targets.items() if has_hardware(connection, one.digest)}

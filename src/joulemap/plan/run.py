@@ -67,7 +67,9 @@ class Plan:
     @property
     def run_count(self) -> int:
         """Of all models."""
-        return len(self.models) * len(self.runs(""))
+        settings = self.settings
+        each = len(settings.precisions) * len(settings.runtime) * len(self.selection.pairs)
+        return len(self.models) * each
 
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs of one workload: precision by precision, runtime by runtime, in the order of hardware."""
