@@ -14,8 +14,10 @@ import pytest
 import joulemap
 from compare import assert_close
 from joulemap.catalog.digest import DATA
-from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.load import _read_class, list_architectures, load_catalogue
+from joulemap.domain.settings import Settings
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
+from joulemap.plan.run import plan_runs
 from joulemap.trace import build
 from joulemap.workspace import Workspace
 
@@ -246,3 +248,32 @@ def test_every_type_that_the_library_hands_out_is_public() -> None:
             told = [one.fget.__annotations__["return"] for one in vars(kind).values() if isinstance(one, property)]
             waiting |= {found for text in (*fields, *told) for found in annotated(str(text))} - seen
     assert {"LedgerLine", "Subgraph", "Operator", "Allocation", "EnergyBreakdown", "Workload"} <= seen
+
+
+def test_a_first_comparison_finds_its_hardware_in_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+    monkeypatch.setattr("joulemap.plan.evaluate.write_hardware", lambda _, fresh, *rest: written.extend(fresh))
+    Workspace(tmp_path / "new.duckdb").compare("gemm(m=8,n=8,k=8)")
+    assert written == []
+
+
+def test_one_run_alone_is_not_ranked(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "new.duckdb")
+    alone = workspace.compare("gemm(m=8,n=8,k=8)", hardware=("tpu_v4",))
+    assert len(alone.rows) == 1
+    assert len(alone.recommendations) == len(alone.insights) == 0
+    beside = workspace.compare("gemm(m=8,n=8,k=8)", hardware=("tpu_v4", "h100_sxm5"))
+    assert {row.goal for row in beside.recommendations} == {"energy", "latency", "throughput", "memory", "edp"}
+
+
+def test_a_plan_counts_the_runs_that_it_has() -> None:
+    asked = Settings(
+        hardware=("tpu_v4", "h100_sxm5"), precision=("bf16", "int8"), runtime=("fused", "eager"), batch=(1, 8)
+    )
+    plan = plan_runs(("resnet18", "vgg13"), asked)
+    assert plan.run_count == len(plan.models) * len(plan.runs("")) == 2 * 2 * 2 * 2 * 2
+
+
+def test_the_file_of_a_class_is_read_once() -> None:
+    load_catalogue()
+    assert _read_class.cache_info().misses <= len(list_architectures())

@@ -341,6 +341,7 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
 
 def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
     runs = find_outlines(connection, ids)
+    find = fetch if any(run.is_calibrated for run in runs.values()) else fetch_none
     return {
         "batches": tuple(sorted({run.batch for run in runs.values()})),
         "run_ids": tuple(ids),
@@ -348,11 +349,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
-        "calibrations": (
-            fetch(connection, RunCalibration, run_ids=ids)
-            if any(run.is_calibrated for run in runs.values())
-            else fetch_none(connection, RunCalibration, run_ids=ids)
-        ),
+        "calibrations": find(connection, RunCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
         "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),

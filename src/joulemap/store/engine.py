@@ -23,12 +23,13 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Return a connection to a file or to memory, of one thread where there is little; raises duckdb.Error."""
     settings: dict[str, str | bool | int | float | list[str]] = {**dict(SETTINGS), **dict(config)}
-    if place == IN_MEMORY or not _is_large(place):
+    if not _is_large(place):
         settings["threads"] = 1
     return duckdb.connect(os.fspath(place), read_only=is_reading, config=settings)
 
 
 def _is_large(place: str | Path) -> bool:
+    """Return whether a file is there that threads can share; memory is none."""
     try:
         return os.stat(place).st_size >= SMALL_BYTES
     except (OSError, ValueError):
