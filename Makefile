@@ -25,6 +25,8 @@ print(f"{spent.children_user + spent.children_system:.0f} s of processor time", 
 sys.exit(code)
 endef
 export SPEND
+# where an environment forbids to keep compiled modules, every process of the tests would compile all of them anew
+export PYTHONDONTWRITEBYTECODE =
 
 test: $(STAMP)  ## install if needed, then lint, types and tests
 	@$(BIN)/python -c "$$SPEND" $(MAKE) --no-print-directory lint type tests

@@ -49,7 +49,7 @@ def time_sweep(base: Path, path: Path, models: list[str], session_s: float) -> f
     """Return the seconds of a sweep into a copy of a database, in sessions of this length."""
     shutil.copy(base, path)
     start = time.perf_counter()
-    with patch.object(hold, "SESSION_S", session_s):
+    with patch.object(hold, "LONG_SESSION_S", session_s):
         sweep(path, models)
     return time.perf_counter() - start
 

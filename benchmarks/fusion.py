@@ -38,7 +38,7 @@ from joulemap.model.run import RunColumns
 from joulemap.model.workload import ROLE_CODE, Booleans, Floats, WorkloadColumns, sum_by
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
-from joulemap.store.zoo import read_shipped
+from joulemap.store.zoo import Shipped, read_shipped
 
 MODELS: Final = ("resnet50", "mobilenet_v2", "vit_b_16", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_t")
 BATCHES: Final = (1, 8)
@@ -138,7 +138,7 @@ class Cost:
 def load_model(name: str, batch: int) -> Model:
     """Return a model as it ships, without tracing it."""
     connection = open_in_memory()
-    number = read_shipped(connection, ZOO, name, batch=batch, workload_key=f"{name}:{batch}", input_spec="")
+    (number,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key=f"{name}:{batch}")])
     rows = connection.execute(
         "SELECT operation FROM workload_operator WHERE workload_id = $workload_id ORDER BY operator_index",
         {"workload_id": number},

@@ -34,7 +34,7 @@ from joulemap.model.memory import allocated_bytes
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
-from joulemap.store.zoo import read_shipped
+from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model
 
@@ -67,7 +67,7 @@ def workloads(models: Sequence[tuple[str, int]]) -> Iterator[WorkloadColumns]:
     known, shipped = load_models(), load_shipped()
     for name, batch in models:
         if batch == 1 or shipped[name].is_affine:
-            number = read_shipped(connection, ZOO, name, batch=batch, workload_key=f"{name}:{batch}", input_spec="")
+            (number,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key=f"{name}:{batch}")])
             yield read_columns(connection, number)
         else:
             yield columns_of(fuse(trace_request(resolve_model(name, known, batch=batch))))

@@ -13,7 +13,10 @@ from joulemap.store.total import write_totals
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "host_share": "1", "idle_power": "W", "static_power": "W"}
 
-TABLES = ("run_total", "run", "run_subgraph", "run_operator", "ledger_line", "hardware_version", "hardware_fact")
+TABLES = (
+    "run_total", "run_action", "run", "run_subgraph", "run_operator", "ledger_line", "hardware_version",
+    "hardware_fact",
+)  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)

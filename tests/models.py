@@ -17,7 +17,7 @@ from joulemap.domain.workload import Access, Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.workload import read_columns
-from joulemap.store.zoo import read_shipped
+from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta, trace_module
 
@@ -38,7 +38,7 @@ def trace_zoo(name: str, batch: int = 1, size: int = 224) -> Workload:
 def shipped(name: str, batch: int = 1) -> WorkloadColumns:
     """Return a workload that ships with the package, without tracing it."""
     connection = open_blank()
-    number = read_shipped(connection, ZOO, name, batch=batch, workload_key=f"{name}:{batch}", input_spec="")
+    (number,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key=f"{name}:{batch}")])
     return read_columns(connection, number)
 
 

@@ -95,7 +95,7 @@ EDITS: dict[str, tuple[str, str, str]] = {
     "a run deleted": (
         "; ".join(
             f"DELETE FROM {table} WHERE run_id = 2"
-            for table in ("run_total", "run_operator", "run_subgraph", "ledger_line", "run")
+            for table in ("run_total", "run_action", "run_operator", "run_subgraph", "ledger_line", "run")
         ),
         THINGS,
         "run",

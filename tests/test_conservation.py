@@ -29,7 +29,7 @@ from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_of
 from joulemap.store.connection import Connection
 from joulemap.store.workload import read_columns
-from joulemap.store.zoo import read_shipped
+from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.units import FJ_PER_J, FS_PER_S
 from models import KEY
 
@@ -70,7 +70,7 @@ def evaluator(model: str) -> Evaluator:
     if operator is not None:
         return Evaluator(columns_of(describe(operator, 1, KEY)))
     key = f"{model} {next(NUMBERS)}"
-    stored = read_shipped(shipped(), ZOO, model, batch=1, workload_key=key, input_spec="")
+    (stored,) = read_shipped(shipped(), ZOO, [Shipped(model, batch=1, workload_key=key)])
     return Evaluator(read_columns(shipped(), stored))
 
 

@@ -20,7 +20,7 @@ from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Sha
 from joulemap.errors import ExitCode, UnknownNameError
 from joulemap.store.measurement import read_operator_file, write_operator_file
 from joulemap.store.workload import read_operators
-from joulemap.store.zoo import read_shipped
+from joulemap.store.zoo import Shipped, read_shipped
 from joulemap.tools.lowering import expect_kernels, find_key
 from joulemap.tools.profile import match_profile
 from joulemap.workspace import Workspace
@@ -166,7 +166,7 @@ def test_what_ships_has_all_the_time_of_its_profile_and_operators_for_most_of_it
 @pytest.mark.parametrize(("model", "batch"), [("resnet18", 32), ("swin_t", 1)])
 def test_what_ships_is_what_the_profile_and_the_trace_give(model: str, batch: int, tmp_path: Path) -> None:
     connection = open_blank()
-    number = read_shipped(connection, ZOO, model, batch=batch, workload_key="", input_spec="")
+    (number,) = read_shipped(connection, ZOO, [Shipped(model, batch, workload_key="")])
     (profile,) = load_profiles()
     found = [
         row

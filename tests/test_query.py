@@ -275,6 +275,7 @@ CORRUPTIONS = {
     "from one batch to the next is at most the latency": (
         "UPDATE run_operator SET interval_fs = latency_fs + 1 WHERE run_id = 1"
     ),
+    "actions of a run are those of its ledger": "UPDATE run_action SET action_count = 2 * action_count WHERE rowid = 5",
     "totals of a run are those of its parts": "UPDATE run_total SET energy_half_width = 0.5 WHERE run_id = 1",
     "static energy is static power x the time from one batch to the next": (
         "UPDATE ledger_line SET action_count = action_count * 2 WHERE rowid = "
@@ -308,17 +309,17 @@ def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
             "WHERE rowid = 7",
             [
                 "a ledger line belongs to an operator of its subgraph",
+                "actions of a run are those of its ledger",
                 "an action stands once per operator",
-                "totals of a run are those of its parts",
             ],
         ),
         (
             "INSERT INTO ledger_line SELECT l.* REPLACE (action_count * 2 AS action_count, energy_fj * 2 AS energy_fj) "
             "FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static' LIMIT 1",
             [
+                "actions of a run are those of its ledger",
                 "an action stands once per operator",
                 "static energy is static power x the time from one batch to the next",
-                "totals of a run are those of its parts",
             ],
         ),
     ],
@@ -414,7 +415,7 @@ def test_energy_is_per_batch_and_energy_per_inference_its_own(connection: Connec
 def test_a_newer_run_of_a_configuration_takes_its_flag(own_database: Path) -> None:
     with writing(own_database) as connection:
         assert connection.execute("SELECT bool_and(is_newest) FROM runs").fetchall() == [(True,)]
-        for table in ("run_subgraph", "run_operator", "ledger_line", "run_total"):
+        for table in ("run_subgraph", "run_operator", "ledger_line", "run_action", "run_total"):
             connection.execute(f"INSERT INTO {table} SELECT * REPLACE (9999 AS run_id) FROM {table} WHERE run_id = 1")
         connection.execute(
             "INSERT INTO run SELECT * REPLACE (9999 AS run_id, 'x' AS run_key, 'other' AS formula_version) "

@@ -17,7 +17,7 @@ from joulemap.fuse import fuse
 from joulemap.resource import package_version
 from joulemap.store.connection import Connection
 from joulemap.store.workload import write_workload
-from joulemap.store.zoo import GROWING, SHAPES, read_shipped
+from joulemap.store.zoo import GROWING, SHAPES, Shipped, read_shipped
 from joulemap.trace import build
 from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model
@@ -61,7 +61,7 @@ def summary(connection: Connection, workload_id: int) -> list[tuple[object, ...]
 def assert_shipped_is_traced(name: str, batch: int) -> None:
     connection = open_blank()
     anew = write_workload(connection, traced(name, batch))
-    shipped = read_shipped(connection, ZOO, name, batch=batch, workload_key="shipped", input_spec="")
+    (shipped,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key="shipped")])
     if load_shipped()[name].torch_version == package_version("torch"):
         for table in GROWING:
             assert rows(connection, shipped, table) == rows(connection, anew, table), (name, table)
@@ -138,7 +138,7 @@ def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
 def test_what_ships_and_what_is_traced_add_up_alike(name: str) -> None:
     connection = open_blank()
     anew = write_workload(connection, traced(name, 3))
-    shipped = read_shipped(connection, ZOO, name, batch=3, workload_key="shipped", input_spec="")
+    (shipped,) = read_shipped(connection, ZOO, [Shipped(name, batch=3, workload_key="shipped")])
     assert summary(connection, shipped) == summary(connection, anew)
 
 

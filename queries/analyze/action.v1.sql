@@ -31,12 +31,12 @@ WITH act AS (
         a.action,
         a.part,
         a.per,
-        sum(l.action_count ORDER BY l.operator_index) AS action_count,
+        any_value(l.action_count) AS action_count,
         any_value(e.energy_per_action_fj * voltage_factor_of(a.common_category, r.voltage_factor)) AS price_fj,
         sum(l.energy_fj) AS energy_fj,
         any_value(e.basis) AS basis,
         any_value(e.source) AS source
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id

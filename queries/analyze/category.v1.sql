@@ -20,7 +20,7 @@ largest_action_fraction = { type = "DOUBLE", meaning = "how much of the category
 */
 WITH act AS (
     SELECT a.category, a.common_category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE l.run_id = $run_id
     GROUP BY ALL

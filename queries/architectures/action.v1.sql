@@ -28,17 +28,7 @@ basis = { type = "VARCHAR", meaning = "where the price comes from: measured, pub
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH act AS (
-    SELECT
-        l.run_id,
-        l.action_id,
-        sum(l.action_count ORDER BY l.operator_index) AS action_count,
-        sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
-    WHERE l.run_id IN (SELECT unnest($run_ids))
-    GROUP BY l.run_id, l.action_id
-),
-answered AS (
+WITH answered AS (
     SELECT run_id, nullif(mac_count, 0) AS mac_count
     FROM runs
     WHERE run_id IN (SELECT unnest($run_ids))
@@ -65,7 +55,7 @@ SELECT
     e.basis,
     e.source,
     r.run_id
-FROM act AS t
+FROM run_action AS t
 JOIN answered AS m ON m.run_id = t.run_id
 JOIN run_configurations AS r ON r.run_id = t.run_id
 JOIN action AS a ON a.action_id = t.action_id

@@ -30,7 +30,7 @@ WITH kind (category_index, common_category) AS (
 act AS (
     SELECT
         l.run_id, a.common_category, a.category, count(DISTINCT l.action_id) AS kind_count, sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY ALL

@@ -83,32 +83,23 @@ WITH order_action (architecture, component, action, order_name) AS (
         ('kpu', 'token', 'dispatch', 'token'),
         ('cgra', 'functional_unit', 'configuration_read', 'configuration read')
 ),
-act AS (
-    SELECT
-        l.run_id,
-        l.action_id,
-        sum(l.energy_fj) AS energy_fj,
-        sum(CAST(l.action_count AS DECIMAL(38, 6))) AS action_count
-    FROM ledger_line AS l
-    WHERE l.run_id IN (SELECT unnest($run_ids))
-    GROUP BY l.run_id, l.action_id
-),
 priced AS (
     SELECT
         t.run_id,
         a.common_category,
         a.per,
         t.energy_fj,
-        t.action_count,
+        CAST(t.action_count AS DECIMAL(38, 6)) AS action_count,
         e.basis,
         o.order_name,
-        CASE WHEN o.order_name IS NOT NULL THEN t.action_count END AS order_count
-    FROM act AS t
+        CASE WHEN o.order_name IS NOT NULL THEN CAST(t.action_count AS DECIMAL(38, 6)) END AS order_count
+    FROM run_action AS t
     JOIN run AS r ON r.run_id = t.run_id
     JOIN action AS a ON a.action_id = t.action_id
     LEFT JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = t.action_id
     LEFT JOIN order_action AS o
         ON o.architecture = a.architecture AND o.component = a.component AND o.action = a.action
+    WHERE t.run_id IN (SELECT unnest($run_ids))
 ),
 spent AS (
     SELECT

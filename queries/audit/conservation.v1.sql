@@ -254,6 +254,21 @@ broken AS (
     WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))
     UNION ALL
     SELECT
+        'actions of a run are those of its ledger',
+        coalesce(t.run_id, p.run_id),
+        'action ' || coalesce(t.action_id, p.action_id),
+        concat_ws(', ', p.action_count, p.energy_fj),
+        concat_ws(', ', t.action_count, t.energy_fj)
+    FROM (
+        SELECT run_id, action_id, sum(action_count) AS action_count, sum(energy_fj) AS energy_fj
+        FROM ledger_line
+        GROUP BY run_id, action_id
+    ) AS p
+    FULL JOIN run_action AS t ON t.run_id = p.run_id AND t.action_id = p.action_id
+    WHERE p.energy_fj IS DISTINCT FROM t.energy_fj
+        OR NOT coalesce(abs(p.action_count - t.action_count) <= 1e-9 * p.action_count, FALSE)
+    UNION ALL
+    SELECT
         'totals of a run are those of its parts',
         coalesce(t.run_id, p.run_id),
         'run_total',

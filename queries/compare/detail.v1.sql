@@ -58,7 +58,7 @@ WITH ledger AS (
     SELECT
         l.run_id,
         unnest(energy_by_part(a.part, a.common_category, l.energy_fj))
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id

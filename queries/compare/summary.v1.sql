@@ -89,7 +89,7 @@ certainty AS (
             AS unattributed_energy_fraction,
         joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
         fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id

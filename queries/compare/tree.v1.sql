@@ -26,7 +26,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH act AS (
     SELECT l.run_id, a.category, a.common_category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
         AND CASE

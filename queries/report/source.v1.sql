@@ -25,7 +25,7 @@ WITH priced AS (
         e.source,
         a.component || '.' || a.action AS name,
         sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN run AS r ON r.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
     JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id

@@ -58,14 +58,9 @@ work AS (
     SELECT
         c.workload_id,
         c.runtime,
-        flop_class(CAST(sum(q.mac_count) AS BIGINT), any_value(c.batch)) AS least_flop_count
-    FROM (
-        SELECT workload_id, runtime, any_value(batch) AS batch, min(run_id) AS run_id
-        FROM chosen
-        GROUP BY workload_id, runtime
-    ) AS c
-    JOIN run_operator AS o ON o.run_id = c.run_id
-    JOIN workload_operator AS q ON q.workload_id = c.workload_id AND q.operator_index = o.operator_index
+        flop_class(arg_min(t.mac_count, c.run_id), any_value(c.batch)) AS least_flop_count
+    FROM chosen AS c
+    JOIN run_total AS t ON t.run_id = c.run_id
     GROUP BY c.workload_id, c.runtime
 ),
 candidate AS (
@@ -79,23 +74,12 @@ candidate AS (
         c.hardware,
         c.architecture,
         c.is_projection,
-        joules(e.energy_fj) / c.batch AS energy_per_inference_j,
-        seconds(s.latency_fs) AS latency_s,
-        2e0 * s.computed_mac_count / seconds(o.interval_fs) / c.peak_ops_per_s AS compute_utilization_fraction
+        joules(t.energy_fj) / c.batch AS energy_per_inference_j,
+        seconds(t.latency_fs) AS latency_s,
+        2e0 * t.computed_mac_count / nullif(seconds(t.interval_fs), 0e0) / c.peak_ops_per_s
+            AS compute_utilization_fraction
     FROM chosen AS c
-    JOIN (
-        SELECT
-            run_id,
-            CAST(sum(latency_fs) AS DOUBLE) AS latency_fs,
-            CAST(sum(computed_mac_count) AS DOUBLE) AS computed_mac_count
-        FROM run_subgraph
-        GROUP BY run_id
-    ) AS s
-        ON s.run_id = c.run_id
-    JOIN (SELECT run_id, CAST(sum(interval_fs) AS DOUBLE) AS interval_fs FROM run_operator GROUP BY run_id) AS o
-        ON o.run_id = c.run_id
-    JOIN (SELECT run_id, CAST(sum(energy_fj) AS DOUBLE) AS energy_fj FROM ledger_line GROUP BY run_id) AS e
-        ON e.run_id = c.run_id
+    JOIN run_total AS t ON t.run_id = c.run_id
     JOIN work AS k ON k.workload_id = c.workload_id AND k.runtime = c.runtime
 ),
 entry AS (

@@ -48,9 +48,11 @@ WITH one AS (
         c.is_projection,
         r.peak_ops_per_s,
         r.units_total_count,
+        w.source,
         f.tdp_w
     FROM configurations(list_concat($run_ids, $other_ids)) AS c
     JOIN run AS r ON r.run_id = c.run_id
+    JOIN workload AS w ON w.workload_id = r.workload_id
     LEFT JOIN (
         SELECT hardware_digest, max(value) AS tdp_w
         FROM hardware_fact
@@ -113,7 +115,7 @@ pair AS (
         o.latency_s / b.latency_s AS latency_ratio,
         o.throughput_per_s / b.throughput_per_s * (b.energy_per_inference_j / o.energy_per_inference_j) AS gain_ratio
     FROM one AS b
-    JOIN one AS o ON o.run_id <> b.run_id
+    JOIN one AS o ON o.source = b.source AND o.run_id <> b.run_id
     WHERE b.run_id IN (SELECT unnest($run_ids))
 ),
 chosen AS (

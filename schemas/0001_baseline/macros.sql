@@ -980,6 +980,17 @@ GROUP BY GROUPING SETS (
     (n.calibration_digest, n.hardware, n.runtime, n.precision), (n.calibration_digest, n.hardware, n.runtime)
 );
 
+-- What is stored of runs as actions, of those numbered from the first to the last: sums over the operators of the ledger.
+CREATE MACRO actions_between(first_run, last_run) AS TABLE
+SELECT
+    run_id,
+    action_id,
+    sum(action_count ORDER BY operator_index) AS action_count,
+    sum(energy_fj) AS energy_fj
+FROM ledger_line
+WHERE run_id BETWEEN first_run AND last_run
+GROUP BY run_id, action_id;
+
 -- What is stored of runs as totals, of those numbered from the first to the last: sums over their parts, and half-widths
 -- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
 -- the run's calibration was off on model families that its fit had not seen, else the finest group of measurements that
@@ -1000,15 +1011,11 @@ WITH spent AS (
             e.basis,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
-        FROM (
-            SELECT run_id, action_id, sum(energy_fj) AS energy_fj
-            FROM ledger_line
-            WHERE run_id BETWEEN first_run AND last_run
-            GROUP BY run_id, action_id
-        ) AS l
+        FROM run_action AS l
         JOIN run AS r ON r.run_id = l.run_id
         LEFT JOIN action AS a ON a.action_id = l.action_id
         LEFT JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
+        WHERE l.run_id BETWEEN first_run AND last_run
         GROUP BY l.run_id, e.basis
     ) AS g
     LEFT JOIN basis_spread AS b ON b.price_basis = g.basis

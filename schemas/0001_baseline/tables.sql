@@ -547,6 +547,18 @@ COMMENT ON COLUMN ledger_line.action_id IS 'What: action';
 COMMENT ON COLUMN ledger_line.action_count IS 'How often';
 COMMENT ON COLUMN ledger_line.energy_fj IS 'round(action_count x energy_per_action_fj x voltage factor): that of the run for what happens on the chip, else 1';
 
+CREATE TABLE run_action (
+    run_id INTEGER NOT NULL,
+    action_id USMALLINT NOT NULL,
+    action_count DOUBLE NOT NULL CHECK (action_count >= 0),
+    energy_fj HUGEINT NOT NULL CHECK (energy_fj >= 0)
+);
+COMMENT ON TABLE run_action IS 'The ledger of a run, operators added up: stored in the transaction that writes the run, audited against the ledger, never a second source';
+COMMENT ON COLUMN run_action.run_id IS 'run';
+COMMENT ON COLUMN run_action.action_id IS 'action';
+COMMENT ON COLUMN run_action.action_count IS 'How often, added in the order of operators';
+COMMENT ON COLUMN run_action.energy_fj IS 'Over operators, exact';
+
 CREATE TABLE run_total (
     run_id INTEGER PRIMARY KEY,
     latency_fs HUGEINT NOT NULL CHECK (latency_fs >= 0),

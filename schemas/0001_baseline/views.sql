@@ -914,7 +914,7 @@ SELECT
     CAST(sum_overhead(a.common_category, l.energy_fj) AS BIGINT) AS overhead_fj,
     joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
     fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
-FROM ledger_line AS l
+FROM run_action AS l
 JOIN action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;
 COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy that is neither arithmetic nor off-chip memory nor board nor static';

@@ -196,12 +196,9 @@ def _try(path: Path, hardware: Hardware) -> Iterator[Trial]:
 
 def _trial_workloads() -> dict[str, WorkloadColumns]:
     from joulemap.store.workload import read_columns
-    from joulemap.store.zoo import read_shipped
+    from joulemap.store.zoo import Shipped, read_shipped
 
     with using(open_in_memory(), "the shipped workloads") as connection:
-        return {
-            model: read_columns(
-                connection, read_shipped(connection, ZOO, model, batch=1, workload_key=model, input_spec="")
-            )
-            for model in TRIAL_MODELS
-        }
+        wanted = [Shipped(model, batch=1, workload_key=model) for model in TRIAL_MODELS]
+        ids = read_shipped(connection, ZOO, wanted)
+        return {one.model: read_columns(connection, found) for one, found in zip(wanted, ids, strict=True)}

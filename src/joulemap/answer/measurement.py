@@ -17,7 +17,15 @@ from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source, reading_if_there
-from joulemap.plan.workload import Model, ensure_workload, find_model, find_workload_id, stored_key, trace
+from joulemap.plan.workload import (
+    Model,
+    ensure_shipped,
+    ensure_workload,
+    find_model,
+    find_workload_id,
+    stored_key,
+    trace,
+)
 from joulemap.present.cell import show_count
 from joulemap.record import frozen
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
@@ -215,10 +223,10 @@ def find_workloads(
                 connection, {place: one for place, one in models.items() if not is_operator(place[0])}
             )
     with using(open_in_memory(), "the shipped workloads") as scratch:
-        for place, model in models.items():
-            if place not in found and model.shipped is not None:
-                key = ensure_workload(scratch, model, None)
-                found[place] = read_columns(scratch, find_workload_id(scratch, key))
+        shipped = {place: one for place, one in models.items() if place not in found and one.shipped is not None}
+        ensure_shipped(scratch, list(shipped.values()))
+        for place, model in shipped.items():
+            found[place] = read_columns(scratch, find_workload_id(scratch, ensure_workload(scratch, model, None)))
     for place, model in models.items():
         if place not in found:
             from joulemap.model.workload import columns_of

@@ -69,17 +69,13 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
             raise CatalogueError(f"{hardware.id}: loads.{load.name}.model: {load.model} does not ship")
     from joulemap.store.connection import open_in_memory, using
     from joulemap.store.workload import read_columns
-    from joulemap.store.zoo import read_shipped
+    from joulemap.store.zoo import Shipped, read_shipped
 
-    places = dict.fromkeys((load.model, load.batch) for load in hardware.loads)
+    places = list(dict.fromkeys((load.model, load.batch) for load in hardware.loads))
     with using(open_in_memory(), "the shipped workloads") as scratch:
-        found = {
-            (model, batch): read_columns(
-                scratch,
-                read_shipped(scratch, ZOO, model, batch=batch, workload_key=f"{model}:{batch}", input_spec=""),
-            )
-            for model, batch in places
-        }
+        wanted = [Shipped(model, batch, workload_key=f"{model}:{batch}") for model, batch in places]
+        ids = dict(zip(places, read_shipped(scratch, ZOO, wanted), strict=True))
+        found = {place: read_columns(scratch, workload_id) for place, workload_id in ids.items()}
     return tuple(found[load.model, load.batch] for load in hardware.loads)
 
 

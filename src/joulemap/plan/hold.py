@@ -23,7 +23,7 @@ from joulemap.errors import ModelError, UntrustedError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally
 from joulemap.plan.source import Source, reading, reading_if_there
-from joulemap.plan.workload import ensure_workload, find_workload_id, stored_key, trace
+from joulemap.plan.workload import ensure_shipped, ensure_workload, find_workload_id, stored_key, trace
 from joulemap.record import define, frozen
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
@@ -42,8 +42,14 @@ BUFFER: Final = "1GB"
 MANY_RUNS: Final = 64
 """From so many on the file will not stay small, whatever it is when it is opened."""
 
+TOGETHER: Final = 32
+"""Models whose workloads, where they ship, are stored together."""
+
 SESSION_S: Final = 2.0
-"""How long an evaluation keeps the database to itself, to the end of the model it is at."""
+"""How long an evaluation keeps the database from others who wait for it, to the end of the model it is at."""
+
+LONG_SESSION_S: Final = 20.0
+"""How long it keeps it where nobody waits: then what was written is moved into the file."""
 
 GAP_S: Final = 0.08
 """How long it then leaves it to others: two looks of who waits."""
@@ -225,11 +231,15 @@ class _Work:
                 if needed:
                     targets |= ensure_hardware(connection, plan, needed)
         self._targets = targets
-        ends = time.monotonic() + SESSION_S
+        began = time.monotonic()
         with contextlib.closing(Queue(RunWriter(connection.cursor()), targets)) as queue:
-            while self._number < len(self._models) and not self.needs_trace and time.monotonic() < ends:
+            while not self.is_done and not self.needs_trace and not self._gives_way(time.monotonic() - began):
                 self._evaluate(connection, queue)
         return self.is_done
+
+    def _gives_way(self, held_s: float) -> bool:
+        """Return whether the database is to be left to others after so long a time."""
+        return held_s > LONG_SESSION_S or (held_s > SESSION_S and is_wanted(self.source.path))
 
     @property
     def is_done(self) -> bool:
@@ -255,6 +265,8 @@ class _Work:
             f"evaluating {request.model} at batch {request.batch} ({self._number + 1} of {len(self._models)}) …"
         )
         with transaction(connection):
+            if self._number % TOGETHER == 0:
+                ensure_shipped(connection, [one for one, _ in self._models[self._number : self._number + TOGETHER]])
             key = ensure_workload(connection, model, self._traced)
         self._traced = None
         workload_id = find_workload_id(connection, key)

@@ -18,7 +18,7 @@ from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
 from joulemap.record import frozen
 from joulemap.store.connection import Connection, transaction
-from joulemap.store.workload import SHIPPED, find_workload
+from joulemap.store.workload import SHIPPED, find_workload, find_workloads
 from joulemap.trace.source import OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
 
@@ -189,18 +189,29 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
         return request.key.digest
     if model.shipped is None:
         raise DatabaseError(f"the workload of {request.model} has gone; run again")
-    from joulemap.store.zoo import read_shipped
+    ensure_shipped(connection, (model,))
+    return model.workload_keys[-1]
 
-    key = model.workload_keys[-1]
-    read_shipped(
-        connection,
-        ZOO,
-        request.model,
-        batch=request.batch or 1,
-        workload_key=key,
-        input_spec=request.key.input_spec,
-    )
-    return key
+
+def ensure_shipped(connection: Connection, models: Sequence[Model]) -> None:
+    """Store the workloads that ship of models, where they are missing: together is quicker than one by one."""
+    shipped = [model for model in models if model.traced is None and model.shipped is not None]
+    stored = find_workloads(connection, [key for model in shipped for key in model.workload_keys])
+    missing = {model.workload_keys[-1]: model for model in shipped if stored.keys().isdisjoint(model.workload_keys)}
+    if not missing:
+        return
+    from joulemap.store.zoo import Shipped, read_shipped
+
+    wanted = [
+        Shipped(
+            model.request.model,
+            batch=model.request.batch or 1,
+            workload_key=key,
+            input_spec=model.request.key.input_spec,
+        )
+        for key, model in missing.items()
+    ]
+    read_shipped(connection, ZOO, wanted)
 
 
 @contextlib.contextmanager

@@ -186,7 +186,7 @@ def _drop_changed(connection: Connection, recovery: Recovery) -> None:
 
 
 def _drop_runs(connection: Connection, run_ids: Sequence[int]) -> None:
-    for table in (*_tables("run_id"), "run_total"):
+    for table in (*_tables("run_id"), "run_action", "run_total"):
         execute(connection, f"DELETE FROM {table} WHERE list_contains($runs, run_id)", {"runs": run_ids})
 
 

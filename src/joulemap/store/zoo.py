@@ -16,6 +16,7 @@ with, and most columns without dictionaries, many models together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,11 @@ import attrs
 
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.model.workload import OPERATOR_COUNTS
+from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
 from joulemap.store.literal import execute
+from joulemap.store.quote import quote_text
 from joulemap.store.row import next_id, utc_now
 from joulemap.store.workload import read_shape
 
@@ -79,44 +82,59 @@ ROW_GROUP: Final = 16_384
 """Rows that are compressed, and read, together: more make the files smaller and reading one model slower."""
 
 
-def read_shipped(
-    connection: Connection, folder: Path, model: str, *, batch: int, workload_key: str, input_spec: str
-) -> int:
-    """Copy a shipped workload into the database at a batch, and return its id. The caller holds the transaction."""
-    workload_id = next_id(connection, "workload", "workload_id")
-    values = {"model": model, "batch": batch, "workload_id": workload_id}
+@frozen
+class Shipped:
+    """A workload that ships, at a batch, as a database is to hold it."""
+
+    model: str
+    batch: int
+    workload_key: str
+    input_spec: str = ""
+
+
+def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]) -> list[int]:
+    """Copy shipped workloads into the database and return their ids. The caller holds the transaction.
+
+    Many at once take little longer than one: what is compressed together is read once.
+    """
+    first = next_id(connection, "workload", "workload_id")
+    ids = list(range(first, first + len(wanted)))
+    values = {
+        "models": [one.model for one in wanted],
+        "batches": [one.batch for one in wanted],
+        "ids": ids,
+        "keys": [one.workload_key for one in wanted],
+        "specs": [one.input_spec for one in wanted],
+        "shapes": [read_shape(one.input_spec, one.batch) for one in wanted],
+    }
     execute(
         connection,
-        "INSERT INTO workload SELECT $workload_id, $workload_key, model, source, $input_spec, $input_shape, $batch, 1, "
+        "INSERT INTO workload SELECT workload_id, workload_key, model, source, input_spec, input_shape, batch, 1, "
         "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now, '' "
-        "FROM read_parquet($path) WHERE model = $model",
-        {
-            **values,
-            "workload_key": workload_key,
-            "input_spec": input_spec,
-            "input_shape": read_shape(input_spec, batch),
-            "now": utc_now(),
-            "path": str(folder / "workload.parquet"),
-        },
+        "FROM read_parquet($path) JOIN (SELECT unnest($models) AS model, unnest($batches) AS batch, "
+        "unnest($ids) AS workload_id, unnest($keys) AS workload_key, unnest($specs) AS input_spec, "
+        "unnest($shapes) AS input_shape) USING (model) ORDER BY workload_id",
+        {**values, "now": utc_now(), "path": str(folder / "workload.parquet")},
     )
-    for table, growing in GROWING.items():  # a frame without an order of its own follows that of the subquery
+    models = ", ".join(quote_text(model) for model in {one.model: None for one in wanted})
+    for table, growing in GROWING.items():
         described = connection.execute(f"FROM {table} LIMIT 0").description or ()
         picked = [_restored(table, str(column[0]), growing) for column in described]
         execute(
             connection,
             f"INSERT INTO {table} SELECT {', '.join(picked)} FROM "
-            "(FROM read_parquet($path, file_row_number = TRUE) WHERE model = $model AND $batch > 0 "
-            "ORDER BY file_row_number) WINDOW rows AS (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+            f"(FROM read_parquet($path, file_row_number = TRUE) WHERE model IN ({models})) JOIN "
+            "(SELECT unnest($models) AS model, unnest($batches) AS batch, unnest($ids) AS workload_id) USING (model) "
+            "WINDOW rows AS (PARTITION BY workload_id ORDER BY file_row_number "
+            "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) ORDER BY workload_id, file_row_number",
             {**values, "path": str(folder / f"{table}.parquet")},
         )
-    Digester(connection).seal(WORKLOAD, [workload_id])
-    return workload_id
+    Digester(connection).seal(WORKLOAD, ids)
+    return ids
 
 
 def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
     """Return the expression of a column of the database at the batch asked for."""
-    if column == "workload_id":
-        return "$workload_id"
     if column == ROW[table]:
         return "row_number() OVER rows - 1"
     if column in STEPS[table]:
@@ -127,9 +145,9 @@ def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
         return _grown(column)
     if SHAPES.get(table) == column:
         return (
-            f"CASE WHEN $batch = 1 OR {column}_growth IS NULL THEN {column} ELSE array_to_string(list_transform("
+            f"CASE WHEN batch = 1 OR {column}_growth IS NULL THEN {column} ELSE array_to_string(list_transform("
             f"list_zip({_sizes(column)}, {_sizes(column + '_growth')}), "
-            "lambda pair: pair[1] + pair[2] * ($batch - 1)), 'x') END"
+            "lambda pair: pair[1] + pair[2] * (batch - 1)), 'x') END"
         )
     if (table, column) == ("workload_operator", "name"):
         return "concat(module_path, name)"
@@ -137,7 +155,7 @@ def _restored(table: str, column: str, growing: tuple[str, ...]) -> str:
 
 
 def _grown(column: str) -> str:
-    return f"{column} * $batch + {column}_excess * ($batch - 1)"
+    return f"{column} * batch + {column}_excess * (batch - 1)"
 
 
 def _sizes(shape: str) -> str:
