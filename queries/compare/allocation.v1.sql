@@ -27,7 +27,14 @@ compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed
 energy_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH energy AS (
+WITH asked AS MATERIALIZED (
+    SELECT
+        run_id, workload_id, configured_hardware, units_total_count, unit_name, peak_ops_per_s,
+        list_position($run_ids, run_id) AS position
+    FROM run_configurations
+    WHERE run_id IN (SELECT unnest($run_ids))
+),
+energy AS (
     SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
     FROM ledger_line
     WHERE run_id IN (SELECT unnest($run_ids))
@@ -53,9 +60,7 @@ SELECT
     joules(coalesce(e.energy_fj, 0)) AS energy_j,
     s.run_id
 FROM run_subgraph AS s
-JOIN run_configurations AS r ON r.run_id = s.run_id
+JOIN asked AS r ON r.run_id = s.run_id
 JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
 LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
-JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
-WHERE s.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
-ORDER BY o.position, s.run_id, s.latency_fs DESC, s.subgraph_index
+ORDER BY r.position, s.run_id, s.latency_fs DESC, s.subgraph_index

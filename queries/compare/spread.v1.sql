@@ -27,12 +27,16 @@ memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs
 launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH work AS (
+WITH asked AS MATERIALIZED (
+    SELECT run_id, workload_id, peak_ops_per_s, configured_hardware
+    FROM run_configurations
+    WHERE run_id IN (SELECT unnest($run_ids))
+),
+work AS (
     SELECT o.run_id, o.subgraph_index, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
     FROM run_operator AS o
-    JOIN run AS r ON r.run_id = o.run_id
+    JOIN asked AS r ON r.run_id = o.run_id
     JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    WHERE o.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
     GROUP BY o.run_id, o.subgraph_index
 ),
 part AS (
@@ -49,10 +53,9 @@ part AS (
             WHEN w.mac_count > 0 THEN 2 * s.computed_mac_count / nullif(seconds(s.latency_fs), 0e0) / r.peak_ops_per_s
         END AS utilization
     FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
+    JOIN asked AS r ON r.run_id = s.run_id
     JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
     LEFT JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
-    WHERE s.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
 ),
 ends AS (
     SELECT
@@ -109,7 +112,7 @@ SELECT
     t.launch_fs / t.latency_fs AS launch_time_fraction,
     r.run_id
 FROM whole AS t
-JOIN run_configurations AS r ON r.run_id = t.run_id
+JOIN asked AS r ON r.run_id = t.run_id
 LEFT JOIN ends AS e ON e.run_id = t.run_id
 LEFT JOIN idle AS i ON i.run_id = t.run_id
 ORDER BY list_position($run_ids, r.run_id), r.run_id

@@ -23,7 +23,12 @@ is_best = { type = "BOOLEAN", meaning = "has the least edp_share_js; ties go to 
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH energy AS (
+WITH asked AS MATERIALIZED (
+    SELECT run_id, workload_id, configured_hardware
+    FROM run_configurations
+    WHERE run_id IN (SELECT unnest($run_ids))
+),
+energy AS (
     SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
     FROM ledger_line
     WHERE run_id IN (SELECT unnest($run_ids))
@@ -61,9 +66,8 @@ share AS (
         edp_share(p.energy_fj, p.latency_fs, p.run_fj, p.run_fs) AS edp_share_js,
         (CAST(p.energy_fj AS DOUBLE) / p.run_fj + p.latency_fs / p.run_fs) / 2e0 AS share_fraction
     FROM part AS p
-    JOIN run_configurations AS r ON r.run_id = p.run_id
+    JOIN asked AS r ON r.run_id = p.run_id
     JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
-    WHERE r.run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     subgraph_index,

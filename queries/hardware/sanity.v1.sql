@@ -41,7 +41,7 @@ static AS (
         l.run_id,
         joules(sum(l.energy_fj) FILTER (a.part = 'static')) AS static_j,
         joules(coalesce(sum(l.energy_fj) FILTER (is_unattributed(a.component, a.action)), 0)) AS unattributed_j
-    FROM ledger_line AS l
+    FROM run_action AS l
     JOIN action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id
@@ -107,7 +107,7 @@ drawn AS (
     LEFT JOIN host AS h ON h.hardware_digest = r.hardware_digest
     LEFT JOIN loaded AS d ON d.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
-    LEFT JOIN runs AS s ON s.run_id = r.run_id AND list_contains($run_ids, s.run_id)
+    LEFT JOIN (FROM runs WHERE run_id IN (SELECT unnest($run_ids))) AS s ON s.run_id = r.run_id
     LEFT JOIN static AS c ON c.run_id = r.run_id
     LEFT JOIN measured AS m
         ON m.hardware = r.hardware

@@ -428,21 +428,21 @@ LEFT JOIN (
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
 
--- The ledger lines of two runs, or of the subgraph of one name in both; '' for all of them.
+-- What two runs spend, by action: as a whole for '', else the ledger lines of the subgraph of this name in both.
 CREATE MACRO lines_of_pair(run_a, run_b, subgraph) AS TABLE
-SELECT
-    l.run_id,
-    l.subgraph_index,
-    l.operator_index,
-    l.action_id,
-    l.action_count,
-    l.energy_fj,
-    r.hardware_digest,
-    r.voltage_factor
-FROM ledger_line AS l
-JOIN run AS r ON r.run_id = l.run_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-WHERE l.run_id IN (run_a, run_b) AND (subgraph = '' OR g.name = subgraph);
+SELECT l.run_id, l.operator_index, l.action_id, l.action_count, l.energy_fj, r.hardware_digest, r.voltage_factor
+FROM (
+    SELECT run_id, 0 AS operator_index, action_id, action_count, energy_fj
+    FROM run_action
+    WHERE subgraph = '' AND run_id IN (run_a, run_b)
+    UNION ALL
+    SELECT e.run_id, e.operator_index, e.action_id, e.action_count, e.energy_fj
+    FROM ledger_line AS e
+    JOIN run AS q ON q.run_id = e.run_id
+    JOIN workload_subgraph AS g ON g.workload_id = q.workload_id AND g.subgraph_index = e.subgraph_index
+    WHERE subgraph <> '' AND e.run_id IN (run_a, run_b) AND g.name = subgraph
+) AS l
+JOIN run AS r ON r.run_id = l.run_id;
 
 -- The subgraphs of two runs, or the one of a name in both; '' for all of them.
 CREATE MACRO subgraphs_of_pair(run_a, run_b, subgraph) AS TABLE
@@ -737,25 +737,26 @@ SELECT
     l.energy_fj,
     r.hardware_digest,
     r.voltage_factor,
-    w.run_fj,
-    w.whole_fj
-FROM ledger_line AS l
-JOIN run AS r ON r.run_id = l.run_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-JOIN (
+    t.energy_fj AS run_fj,
+    coalesce(l.named_fj, t.energy_fj) AS whole_fj
+FROM (
     SELECT
-        e.run_id,
-        sum(e.energy_fj) AS run_fj,
-        sum(CASE WHEN subgraph = '' OR s.name = subgraph THEN e.energy_fj ELSE 0 END) AS whole_fj
+        run_id, subgraph_index, operator_index, action_id, action_count, energy_fj, CAST(NULL AS HUGEINT) AS named_fj
+    FROM ledger_line
+    WHERE subgraph = '' AND run_id IN (SELECT unnest(run_ids))
+    UNION ALL
+    SELECT
+        e.run_id, e.subgraph_index, e.operator_index, e.action_id, e.action_count, e.energy_fj,
+        sum(e.energy_fj) OVER (PARTITION BY e.run_id)
     FROM ledger_line AS e
     JOIN run AS q ON q.run_id = e.run_id
-    JOIN workload_subgraph AS s ON s.workload_id = q.workload_id AND s.subgraph_index = e.subgraph_index
-    WHERE e.run_id IN (SELECT unnest(run_ids))
-    GROUP BY e.run_id
-) AS w ON w.run_id = l.run_id
-WHERE l.run_id IN (SELECT unnest(run_ids))
-    AND (subgraph = '' OR g.name = subgraph)
-    AND CASE
+    JOIN workload_subgraph AS g ON g.workload_id = q.workload_id AND g.subgraph_index = e.subgraph_index
+    WHERE subgraph <> '' AND e.run_id IN (SELECT unnest(run_ids)) AND g.name = subgraph
+) AS l
+JOIN run AS r ON r.run_id = l.run_id
+JOIN run_total AS t ON t.run_id = l.run_id
+WHERE
+    CASE
         WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest(run_ids))) > 32
             THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
         ELSE TRUE

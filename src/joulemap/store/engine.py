@@ -11,8 +11,12 @@ import duckdb
 
 IN_MEMORY: Final = ":memory:"
 
-SETTINGS: Final = (("storage_compatibility_version", "latest"),)
-"""Files are of the engine's own newest layout: only there do file and log have an identity (see `header`)."""
+SETTINGS: Final = (("storage_compatibility_version", "latest"), ("dynamic_or_filter_threshold", "1000"))
+"""Files are of the engine's own newest layout: only there do file and log have an identity (see `header`).
+
+Up to so many runs that are asked about are looked up in what is known of each group of rows, which is then left out
+where it has none of them: above the threshold only what lies before the first or after the last.
+"""
 
 SMALL_BYTES: Final = 32 << 20
 """A file below this has tables of one row group each, which threads cannot share: a second one only costs."""
