@@ -11,7 +11,7 @@ import pickle
 import random
 import zipfile
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,8 +110,8 @@ def change_texts(value: Any, change: Callable[[str], str]) -> Any:
     return change(value) if isinstance(value, str) else value
 
 
-def poison_program(marker: Path) -> dict[str, bytes]:
-    """Return saved programs by where their code hides, each of which is to make the file `marker` when it runs."""
+def poison_program(marker: Path) -> dict[str, Callable[[], bytes]]:
+    """Return what makes saved programs, by where their code hides, which is to make the file `marker` when it runs."""
     call = f"open({str(marker)!r}, 'w')"
     trap = pickle_of(Trap(marker))
     cases: dict[str, Edit] = {
@@ -139,12 +139,14 @@ def poison_program(marker: Path) -> dict[str, bytes]:
         "a container": _edit_texts(lambda text: text.replace("builtins.list", "collections.defaultdict")),
         "a guard": _edit_program(lambda program: program.update(guards_code=[call])),
     }
-    programs: dict[str, bytes] = {}
-    for name, edit in cases.items():
-        members = read_members(save_program())
-        edit(members)
-        programs[name] = write_members(members)
-    return programs | {"a program of old": _save_as_of_old(trap), "a name twice": _twice(trap)}
+    programs: dict[str, Callable[[], bytes]] = {name: partial(_edited, edit) for name, edit in cases.items()}
+    return programs | {"a program of old": partial(_save_as_of_old, trap), "a name twice": partial(_twice, trap)}
+
+
+def _edited(edit: Edit) -> bytes:
+    members = read_members(save_program())
+    edit(members)
+    return write_members(members)
 
 
 def _put(name: str, content: bytes | Edit) -> Edit:

@@ -116,6 +116,7 @@ def test_a_seed_says_what_is_made() -> None:
         assert mutate_json(Random(3), {"a": [1]}) == mutate_json(Random(3), {"a": [1]})
 
 
+@pytest.mark.slow
 def test_a_worker_that_crashes_is_replaced_and_the_trial_told(stage: Path) -> None:
     pool = Pool(stage, 1)
     kind = attrs.evolve(KINDS["fuzz"], name="none of these", limit_s=60.0)

@@ -43,7 +43,7 @@ def trace(path: Path, *, trust: bool = False) -> Workload:
 @pytest.mark.parametrize("place", TRAPS)
 def test_code_in_a_saved_program_is_not_run(place: str, tmp_path: Path) -> None:
     marker, path = tmp_path / "marker", tmp_path / "net.pt2"
-    path.write_bytes(poison_program(marker)[place])
+    path.write_bytes(poison_program(marker)[place]())
     if place in HARMLESS:
         trace(path)
     else:
@@ -56,7 +56,7 @@ def test_code_in_a_saved_program_is_not_run(place: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ALIVE)
 def test_what_is_refused_would_have_run(place: str, tmp_path: Path) -> None:
     marker, path = tmp_path / "marker", tmp_path / "net.pt2"
-    path.write_bytes(poison_program(marker)[place])
+    path.write_bytes(poison_program(marker)[place]())
     with pytest.raises(ModelError):  # after the trap, for it gives no tensors
         trace(path, trust=True)
     assert marker.exists()
@@ -64,7 +64,7 @@ def test_what_is_refused_would_have_run(place: str, tmp_path: Path) -> None:
 
 def test_the_command_line_says_how_to_trust_a_program(joulemap: Run, tmp_path: Path) -> None:
     marker = tmp_path / "marker"
-    (tmp_path / "net.pt2").write_bytes(poison_program(marker)["sample inputs"])
+    (tmp_path / "net.pt2").write_bytes(poison_program(marker)["sample inputs"]())
     refused = joulemap("model", "show", "net.pt2")
     assert (refused.returncode, refused.stdout) == (ExitCode.MODEL, "")
     assert refused.stderr == (
