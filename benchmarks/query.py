@@ -29,7 +29,8 @@ from joulemap.store.connection import Connection
 from joulemap.store.contract import Query
 from joulemap.store.engine import connect
 from joulemap.store.library import list_queries
-from joulemap.store.query import bind, run_query
+from joulemap.store.literal import execute
+from joulemap.store.query import bind
 from joulemap.workspace import Workspace
 from sweep import BATCHES, SMALL_STEP, classifiers, store_workloads, sweep
 
@@ -37,6 +38,7 @@ MODEL: Final = "resnet50"
 BATCH: Final = 8
 HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
 REPEATS: Final = 3
+BATCH: Final = 10_000
 ONE_LIMIT_S: Final = 0.15
 ALL_LIMIT_S: Final = 1.0
 BY_TYPE: Final[Mapping[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 1.0, "VARCHAR": "", "BOOLEAN": False}
@@ -100,14 +102,13 @@ def fill(query: Query, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def timed(ask: Callable[[], int], repeats: int = REPEATS) -> tuple[float, int]:
-    """Return the median time of a question, and its rows."""
-    row_count = ask()
-    elapsed = []
-    for _ in range(repeats):
+    """Return the median time of a question after it was asked once, or of that one for no repeats; and its rows."""
+    row_count, elapsed = 0, []
+    for _ in range(1 + repeats):
         start = time.perf_counter()
-        ask()
+        row_count = ask()
         elapsed.append(time.perf_counter() - start)
-    return statistics.median(elapsed), row_count
+    return statistics.median(elapsed[1:] or elapsed), row_count
 
 
 def count_read(connection: Connection, query: Query, given: Mapping[str, Any]) -> int:
@@ -142,7 +143,7 @@ def ask_queries(path: Path, failures: list[str], repeats: int = REPEATS) -> list
         for scope, given in asked:
             try:
                 seconds, row_count = timed(partial(count_rows, connection, query, given), repeats)
-                read_count = count_read(connection, query, given)
+                read_count = count_read(connection, query, given) if repeats else None
             except SqlError as error:
                 if "more than 32 workloads" not in str(error):
                     failures.append(f"{query.title}, {scope}: {error}")
@@ -156,8 +157,12 @@ def ask_queries(path: Path, failures: list[str], repeats: int = REPEATS) -> list
 
 
 def count_rows(connection: Connection, query: Query, given: Mapping[str, Any]) -> int:
-    """Return the number of rows of a query's answer."""
-    return len(run_query(connection, query, given).rows)
+    """Return the number of rows of a query's answer, read batch by batch: over all runs it may have millions."""
+    cursor = execute(connection, query.sql, given)
+    count = 0
+    while batch := cursor.fetchmany(BATCH):
+        count += len(batch)
+    return count
 
 
 def ask_answers(path: Path, models: Sequence[str]) -> list[Timing]:
