@@ -38,7 +38,7 @@ MODEL: Final = "resnet50"
 BATCH: Final = 8
 HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
 REPEATS: Final = 3
-BATCH: Final = 10_000
+CHUNK: Final = 10_000
 ONE_LIMIT_S: Final = 0.15
 ALL_LIMIT_S: Final = 1.0
 BY_TYPE: Final[Mapping[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 1.0, "VARCHAR": "", "BOOLEAN": False}
@@ -160,7 +160,7 @@ def count_rows(connection: Connection, query: Query, given: Mapping[str, Any]) -
     """Return the number of rows of a query's answer, read batch by batch: over all runs it may have millions."""
     cursor = execute(connection, query.sql, given)
     count = 0
-    while batch := cursor.fetchmany(BATCH):
+    while batch := cursor.fetchmany(CHUNK):
         count += len(batch)
     return count
 
