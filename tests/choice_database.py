@@ -9,7 +9,7 @@ import attrs
 from blank import open_blank
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
-from joulemap.store.total import write_totals
+from joulemap.store.total import add_up
 
 UNITS = {"price_cloud": "USD/h", "price_purchase": "USD", "host_share": "1", "idle_power": "W", "static_power": "W"}
 
@@ -141,5 +141,5 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             "INSERT INTO ledger_line VALUES "
             + ", ".join(f"({number}, 0, 0, 1, 1.0, {round(run.energy_j * 1e15)})" for number, run in evaluated)
         )
-        write_totals(connection, evaluated[0][0], evaluated[-1][0])
+        add_up(connection, evaluated[0][0], evaluated[-1][0])
     return [number for number, _ in numbered]

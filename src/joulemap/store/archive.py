@@ -22,7 +22,7 @@ from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
 from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.run import mark_newest
-from joulemap.store.total import write_totals
+from joulemap.store.total import add_up
 from joulemap.store.workload import SHIPPED
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
@@ -156,7 +156,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
         migrate(connection)
         _check_names(connection, folder)
         try:
-            write_totals(connection)
+            add_up(connection)
         except duckdb.Error as error:
             raise CatalogueError(
                 f"{folder} is damaged: its runs do not add up: {str(error).splitlines()[0]}"
@@ -226,7 +226,7 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
                 _insert(connection, archive, table, key)
             ((first,),) = connection.execute("SELECT min(new) FROM new_run_id WHERE is_fresh").fetchall()
             if first is not None:
-                write_totals(connection, first)
+                add_up(connection, first)
             _enlarge_sets(connection)
             mark_newest(connection)
             counts = connection.execute("SELECT count(*) FILTER (WHERE is_fresh), count(*) FROM new_run_id").fetchall()

@@ -27,7 +27,7 @@ from joulemap.store.engine import connect
 from joulemap.store.journal import journal_of, locking, log_of, put_back
 from joulemap.store.literal import execute
 from joulemap.store.manifest import KEYS
-from joulemap.store.total import write_totals
+from joulemap.store.total import add_up
 
 MOST_CUTS: Final = 1000
 """How often a log is cut before it is given up."""
@@ -138,11 +138,11 @@ def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], rec
 def _add_up(connection: Connection, recovery: Recovery) -> None:
     """Store the totals of the runs; remove those that have none, for their parts make no sense."""
     try:
-        write_totals(connection)
+        add_up(connection)
     except duckdb.Error:
         for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall():
             try:
-                write_totals(connection, run_id, run_id)
+                add_up(connection, run_id, run_id)
             except duckdb.Error as error:
                 recovery.lost.append(f"run {run_id}: its parts do not add up: {_reason(error)}")
                 _drop_runs(connection, [run_id])

@@ -8,24 +8,67 @@ in the same transaction, and an audit compares.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 
+if TYPE_CHECKING:
+    from joulemap.model.run import LedgerColumns
+
 MOST: Final = 2**31 - 1
 """No run has a larger number."""
 
+HALF: Final = 26
+"""Bits that energies are split at: what lies below and above is added up apart, each without rounding."""
+
+
+def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
+    """Return what a run spends by action, in the order in which its hardware lists them.
+
+    Energies are in two parts, which `write_actions` puts together, for a sum may be more than 64 bits hold.
+    """
+    import numpy as np
+
+    def add(weights: Any) -> Any:
+        return np.bincount(ledger.action_index, weights, minlength=len(action_ids))[there]
+
+    there = np.flatnonzero(np.bincount(ledger.action_index, minlength=len(action_ids)))
+    return {
+        "action_id": action_ids[there],
+        "action_count": add(ledger.action_count),
+        "energy_high": add(ledger.energy_fj >> HALF).astype(np.int64),
+        "energy_low": add(ledger.energy_fj & (2**HALF - 1)).astype(np.int64),
+    }
+
+
+def write_actions(connection: Connection, columns: Mapping[str, Any]) -> None:
+    """Store what runs spend by action, which `sum_actions` and the numbers of the runs say."""
+    connection.register("_incoming", dict(columns))
+    connection.execute(
+        "INSERT INTO run_action SELECT run_id, action_id, action_count, "
+        f"CAST(energy_high AS HUGEINT) * {2**HALF} + energy_low FROM _incoming"
+    )
+    connection.unregister("_incoming")
+
 
 def write_totals(connection: Connection, first_run: int = 0, last_run: int = MOST) -> None:
-    """Store the totals of the evaluated runs from one number to another, whose parts are stored and totals are not."""
-    between = {"first": first_run, "last": last_run}
+    """Store the totals of the runs from one number to another, whose parts and actions are stored."""
+    execute(
+        connection,
+        "INSERT INTO run_total BY NAME FROM totals_between($first, $last)",
+        {"first": first_run, "last": last_run},
+    )
+
+
+def add_up(connection: Connection, first_run: int = 0, last_run: int = MOST) -> None:
+    """Store actions and totals of the runs from one number to another, of which nothing but the parts is stored."""
     execute(
         connection,
         "INSERT INTO run_action BY NAME FROM actions_between($first, $last) ORDER BY run_id, action_id",
-        between,
+        {"first": first_run, "last": last_run},
     )
-    _write_sums(connection, between)
+    write_totals(connection, first_run, last_run)
 
 
 def renew_totals(connection: Connection) -> None:
@@ -33,8 +76,4 @@ def renew_totals(connection: Connection) -> None:
     ((count,),) = connection.execute("SELECT count(*) FROM run_total").fetchall()
     if count:
         connection.execute("DELETE FROM run_total")
-        _write_sums(connection, {"first": 0, "last": MOST})
-
-
-def _write_sums(connection: Connection, between: Mapping[str, int]) -> None:
-    execute(connection, "INSERT INTO run_total BY NAME FROM totals_between($first, $last)", between)
+        write_totals(connection)

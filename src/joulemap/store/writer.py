@@ -15,7 +15,7 @@ from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
-from joulemap.store.total import write_totals
+from joulemap.store.total import sum_actions, write_actions, write_totals
 
 
 @frozen(kw_only=True)
@@ -101,6 +101,8 @@ class RunWriter:
             "action_count": ledger.action_count,
             "energy_fj": ledger.energy_fj,
         })  # fmt: skip
+        spent = sum_actions(ledger, self._action_ids[digest])
+        self._append("run_action", run_id, len(spent["action_id"]), spent)
         self.line_count += len(ledger.energy_fj)
         return run_id
 
@@ -114,7 +116,7 @@ class RunWriter:
 
         def insert() -> None:
             digester = Digester(self.connection)
-            runs = _joined_runs(rows.pop("run", []))
+            runs, spent = _joined_runs(rows.pop("run", [])), rows.pop("run_action", [])
             parts = {table: digester.conform(table, _joined(rows.pop(table))) for table in list(rows)}
             if runs:
                 runs["content_digest"] = digester.digest_runs(runs, parts)
@@ -124,6 +126,8 @@ class RunWriter:
                 columns = parts.pop(table)
                 columns.pop(NAMED, None)
                 insert_columns(self.connection, table, columns)
+            if spent:
+                write_actions(self.connection, _joined(spent))
             if runs:
                 write_totals(self.connection, runs["run_id"][0], runs["run_id"][-1])
             mark_newest(self.connection)
