@@ -318,6 +318,11 @@ def test_batches_that_cannot_be_read(text: str) -> None:
         read_batches(text)
 
 
+def test_a_budget_of_the_command_line_is_that_of_the_answer(joulemap: Run) -> None:
+    done = joulemap("sweep", "mlp", "--batch", "1,2", "--hardware", "tpu_v4", "--max-latency", "1ms", "-f", "json")
+    assert (done.returncode, json.loads(done.stdout)["max_latency_s"]) == (0, 1e-3)
+
+
 @pytest.mark.slow
 def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("sweep", "mlp", "attention_head", "--batch", "1,2,...,4", "--runtime", "fused,eager",
