@@ -15,7 +15,7 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.resource import package_version
-from joulemap.store.connection import Connection
+from joulemap.store.connection import Connection, open_in_memory
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, Shipped, read_shipped
 from joulemap.trace import build
@@ -185,3 +185,14 @@ def test_shapes_are_stored_where_the_zoo_looks_for_them() -> None:
     connection = open_blank()
     for table, column in SHAPES.items():
         assert column in [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()]
+
+
+def test_many_are_read_as_each_alone() -> None:
+    wanted = [Shipped("mlp", 3, "a"), Shipped("alexnet", 1, "b", "1x3x64x64:float32"), Shipped("mlp", 1, "c")]
+    together, apart = open_in_memory(), open_in_memory()
+    ids = read_shipped(together, ZOO, wanted)
+    assert ids == [number for one in wanted for number in read_shipped(apart, ZOO, [one])]
+    for table in (*GROWING, "workload"):
+        own = "EXCLUDE (created_at, content_digest)" if table == "workload" else ""
+        rows = [one.execute(f"SELECT * {own} FROM {table} ORDER BY ALL").fetchall() for one in (together, apart)]
+        assert rows[0] == rows[1] != []
