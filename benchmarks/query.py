@@ -97,7 +97,9 @@ def fill(query: Query, values: Mapping[str, Any]) -> dict[str, Any]:
     given = {}
     for parameter in query.parameters:
         if parameter.name in values:
-            given[parameter.name] = values[parameter.name]
+            value = values[parameter.name]
+            is_list = parameter.type.endswith("[]") and not isinstance(value, list)
+            given[parameter.name] = [value] if is_list else value
         elif parameter.is_required:
             kind = parameter.type.upper()
             given[parameter.name] = [] if kind.endswith("[]") else BY_TYPE[kind]
