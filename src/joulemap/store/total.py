@@ -19,26 +19,32 @@ if TYPE_CHECKING:
 MOST: Final = 2**31 - 1
 """No run has a larger number."""
 
+EXACT: Final = 2.0**52
+"""Whole numbers up to twice as many are sums of doubles without rounding."""
+
 HALF: Final = 26
 """Bits that energies are split at: what lies below and above is added up apart, each without rounding."""
 
 
 def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
-    """Return what a run spends by action, in the order in which its hardware lists them.
+    """Return what a run spends by action, in the order in which its hardware lists them; no line counts nothing.
 
     Energies are in two parts, which `write_actions` puts together, for a sum may be more than 64 bits hold.
     """
     import numpy as np
 
-    def add(weights: Any) -> Any:
-        return np.bincount(ledger.action_index, weights, minlength=len(action_ids))[there]
+    counts = np.bincount(ledger.action_index, ledger.action_count)
+    there = np.flatnonzero(counts)
 
-    there = np.flatnonzero(np.bincount(ledger.action_index, minlength=len(action_ids)))
+    def add(energies: Any) -> Any:
+        return np.bincount(ledger.action_index, energies)[there].astype(np.int64)
+
+    is_small = ledger.energy_fj.sum(dtype=float) < EXACT
     return {
         "action_id": action_ids[there],
-        "action_count": add(ledger.action_count),
-        "energy_high": add(ledger.energy_fj >> HALF).astype(np.int64),
-        "energy_low": add(ledger.energy_fj & (2**HALF - 1)).astype(np.int64),
+        "action_count": counts[there],
+        "energy_high": np.zeros(len(there), np.int64) if is_small else add(ledger.energy_fj >> HALF),
+        "energy_low": add(ledger.energy_fj if is_small else ledger.energy_fj & (2**HALF - 1)),
     }
 
 
