@@ -19,6 +19,7 @@ from joulemap.catalog.digest import DATA, catalogue_digest, expand_paths
 from joulemap.catalog.load import list_architectures, load_catalogue, load_files, load_hardware
 from joulemap.catalog.sheet import load_models, load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.calibration import Calibration
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry, find_model_name
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
@@ -503,3 +504,17 @@ def test_numbers_that_are_not_sure_are_counted_in_the_list_and_in_answers(tmp_pa
 def test_a_refusal_says_what_a_class_means(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="dpu_b4096_kv260 has no fp32; it has int8; dpu means dpu_b4096_kv260"):
         Workspace(tmp_path / "own.duckdb").compare("resnet18", hardware="dpu")
+
+
+def test_a_calibration_that_misfits_keeps_nothing_else_out(
+    joulemap: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from joulemap.plan import boundary
+
+    def refuse(hardware: Hardware, calibration: Calibration) -> Hardware:
+        raise ValueError(f"{calibration.hardware} was fitted to another description than {hardware.id}")
+
+    monkeypatch.setattr(boundary, "apply_calibration", refuse)
+    done = joulemap("hardware", "list", "--format", "csv", variables={"JOULEMAP_CACHE": str(tmp_path / "cache")})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1 + len(CATALOGUE.hardware)

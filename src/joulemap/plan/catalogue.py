@@ -147,7 +147,10 @@ def _fill_template(connection: Connection) -> dict[str, HardwareEntry]:
 
 
 def _store_usual(connection: Connection) -> None:
-    """Store each hardware as a first question has it, with its anchor and the calibration that ships for it."""
+    """Store each hardware as a first question has it, with its anchor and the calibration that ships for it.
+
+    One whose calibration was fitted to another description or other formulas is left to who asks for it, and is told.
+    """
     from joulemap.catalog.calibration import find_shipped, locate, read_calibration
     from joulemap.catalog.load import load_catalogue
     from joulemap.model.version import formula_version
@@ -163,12 +166,15 @@ def _store_usual(connection: Connection) -> None:
         for entry, one in read.items()
         if one.formula_version == formula_version(described[entry.hardware].architecture)
     }
-    ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in fitted.items()])
-    usual = [
-        usual_hardware(one, None if entry is None else fitted[entry])
-        for one in described.values()
-        if (entry := entries[one.id]) is None or entry in fitted
-    ]
+    usual: list[Hardware] = []
+    used: dict[CalibrationEntry, Calibration] = {}
+    for one in described.values():
+        entry = entries[one.id]
+        if entry is None or entry in fitted:
+            with contextlib.suppress(ValueError, CatalogueError):
+                usual.append(usual_hardware(one, None if entry is None else fitted[entry]))
+                used |= {} if entry is None else {entry: fitted[entry]}
+    ensure_calibrations(connection, [(entry, one, described[entry.hardware]) for entry, one in used.items()])
     known = {one.digest for one in described.values()}
     write_hardware(connection, [one for one in usual if one.digest not in known], package_version("joulemap"))
 
