@@ -277,3 +277,9 @@ def test_a_plan_counts_the_runs_that_it_has() -> None:
 def test_the_file_of_a_class_is_read_once() -> None:
     load_catalogue()
     assert _read_class.cache_info().misses <= len(list_architectures())
+
+
+def test_an_answer_is_shown_as_its_text(database: Path) -> None:
+    shown = repr(Workspace(database).compare("resnet18"))
+    assert shown.startswith("resnet18, batch 1, fp32, fused, board\n")
+    assert "h100_sxm5" in shown

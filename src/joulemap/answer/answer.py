@@ -37,9 +37,9 @@ class Answer:
         found = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
         return {name: value for name, value in found.items() if isinstance(value, Table)}
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        """Show every answer as text, not as its fields, which attrs would make a text of."""
-        super().__init_subclass__(**keywords)
+    @classmethod
+    def __attrs_init_subclass__(cls) -> None:
+        """Show every answer as text, not as its fields, which attrs has just made a text of."""
         if "__repr__" in vars(cls):
             del cls.__repr__
 
