@@ -318,12 +318,10 @@ def test_a_crash_of_the_engine_is_damage(
 READING = (
     ("sql", "SELECT sum(line_energy_j) FROM energy_ledger"),
     ("query", "run", "audit.conservation"),
-    ("query", "run", "run.list"),
     ("analyze", "resnet18", "tpu_v4"),
-    ("compare", "resnet18"),
-    ("explain", "resnet18", "h100_sxm5", "tpu_v4"),
+    ("compare", "resnet18", "--level", "subgraph"),
+    ("explain", "resnet18", "h100_sxm5", "tpu_v4", "--subgraph", "layer4.0.conv2"),
     ("edp", "resnet18", "tpu_v4"),
-    ("pareto", "resnet18"),
     ("db", "export", "archive"),
     ("db", "check"),
 )

@@ -171,7 +171,7 @@ def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: Arch
     with reading(source) as connection:
         stored = find_all_runs(connection)
         check_runs(connection, {"run_ids": run_ids})
-        chosen = sorted(set(run_ids)) if run_ids else stored
+        chosen, draft = sorted(set(run_ids)) if run_ids else stored, folder
         try:
             with drafting(folder.parent) as place:
                 draft = place / "archive"
@@ -189,6 +189,8 @@ def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: Arch
                 write_manifest(draft, manifest)
                 draft.replace(folder)
         except OSError as error:
+            if error.strerror is None and str(draft) not in str(error):
+                raise  # the engine's, about the database that it reads
             raise UsageError(f"cannot write {folder}: {error.strerror or error}") from error
     return len(chosen)
 

@@ -185,8 +185,8 @@ def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
     name = f"SELECT {sealed.name} FROM {seal.table} AS t WHERE t.{seal.key} = $key"
     for key, stored, found in Digester(connection).compare(seal):
         if stored != found:
-            ((words,),) = execute(connection, name, {"key": key}).fetchall()
-            yield from _tell(sealed, key, words, stored, found)
+            rows = execute(connection, name, {"key": key}).fetchall()
+            yield from _tell(sealed, key, rows[0][0] if rows else str(key), stored, found)
 
 
 def _tell(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
@@ -196,6 +196,7 @@ def _tell(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -
     tables, expected = sealed.seal.tables, stored.split("-")
     if len(expected) != len(tables):
         expected = ["no digest"] * len(tables)
-    for table, was, digest in zip(tables, expected, found.split("-"), strict=True):
+    held = found.split("-") if found else ["no row"] * len(tables)
+    for table, was, digest in zip(tables, expected, held, strict=True):
         if was != digest:
             yield rule, run_id, f"{table} of {name}" if name else table, was, digest

@@ -210,7 +210,10 @@ class Digester:
         return self._types[table]
 
     def compare(self, seal: Seal) -> Iterator[tuple[Any, str, str]]:
-        """Yield (key, stored digest, digest of what is stored) of everything under a seal, by key."""
+        """Yield (key, stored digest, digest of what is stored) of everything under a seal, by key.
+
+        The last is empty for what a damaged index does not find.
+        """
         stored = dict(
             self.connection.execute(
                 f"SELECT {seal.key}, content_digest FROM {seal.table} ORDER BY {seal.key}"
@@ -218,7 +221,7 @@ class Digester:
         )
         for keys in self.chunk(seal, list(stored)):
             found = self.read(seal, keys)
-            yield from ((key, stored[key], found[key]) for key in keys)
+            yield from ((key, stored[key], found.get(key, "")) for key in keys)
 
     def chunk(self, seal: Seal, keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """Yield keys in groups of which each has about `CHUNK_ROWS` rows, or is one."""
