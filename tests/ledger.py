@@ -9,7 +9,7 @@ import attrs
 from blank import open_blank
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection
-from joulemap.store.total import write_totals
+from joulemap.store.total import add_up
 
 FJ = 10**15
 FS = 10**15
@@ -164,5 +164,5 @@ class Book:
                     "INSERT INTO ledger_line VALUES (?, ?, ?, ?, ?, ?)",
                     [run_id, index, index, action, energy_j, round(energy_j * FJ)],
                 )
-        write_totals(self.connection, run_id, run_id)
+        add_up(self.connection, run_id, run_id)
         return run_id
