@@ -18,7 +18,8 @@ shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static pow
 at the board. With m x n the tile, wm x wn the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
 of a lane and clock, and x the outputs of what moves data:
 
-    L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a product, else R
+    L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a product, else R; and what passes of its own read
+                      again that the last cache does not hold
     shared read     = mult (wm + wn) / (wm wn) p of a product
     instructions    = (MACs on lanes / k + EW + SF + x + (L2 read + out) / 4 + shared read / 16) / warp_size
     near            = R + out - DRAM bytes + bytes of passes of its own that the last cache holds
@@ -115,7 +116,7 @@ class Gpu:
         tiles = np.where(kernels.rides, 0.0, tiles)
         compute, memory = _balance(kernels, times)
         far = np.minimum(read + written, kernels.moved_bytes)
-        again = np.where(times.pass_bytes > level.capacity.value, times.pass_bytes, 0.0)
+        again = _beyond(times.pass_bytes, level.capacity.value)
         occupancy = np.where(times.occupancy > 0.0, times.occupancy, np.minimum(tiles / engine.units, 1.0))
         multiplied = np.where(times.executed_macs > 0.0, times.multiplied_macs, work.mac_count)
         starts = kernels.leads | times.starts
@@ -166,24 +167,26 @@ class Gpu:
         indexed = np.where(moves, work.output_element_count, 0.0)
 
         read_in = kernels.input_bytes + kernels.weight_bytes
-        l2_read = np.where(
+        staged = np.where(
             work.is_gemm,
             np.maximum(
                 tiled_bytes(kernels, placement.tile_rows, placement.tile_columns, item) * placement.seen_share, read_in
             ),
-            read_in,
+            0.0,
         )
+        again = _beyond(placement.pass_bytes, find_last_level(device).capacity.value) / 2.0
+        loaded = np.where(work.is_gemm, 0.0, read_in) + again
+        l2_read, stored = staged + loaded, kernels.output_bytes + again
         warp_m = hardware.coefficient("warp_tile_m")
         warp_n = hardware.coefficient("warp_tile_n")
         shared_read = np.where(work.is_gemm, macs * (warp_m + warp_n) / (warp_m * warp_n) * item, 0.0)
-        loaded = np.where(work.is_gemm, 0.0, read_in)
 
         mac_lanes = slots / packed
         elementwise = work.elementwise_count * placement.seen_share
         special = work.special_count * placement.seen_share
         plain = elementwise + special + indexed
         warp = hardware.geometry["warp_size"].value
-        moving = (l2_read + kernels.output_bytes) / REGISTER_BYTES + shared_read / SHARED_LANE_BYTES
+        moving = (l2_read + stored) / REGISTER_BYTES + shared_read / SHARED_LANE_BYTES
         warps = (mac_lanes + plain + moving) / warp
         lane_groups = (mac_lanes + plain) / LANES_PRICED
         moving_groups = moving / LANES_PRICED
@@ -224,12 +227,12 @@ class Gpu:
             ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
             ("simt_core", "issue_cycle"): placement.issue_s * engine.issue_hz,
             ("shared_memory", "read"): shared_read,
-            ("shared_memory", "write"): np.where(work.is_gemm, l2_read, 0.0),
-            ("l1", "tag_lookup"): (loaded + kernels.output_bytes) / sector,
+            ("shared_memory", "write"): staged,
+            ("l1", "tag_lookup"): (loaded + stored) / sector,
             ("l1", "load"): loaded,
-            ("l1", "store"): kernels.output_bytes,
+            ("l1", "store"): stored,
             ("l2", "stream"): placement.near_bytes,
-            **self._cache_counts(kernels, placement, device, l2_read),
+            **self._cache_counts(kernels, placement, device, l2_read, stored),
             ("dram_controller", "read"): placement.dram_read_bytes,
             ("dram_controller", "write"): placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,
@@ -250,17 +253,19 @@ class Gpu:
 
     @staticmethod
     def _cache_counts(
-        kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware, inner_read: Floats
+        kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware, inner_read: Floats, inner_written: Floats
     ) -> ActionCounts:
         """Return the counts of the caches beyond the units: of an L2, an L3 behind it, or an L3 alone."""
         levels = {level.name: level for level in hardware.memory_levels}
-        out, fills = kernels.output_bytes, placement.dram_read_bytes
+        out, fills = inner_written, placement.dram_read_bytes
         counts: ActionCounts = {("crossbar", "load"): inner_read, ("crossbar", "store"): out}
         if "l3" not in levels:
             return {**counts, ("l2", "read"): inner_read, ("l2", "write"): out, ("l2", "fill"): fills}
         read, written = inner_read, out
         if "l2" in levels:
-            read, written = dram_bytes(kernels, levels["l2"].capacity.value, keeps_weights=True)
+            again = inner_written - kernels.output_bytes
+            first = dram_bytes(kernels, levels["l2"].capacity.value, keeps_weights=True)
+            read, written = first[0] + again, first[1] + again
             counts |= {
                 ("l2", "read"): inner_read,
                 ("l2", "write"): out,
@@ -268,6 +273,11 @@ class Gpu:
                 ("l3", "transfer"): read + written,
             }
         return {**counts, ("l3", "read"): read, ("l3", "write"): written, ("l3", "fill"): fills}
+
+
+def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:
+    """Return the bytes of passes that the last cache does not hold: all of one that is larger, or none."""
+    return np.where(moved_bytes > capacity_bytes, moved_bytes, 0.0)
 
 
 def stream_time(kernels: KernelColumns, engine: Engine, dram_bytes: Floats) -> Floats:
