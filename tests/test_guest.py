@@ -112,6 +112,22 @@ def test_what_a_model_changes_is_put_back(place: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_default_device_of_a_model_is_no_longer_there(tmp_path: Path) -> None:
+    """In a process of its own: torch lists what makes tensors once, and a trace stands in for some of that."""
+    (tmp_path / "net.py").write_bytes(write_file(forward="import torch; torch.set_default_device('meta')"))
+    program = (
+        "import torch\n"
+        "from joulemap.trace.build import trace_request\n"
+        "from joulemap.trace.source import resolve_model\n"
+        "trace_request(resolve_model('net.py:net', {}))\n"
+        "assert torch.tensor([1]).device.type == 'cpu'\n"
+        "with torch.device('meta'):\n"
+        "    assert torch.tensor([1]).device.type == 'meta'\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+
+
+@pytest.mark.slow
 def test_streams_that_a_model_closes_are_open_again(joulemap_process: Run, tmp_path: Path) -> None:
     closing = "import os, sys; sys.__stdout__.close(); sys.__stderr__.detach(); os.close(2)"
     (tmp_path / "net.py").write_bytes(write_file(build=closing))

@@ -20,7 +20,6 @@ from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import trace_module
 from joulemap.trace.operator import build_operator
-from joulemap.trace.saved import load_exported
 from joulemap.trace.source import InputSpec, ModelRequest, is_text
 from joulemap.trace.tensor import DTYPES
 from joulemap.trace.way import NOTES, Way, construct
@@ -98,6 +97,8 @@ def _make(request: ModelRequest) -> _Made:
     if request.kind == "block":
         module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
+        from joulemap.trace.saved import load_exported  # torch.export takes as long to import as the rest of torch
+
         module, own = load_exported(request)
     elif request.kind == "file":
         module, own = file.build_from_factory(request, _values(request))

@@ -36,9 +36,15 @@ ARRAY_NOTE: Final = "an array is taken to hold zeros; what numpy computes is not
 Wrapped = Callable[..., Any]
 
 
+_META: Final = torch.device("meta")
+_CPU: Final = torch.device("cpu")
+
+
 @contextlib.contextmanager
 def on_one_device(tape: Tape) -> Iterator[None]:
     """Have tensors without storage answer what needs data, and no device but that of the trace exist."""
+    with _META:
+        torch.empty(0)  # torch lists what makes tensors at the first use of a device, and must not list what stands in
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
     try:
@@ -81,10 +87,6 @@ def is_asked_by_nested() -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-_META: Final = torch.device("meta")
-_CPU: Final = torch.device("cpu")
 
 
 def _replacements(tape: Tape) -> Iterator[tuple[Any, str, Wrapped]]:
