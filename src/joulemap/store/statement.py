@@ -323,8 +323,9 @@ def blaming() -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Return an engine's error as one line, with what it offers instead."""
+    """Return an engine's error as one line: what it says was behind it, with what it offers instead."""
     lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    lines = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")] or lines
     hints = [line for line in lines[1:] if line.startswith(("Did you mean", "Candidate"))]
     return " ".join([lines[0], *hints[:1]]) if lines else type(error).__name__
 
