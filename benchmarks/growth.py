@@ -4,7 +4,7 @@ python benchmarks/growth.py [--runs 20000] [--steps 5] [--keep DATABASE]
 
 It grows by sweeps, recommendations and imports of different models. At every step each example of `--help` that needs
 no file of a person and no torch is asked, and every query that ships, about one model and about all runs. A failure is
-an exit code 1, 5 or 6 (the engine's, the database's, or rows that break a rule); the last line counts them.
+an exit code 1, 3, 5 or 6 (internal, an unknown name, the database, rows that break a rule); the last line counts them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from joulemap.cli.manual import Manual, read_manual
 from joulemap.errors import ExitCode
 from query import Timing, ask_queries
 
-FAILURES: Final = (ExitCode.INTERNAL, ExitCode.DATABASE, ExitCode.CHECK_FAILED)
+FAILURES: Final = (ExitCode.INTERNAL, ExitCode.UNKNOWN_NAME, ExitCode.DATABASE, ExitCode.CHECK_FAILED)
 
 NEEDING_MORE: Final = (
     "./",
