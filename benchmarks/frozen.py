@@ -1,0 +1,214 @@
+"""What every command answers, as JSON, to be compared with what another state of the program answers.
+
+python benchmarks/frozen.py FOLDER       ask everything, and write a file for each question
+python benchmarks/frozen.py OLD NEW      tell what two such folders differ in, by key and value
+
+Asked are commands about three models and four chips, one module and one chip of one's own, a model of transformers
+where that is installed, each example of `--help` that needs nothing else, and every query that ships. The last line
+counts the differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import json
+import math
+import os
+import re
+import shlex
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from growth import list_examples
+from joulemap.catalog.digest import DATA
+from joulemap.cli.app import run
+from joulemap.store.engine import connect
+from joulemap.store.library import list_queries
+from query import choose, fill
+
+CHIPS: Final = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
+MODULE: Final = """import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, width: int = 16):
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, width, 3, stride=2)
+        self.norm = torch.nn.BatchNorm2d(width)
+        self.head = torch.nn.Linear(width, 10)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.norm(self.stem(x))).mean((2, 3)))
+
+def net(width: int = 16):
+    return Net(width)
+"""
+CONFIGURATION: Final = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+    "vocab_size": 1000,
+}
+ABOUT: Final = (
+    "compare {model} {chips}",
+    "compare {model} {chips} --precision int8 --batch 1,8",
+    "compare {model} {chips} --level detailed",
+    "compare {model} {chips} --level operator --by category",
+    "compare {model} {chips} --sort efficiency --details",
+    "analyze {model} {chip}",
+    "analyze {model} {chip} --level operator",
+    "explain {model} {pair} --metric energy",
+    "explain {model} {pair} --metric latency",
+    "explain {model} {pair} --metric edp",
+    "explain {model} {pair} --metric memory",
+    "pareto {model} {chips} --batch 1,8",
+    "recommend {model} {chips} --max-latency 50ms",
+    "cost {model} {chips}",
+    "edp {model} {chip}",
+    "edp {model} {chip} --level operator",
+    "utilization {model} {chips}",
+    "sweep {model} {chips} --batch 1,8,32",
+    "architectures {model}",
+    "flip {model} {pair}",
+    "sensitivity {model} {chip}",
+    "fusion {model} {chip}",
+    "model show {model}",
+)
+OWN: Final = (
+    "compare ./own.py:net l4 --input 1,3,32,32",
+    "analyze ./own.py:net tpu_v4 --input 1,3,32,32 --batch 8",
+    "compare resnet18 l4 ./own_chip.toml",
+    "hardware show ./own_chip.toml",
+)
+WRITING: Final = ("report", "plot", "export")
+"""Commands whose answer is a file."""
+
+SAME: Final = 1e-9
+"""Numbers that differ by less, relatively, are the same."""
+
+
+def list_questions() -> Iterator[list[str]]:
+    """Yield the words of each question but those about queries."""
+    for model, (chip, other) in zip(("resnet18", "vit_b_16", "mobilenet_v2"), itertools.pairwise(CHIPS), strict=True):
+        for line in ABOUT:
+            yield shlex.split(line.format(model=model, chips=" ".join(CHIPS), chip=chip, pair=f"{chip} {other}"))
+    yield from map(shlex.split, OWN)
+    if find_spec("transformers"):
+        yield shlex.split("compare hf:own --config ./own.json h100_sxm5 l4")
+    yield from (list(words) for words in list_examples() if words[0] not in WRITING and words[:2] != ("db", "export"))
+
+
+def ask(words: list[str]) -> dict[str, Any]:
+    """Return what a command answers: its exit code, and its JSON, or its text where it has none."""
+    for more in (["--format", "json"], []):
+        told, told_bytes = io.StringIO(), io.BytesIO()
+        out = io.TextIOWrapper(told_bytes, encoding="utf-8")
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
+            code = run([*words, *more])
+        out.flush()
+        text = told_bytes.getvalue().decode()
+        if code != 2:
+            break
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = text.splitlines()
+    return {"code": code, "stderr": told.getvalue().splitlines(), "answer": answer}
+
+
+def freeze(folder: Path) -> None:
+    """Write what each question is answered into a folder."""
+    folder.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+        os.environ["JOULEMAP_DB"] = str(Path(place) / "frozen.duckdb")
+        Path("own.py").write_text(MODULE)
+        Path("own.json").write_text(json.dumps(CONFIGURATION))
+        chip = re.sub(r"^id = .*$", 'id = "own_chip"', (DATA / "hardware" / "l4.toml").read_text(), flags=re.MULTILINE)
+        Path("own_chip.toml").write_text(re.sub(r"^aliases = .*$", "aliases = []", chip, flags=re.MULTILINE))
+        for index, words in enumerate(list_questions()):
+            write(folder / f"{index:03} {words[0]}.json", {"question": shlex.join(words), **ask(words)}, place)
+        connection = connect(Path(os.environ["JOULEMAP_DB"]), is_reading=True)
+        values, _ = choose(connection)
+        connection.close()
+        for query in list_queries():
+            given = fill(query, values)
+            words = ["query", "run", query.title]
+            for name, value in given.items():
+                words += ["-p", f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"]
+            write(folder / f"query {query.title}.json", {"question": shlex.join(words), **ask(words)}, place)
+
+
+def write(path: Path, answer: dict[str, Any], place: str) -> None:
+    """Write one answer, in which the folder of its database has no name."""
+    text = json.dumps(answer, indent=1, sort_keys=True, ensure_ascii=False)
+    path.write_text(text.replace(place, "PLACE"), encoding="utf-8")
+    print(path.name, answer["code"], flush=True)
+
+
+def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the path of each value of a document."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from walk(one, f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            yield from walk(one, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def is_same(one: object, other: object) -> bool:
+    """Return whether two values say the same."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=SAME, abs_tol=0.0)
+    return one == other
+
+
+def compare(old: Path, new: Path) -> int:
+    """Print what two folders differ in, alike paths together with an example; return how many values differ."""
+    missing = object()
+    count = 0
+    for name in sorted({path.name for folder in (old, new) for path in folder.glob("*.json")}):
+        if not (old / name).exists() or not (new / name).exists():
+            print(f"{name}: only in {old if (old / name).exists() else new}")
+            count += 1
+            continue
+        before, after = (dict(walk(json.loads((folder / name).read_text()))) for folder in (old, new))
+        found: dict[str, list[str]] = defaultdict(list)
+        for path in dict.fromkeys([*before, *after]):
+            one, other = before.get(path, missing), after.get(path, missing)
+            if not is_same(one, other):
+                shown = ["absent" if value is missing else repr(value)[:150] for value in (one, other)]
+                found[re.sub(r"\[\d+\]", "[]", path)].append(" -> ".join(shown))
+        count += sum(map(len, found.values()))
+        if found:
+            print(f"{name}: {before.get('.question')}")
+        for path, examples in found.items():
+            print(f"  {len(examples):>5} {path}: {examples[0]}")
+    print(f"{count} differences")
+    return count
+
+
+def main() -> None:
+    """Freeze, or compare what is frozen."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path)
+    folders = [Path(os.path.abspath(folder)) for folder in parser.parse_args().folders]
+    if len(folders) == 1:
+        freeze(folders[0])
+    else:
+        compare(*folders)
+
+
+if __name__ == "__main__":
+    main()
