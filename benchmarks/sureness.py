@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.calibrate.doubt import Judged, Residual, leave_out, score_coverage, score_pairs
-from joulemap.catalog.doubt import load_doubt
+from joulemap.calibrate.doubt import Judged, Residual, leave_out, score_calls, score_coverage
 from joulemap.domain.doubt import MODEL
+from joulemap.domain.settings import Bounds
 from joulemap.tools.doubt import read_residuals
 from joulemap.workspace import Workspace
 
@@ -38,6 +38,51 @@ PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
 """What coverage is told of."""
 
 
+PAIRS: Final = """
+WITH judged AS MATERIALIZED (
+    SELECT unnest($runs, recursive := TRUE)
+),
+pair AS MATERIALIZED (
+    SELECT
+        a.run_id,
+        b.run_id AS other_run_id,
+        ln(b.predicted / a.predicted) AS ahead,
+        a.measured < b.measured AS is_less
+    FROM judged AS a
+    JOIN judged AS b ON b.model = a.model AND b.batch = a.batch AND b.run_id < a.run_id AND b.hardware <> a.hardware
+)
+SELECT
+    probability_above(p.ahead, difference_half_width(1e0, 0e0, d.latency_square, d.energy_square, d.joint_square)),
+    p.is_less
+FROM pair AS p
+JOIN differences_between($runs, (SELECT list({'run_id': run_id, 'other_run_id': other_run_id}) FROM pair)) AS d
+    ON d.run_id = p.run_id AND d.other_run_id = p.other_run_id
+"""
+"""Of each pair of hardware with the same measured model and batch: that the first takes less, and whether it did."""
+
+
+def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[float, bool]]:
+    """Return how pairs of latencies were called, by the SQL that answers call them by, and whether that was right."""
+    runs = [
+        {
+            "run_id": index,
+            "latency_half_width": width,
+            "energy_half_width": 0.0,
+            "architecture": one.architecture,
+            "hardware": one.hardware,
+            "model": one.model,
+            "configuration": f"{one.batch} {one.precision} {one.runtime}",
+            "own": str(index),
+            "batch": one.batch,
+            "predicted": one.predicted,
+            "measured": one.measured,
+        }
+        for index, (one, width) in enumerate(judged)
+    ]
+    called = workspace.sql(PAIRS, {"runs": runs}, bounds=Bounds(max_rows=None, timeout_s=600.0))
+    return [(call, right) if call >= 0.5 else (1.0 - call, not right) for call, right in called.cells]
+
+
 def sureness_lines(workspace: Workspace) -> Iterator[str]:
     """Yield the section: coverage of intervals by class and runtime, and how often calls were right."""
     free = [one for one in read_residuals(workspace) if one.work == MODEL]
@@ -58,9 +103,8 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     yield PAIR_TEXT
     yield "| called | pairs | mean call | right |"
     yield f"|{'---|' * 4}"
-    shares = [one for one in load_doubt().shares if one.quantity == "latency"]
     calibrated = [one for one in own if one[0].quantity == "latency"]
-    for call in score_pairs([*by_board, *calibrated], shares):
+    for call in score_calls(call_pairs(workspace, [*by_board, *calibrated])):
         yield (
             f"| {100.0 * call.least:.0f} to {100.0 * call.most:.0f} % | {call.pair_count:,} | "
             f"{_percent(call.called_fraction)} | {_percent(call.right_fraction)} |"

@@ -18,6 +18,8 @@ tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the wi
 probability_best = { type = "DOUBLE", meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
 probability_ahead = { type = "DOUBLE", meaning = "that it is better than the runner-up; null without one and for memory" }
 rivals = { type = "VARCHAR[]", meaning = "runs that cannot be told apart from the winner: better than it with a probability above 0.2" }
+ranked_ids = { type = "INTEGER[]", meaning = "all these runs, the best first" }
+probabilities = { type = "DOUBLE[]", meaning = "that each of them, in that order, is the best; empty for memory" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections or estimates" }
 published_hardware = { type = "VARCHAR", meaning = "the best whose key numbers are not; null without one" }
 published_value = { type = "DOUBLE", meaning = "its value, in unit" }
@@ -58,32 +60,9 @@ valued AS (
     FROM chosen AS c
 ),
 candidate AS (
-    SELECT
-        v.*,
-        metric_unit(v.goal) AS unit,
-        is_higher_better(v.goal) AS is_higher_better,
-        as_cost(is_higher_better(v.goal), v.value) AS cost
+    SELECT v.*, m.unit, m.is_higher_better, as_cost(m.is_higher_better, v.value) AS cost
     FROM valued AS v
-),
-drawn AS MATERIALIZED (
-    SELECT
-        c.goal,
-        c.run_id,
-        c.hardware,
-        d.draw,
-        as_cost(c.is_higher_better, ln(c.value) + metric_error(c.goal, d.latency_error, d.energy_error)) AS cost
-    FROM candidate AS c
-    JOIN draws_among($run_ids) AS d ON d.run_id = c.run_id
-    WHERE c.goal <> 'memory'
-),
-chance AS (
-    SELECT goal, run_id, count(*) / sum(count(*)) OVER (PARTITION BY goal) AS probability_best
-    FROM (
-        SELECT goal, draw, arg_min(run_id, cost) AS run_id
-        FROM drawn
-        GROUP BY goal, draw
-    )
-    GROUP BY goal, run_id
+    JOIN metric AS m ON m.name = v.goal
 ),
 ranked AS (
     SELECT
@@ -100,7 +79,6 @@ ranked AS (
         count(*) OVER (PARTITION BY goal, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,
         lead(hardware) OVER by_cost AS runner_up,
-        lead(run_id) OVER by_cost AS runner_up_id,
         first_value(CASE WHEN NOT is_projection THEN hardware END IGNORE NULLS) OVER everything AS published_hardware,
         first_value(CASE WHEN NOT is_projection THEN value END IGNORE NULLS) OVER everything AS published_value,
         first_value(CASE WHEN is_available THEN hardware END IGNORE NULLS) OVER everything AS available_hardware,
@@ -112,27 +90,31 @@ ranked AS (
             PARTITION BY goal ORDER BY cost, hardware ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
         )
 ),
-winner AS MATERIALIZED (
-    SELECT d.goal, d.run_id, d.draw, d.cost
-    FROM ranked AS r
-    JOIN drawn AS d ON d.goal = r.goal AND d.run_id = r.run_id
-    WHERE r.rank = 1
+standing AS (
+    FROM standing_among((
+        SELECT list({
+            'question': c.goal,
+            'metric': c.goal,
+            'place': c.rank,
+            'run_id': c.run_id,
+            'cost': as_cost(c.is_higher_better, ln(c.value))
+        })
+        FROM ranked AS c
+        WHERE c.goal <> 'memory'
+    ))
 ),
-rival AS (
+told AS (
     SELECT
-        w.goal,
-        d.run_id,
-        d.hardware,
-        avg(CAST(d.cost < w.cost AS INTEGER)) AS probability
-    FROM winner AS w
-    JOIN drawn AS d ON d.goal = w.goal AND d.draw = w.draw AND d.run_id <> w.run_id
-    GROUP BY w.goal, d.run_id, d.hardware
-),
-rivals AS (
-    SELECT goal, list(hardware ORDER BY probability DESC, hardware) AS names
-    FROM rival
-    WHERE probability > 1e0 - told_apart()
-    GROUP BY goal
+        r.goal,
+        list(r.run_id ORDER BY r.rank) AS ranked_ids,
+        coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.place IS NOT NULL), []) AS probabilities,
+        1e0 - max(s.probability_ahead) FILTER (r.rank = 2) AS probability_ahead,
+        coalesce(
+            list(r.hardware ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
+        ) AS rivals
+    FROM ranked AS r
+    LEFT JOIN standing AS s ON s.question = r.goal AND s.place = r.rank
+    GROUP BY r.goal
 )
 SELECT
     r.goal,
@@ -142,9 +124,11 @@ SELECT
     better_ratio(r.is_higher_better, r.value, r.next_value) AS advantage_ratio,
     r.runner_up,
     r.tied_count,
-    CASE WHEN r.goal <> 'memory' THEN coalesce(c.probability_best, 0e0) END AS probability_best,
-    1e0 - o.probability AS probability_ahead,
-    coalesce(v.names, []) AS rivals,
+    t.probabilities[1] AS probability_best,
+    t.probability_ahead,
+    t.rivals,
+    t.ranked_ids,
+    t.probabilities,
     r.is_projection,
     r.published_hardware,
     r.published_value,
@@ -152,8 +136,6 @@ SELECT
     r.available_hardware,
     r.available_value
 FROM ranked AS r
-LEFT JOIN chance AS c ON c.goal = r.goal AND c.run_id = r.run_id
-LEFT JOIN rival AS o ON o.goal = r.goal AND o.run_id = r.runner_up_id
-LEFT JOIN rivals AS v ON v.goal = r.goal
+JOIN told AS t ON t.goal = r.goal
 WHERE r.rank = 1
 ORDER BY r.position

@@ -51,9 +51,6 @@ latency_low_s = { type = "DOUBLE", unit = "s", meaning = "of latency_s: below it
 latency_high_s = { type = "DOUBLE", unit = "s", meaning = "above it one time in ten" }
 latency_half_width = { type = "DOUBLE", meaning = "of that interval, of the natural logarithm" }
 latency_doubt = { type = "VARCHAR", meaning = "what the interval of the latency follows from" }
-probability_best = { type = "DOUBLE", meaning = "that it needs the least energy per inference of these runs" }
-likely_best = { type = "BOOLEAN", meaning = "it is predicted to need the least energy per inference, or cannot be told apart from the run that is" }
-fastest_probability = { type = "DOUBLE", meaning = "that it has the least latency of these runs" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
@@ -119,36 +116,6 @@ answered AS (
     FROM runs
     WHERE run_id IN (SELECT unnest($run_ids))
 ),
-drawn AS MATERIALIZED (
-    SELECT
-        d.run_id,
-        d.draw,
-        ln(s.energy_per_inference_j) + d.energy_error AS energy,
-        ln(s.latency_s) + d.latency_error AS latency
-    FROM answered AS s
-    JOIN draws_among($run_ids) AS d ON d.run_id = s.run_id
-),
-best AS (
-    SELECT
-        draw,
-        arg_min(run_id, energy) AS energy_id,
-        arg_min(run_id, latency) AS latency_id,
-        any_value(energy) FILTER (
-            run_id = (SELECT min_by(s.run_id, [s.energy_per_inference_j, s.run_id]) FROM answered AS s)
-        ) AS predicted_best
-    FROM drawn
-    GROUP BY draw
-),
-chance AS (
-    SELECT
-        d.run_id,
-        avg(CAST(b.energy_id = d.run_id AS INTEGER)) AS probability_best,
-        avg(CAST(b.latency_id = d.run_id AS INTEGER)) AS fastest_probability,
-        avg(CAST(d.energy <= b.predicted_best AS INTEGER)) AS probability_ahead
-    FROM drawn AS d
-    JOIN best AS b ON b.draw = d.draw
-    GROUP BY d.run_id
-),
 baseline AS (
     SELECT a.label, s.energy_per_inference_j, s.latency_s
     FROM asked AS a
@@ -200,9 +167,6 @@ SELECT
     s.latency_s * exp(t.latency_half_width) AS latency_high_s,
     t.latency_half_width,
     t.latency_basis AS latency_doubt,
-    u.probability_best,
-    coalesce(u.probability_ahead > 1e0 - told_apart(), FALSE) AS likely_best,
-    u.fastest_probability,
     a.is_projection,
     a.is_available,
     coalesce(a.refusal, '') AS reason,
@@ -211,6 +175,5 @@ FROM asked AS a
 LEFT JOIN answered AS s ON s.run_id = a.run_id
 LEFT JOIN certainty AS c ON c.run_id = a.run_id
 LEFT JOIN run_total AS t ON t.run_id = a.run_id
-LEFT JOIN chance AS u ON u.run_id = a.run_id
 LEFT JOIN baseline AS b ON TRUE
 ORDER BY s.energy_per_inference_j NULLS LAST, a.hardware, a.run_id

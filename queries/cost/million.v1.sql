@@ -187,29 +187,13 @@ contender AS MATERIALIZED (
     FROM ranked
     WHERE position = 1 AND usd_per_million > 0e0 AND place <= 40
 ),
-drawn AS MATERIALIZED (
-    SELECT
-        c.place,
-        d.draw,
-        ln(c.usd_per_million) + metric_error('cost', d.latency_error, d.energy_error) AS cost,
-        metric_half_width('cost', d.latency_half_width, d.energy_half_width) AS half_width
-    FROM contender AS c
-    JOIN draws_among((SELECT list(DISTINCT o.run_id) FROM contender AS o)) AS d ON d.run_id = c.run_id
-),
-won AS (
-    SELECT draw, arg_min(place, cost) AS place, any_value(cost) FILTER (place = 1) AS first_cost
-    FROM drawn
-    GROUP BY draw
-),
-chance AS (
-    SELECT
-        d.place,
-        any_value(d.half_width) AS half_width,
-        avg(CAST(w.place = d.place AS INTEGER)) AS probability_cheapest,
-        avg(CAST(d.cost <= w.first_cost AS INTEGER)) > 1e0 - told_apart() AS likely_cheapest
-    FROM drawn AS d
-    JOIN won AS w ON w.draw = d.draw
-    GROUP BY d.place
+standing AS (
+    FROM standing_among((
+        SELECT list({
+            'question': 'cost', 'metric': 'cost', 'place': c.place, 'run_id': c.run_id, 'cost': ln(c.usd_per_million)
+        })
+        FROM contender AS c
+    ))
 )
 SELECT
     CASE WHEN position = 1 THEN r.place END AS rank,
@@ -222,9 +206,9 @@ SELECT
     runtime,
     way,
     usd_per_million,
-    h.half_width AS usd_half_width,
-    h.probability_cheapest,
-    coalesce(h.likely_cheapest, FALSE) AS likely_cheapest,
+    metric_half_width('cost', t.latency_half_width, t.energy_half_width) AS usd_half_width,
+    h.probability_best AS probability_cheapest,
+    coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
     hardware_usd_per_million,
     energy_usd_per_million,
     host_usd_per_million,
@@ -253,7 +237,8 @@ SELECT
         WHEN position = 2 THEN 'the catalogue has no ' || metric_missing('cost')
         ELSE ''
     END AS reason,
-    run_id
+    r.run_id
 FROM ranked AS r
-LEFT JOIN chance AS h ON h.place = r.place
+LEFT JOIN standing AS h ON h.place = r.place
+LEFT JOIN run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
 ORDER BY r.place

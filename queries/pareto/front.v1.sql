@@ -213,24 +213,18 @@ drawn AS MATERIALIZED (
         d.run_id,
         d.draw,
         as_cost(is_higher_better($x), ln(c.x_value) + metric_error($x, d.latency_error, d.energy_error)) AS x_cost,
-        as_cost(is_higher_better($y), ln(c.y_value) + metric_error($y, d.latency_error, d.energy_error)) AS y_cost,
-        metric_half_width($x, d.latency_half_width, d.energy_half_width) AS x_half_width,
-        metric_half_width($y, d.latency_half_width, d.energy_half_width) AS y_half_width
+        as_cost(is_higher_better($y), ln(c.y_value) + metric_error($y, d.latency_error, d.energy_error)) AS y_cost
     FROM contender AS c
     JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o)) AS d ON d.run_id = c.run_id
 ),
 chance AS (
     SELECT
         run_id,
-        avg(CAST(y_before IS NULL OR y_cost < y_before AS INTEGER)) AS probability_front,
-        nullif(any_value(x_half_width), 0e0) AS x_half_width,
-        nullif(any_value(y_half_width), 0e0) AS y_half_width
+        avg(CAST(y_before IS NULL OR y_cost < y_before AS INTEGER)) AS probability_front
     FROM (
         SELECT
             run_id,
             y_cost,
-            x_half_width,
-            y_half_width,
             min(y_cost) OVER (
                 PARTITION BY draw ORDER BY x_cost, y_cost, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
             ) AS y_before
@@ -256,8 +250,8 @@ SELECT
     dominator_count,
     is_available_front,
     h.probability_front,
-    h.x_half_width,
-    h.y_half_width,
+    nullif(metric_half_width($x, t.latency_half_width, t.energy_half_width), 0e0) AS x_half_width,
+    nullif(metric_half_width($y, t.latency_half_width, t.energy_half_width), 0e0) AS y_half_width,
     latency_s,
     energy_per_inference_j,
     throughput_per_s,
@@ -279,4 +273,5 @@ SELECT
     j.run_id
 FROM judged AS j
 LEFT JOIN chance AS h ON h.run_id = j.run_id
+LEFT JOIN run_total AS t ON t.run_id = h.run_id
 ORDER BY position, x_cost, y_cost, hardware, precision, batch, runtime, j.run_id

@@ -196,35 +196,17 @@ contender AS MATERIALIZED (
     WHERE position = 1 AND objective_value > 0e0
     QUALIFY place <= 40
 ),
-drawn AS MATERIALIZED (
-    SELECT
-        d.run_id,
-        d.draw,
-        c.place,
-        as_cost(
-            is_higher_better($objective),
-            ln(c.objective_value) + metric_error($objective, d.latency_error, d.energy_error)
-        ) AS cost,
-        d.latency_half_width,
-        d.energy_half_width
-    FROM contender AS c
-    JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o)) AS d ON d.run_id = c.run_id
-),
-won AS (
-    SELECT draw, arg_min(run_id, cost) AS run_id, any_value(cost) FILTER (place = 1) AS first_cost
-    FROM drawn
-    GROUP BY draw
-),
-chance AS (
-    SELECT
-        d.run_id,
-        any_value(d.latency_half_width) AS latency_half_width,
-        any_value(d.energy_half_width) AS energy_half_width,
-        avg(CAST(w.run_id = d.run_id AS INTEGER)) AS probability_best,
-        avg(CAST(d.cost <= w.first_cost AS INTEGER)) > 1e0 - told_apart() AS likely_best
-    FROM drawn AS d
-    JOIN won AS w ON w.draw = d.draw
-    GROUP BY d.run_id
+standing AS (
+    FROM standing_among((
+        SELECT list({
+            'question': $objective,
+            'metric': $objective,
+            'place': c.place,
+            'run_id': c.run_id,
+            'cost': as_cost(is_higher_better($objective), ln(c.objective_value))
+        })
+        FROM contender AS c
+    ))
 ),
 best AS (
     SELECT first(objective_value ORDER BY objective_cost) AS objective_value
@@ -313,32 +295,32 @@ SELECT
     r.objective_value,
     metric_unit($objective) AS objective_unit,
     better_ratio(is_higher_better($objective), b.objective_value, r.objective_value) AS objective_ratio,
-    nullif(metric_half_width($objective, h.latency_half_width, h.energy_half_width), 0e0) AS objective_half_width,
+    nullif(metric_half_width($objective, t.latency_half_width, t.energy_half_width), 0e0) AS objective_half_width,
     CASE WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN h.probability_best END AS probability_best,
     CASE
-        WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN coalesce(h.likely_best, FALSE)
+        WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN coalesce(h.is_likely_best, FALSE)
         ELSE r.position = 1 AND r.objective_value = b.objective_value
     END AS likely_best,
     least(
-        CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / r.latency_s), h.latency_half_width) END,
+        CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / r.latency_s), t.latency_half_width) END,
         CASE
             WHEN $max_energy_j > 0e0
-                THEN probability_above(ln($max_energy_j / r.energy_per_inference_j / r.batch), h.energy_half_width)
+                THEN probability_above(ln($max_energy_j / r.energy_per_inference_j / r.batch), t.energy_half_width)
         END,
         CASE
             WHEN $max_energy_per_inference_j > 0e0 THEN probability_above(
-                ln($max_energy_per_inference_j / r.energy_per_inference_j), h.energy_half_width
+                ln($max_energy_per_inference_j / r.energy_per_inference_j), t.energy_half_width
             )
         END,
         CASE
             WHEN $max_power_w > 0e0 THEN probability_above(
                 ln($max_power_w / r.average_power_w),
-                metric_half_width('power', h.latency_half_width, h.energy_half_width)
+                metric_half_width('power', t.latency_half_width, t.energy_half_width)
             )
         END,
         CASE
             WHEN $min_throughput_per_s > 0e0
-                THEN probability_above(ln(r.throughput_per_s / $min_throughput_per_s), h.latency_half_width)
+                THEN probability_above(ln(r.throughput_per_s / $min_throughput_per_s), t.latency_half_width)
         END
     ) AS probability_kept,
     r.latency_s,
@@ -371,5 +353,6 @@ SELECT
     r.run_id
 FROM ranked AS r
 CROSS JOIN best AS b
-LEFT JOIN chance AS h ON h.run_id = r.run_id
+LEFT JOIN standing AS h ON r.position = 1 AND h.place = r.place
+LEFT JOIN run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
 ORDER BY r.position, r.place

@@ -87,28 +87,20 @@ best AS (
     WHERE rank = 1
     WINDOW by_batch AS (PARTITION BY model, precision, runtime, metric ORDER BY batch)
 ),
-contender AS MATERIALIZED (
-    SELECT DISTINCT unnest([run_id, runner_up_id]) AS run_id
-    FROM best
-),
-drawn AS MATERIALIZED (
-    SELECT run_id, draw, latency_error, energy_error
-    FROM draws_among((SELECT list(c.run_id ORDER BY c.run_id) FROM contender AS c WHERE c.run_id IS NOT NULL))
-),
 chance AS (
     SELECT
         b.metric,
         b.run_id,
-        avg(CAST(
-            metric_error(b.metric, w.latency_error, w.energy_error)
-                - metric_error(b.metric, n.latency_error, n.energy_error) < ln(b.advantage_ratio)
-            AS INTEGER
-        )) AS probability_ahead
+        probability_above(
+            ln(b.advantage_ratio),
+            difference_half_width(m.latency_power, m.energy_power, d.latency_square, d.energy_square, d.joint_square)
+        ) AS probability_ahead
     FROM best AS b
-    JOIN drawn AS w ON w.run_id = b.run_id
-    JOIN drawn AS n ON n.run_id = b.runner_up_id AND n.draw = w.draw
+    JOIN metric AS m ON m.name = b.metric
+    JOIN differences_of((
+        SELECT list({'run_id': o.run_id, 'other_run_id': o.runner_up_id}) FROM best AS o WHERE o.runner_up_id IS NOT NULL
+    )) AS d ON d.run_id = b.run_id AND d.other_run_id = b.runner_up_id
     WHERE b.advantage_ratio > 0e0
-    GROUP BY b.metric, b.run_id
 )
 SELECT
     b.model,

@@ -949,7 +949,7 @@ CREATE MACRO scale_basis(level) AS
 CREATE MACRO scored_runtime(architecture, runtime) AS
     CASE WHEN runtime = 'fused' AND architecture NOT IN ('cpu', 'gpu') THEN 'engine' ELSE runtime END;
 
--- Of the logarithms of measured over predicted latency and energy of one run: that of the runs that have both.
+-- Of the logarithms of measured over predicted latency and energy of one run: what those that have both show.
 CREATE MACRO error_correlation() AS 0.7e0;
 
 -- Half-width of what each calibration was off on model families that its fit had not seen, by runtime and precision, and
@@ -1141,83 +1141,106 @@ CREATE MACRO metric_half_width(metric_name, latency_half_width, energy_half_widt
         * latency_half_width * energy_half_width
 );
 
--- Draws of what may be true of so many runs: enough for a percent, fewer where there are many to draw for.
-CREATE MACRO draw_count(run_count) AS CAST(greatest(100, least(500, 50000 // greatest(run_count, 1))) AS INTEGER);
+-- Of runs (structs of run_id, half-widths and what errors may be alike in), what the error of each is made of: a row a
+-- factor, whose key runs that are alike in it have in common, with the parts of the variances of latency and energy that
+-- it has, and of what the two have in common.
+CREATE MACRO error_terms(runs) AS TABLE
+SELECT
+    u.run_id,
+    u.latency_half_width,
+    u.energy_half_width,
+    s.factor,
+    s.latency_part,
+    s.energy_part,
+    s.joint_part,
+    hash(CASE s.factor
+        WHEN 'class' THEN 'class ' || u.architecture
+        WHEN 'board' THEN 'board ' || u.hardware
+        WHEN 'model' THEN concat_ws(' ', 'model', u.architecture, u.model)
+        WHEN 'board_model' THEN concat_ws(' ', 'board and model', u.hardware, u.model)
+        WHEN 'case' THEN concat_ws(' ', 'case', u.architecture, u.model, u.configuration)
+        ELSE 'own ' || u.own
+    END) AS key
+FROM (SELECT unnest(runs, recursive := TRUE)) AS u
+CROSS JOIN (
+    SELECT
+        factor,
+        any_value(share) FILTER (quantity = 'latency') AS latency_part,
+        any_value(share) FILTER (quantity = 'energy') AS energy_part,
+        any_value(share) FILTER (quantity = 'joint') AS joint_part
+    FROM error_share
+    GROUP BY factor
+) AS s;
+
+-- These runs as error_terms takes them.
+CREATE MACRO erring(run_ids) AS (
+    SELECT list({
+        'run_id': u.run_id,
+        'latency_half_width': u.latency_half_width,
+        'energy_half_width': u.energy_half_width,
+        'architecture': v.architecture,
+        'hardware': v.hardware,
+        'model': w.source,
+        'configuration': concat_ws(' ', w.batch, precision_label(r.precision, r.weight_precision), r.runtime),
+        'own': r.run_key
+    })
+    FROM run_total AS u
+    JOIN run AS r ON r.run_id = u.run_id
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    WHERE u.run_id IN (SELECT unnest(run_ids))
+);
+
+-- Of each of these pairs of runs (structs of run_id and other_run_id), the covariance of what the two differ by: of the
+-- logarithms of their latencies, of their energies, and of the two. What runs share does not part them. Parts are added
+-- as whole numbers, whose sum does not depend on the order.
+CREATE MACRO differences_between(runs, pairs) AS TABLE
+WITH pair AS MATERIALIZED (
+    SELECT DISTINCT p.run_id, p.other_run_id FROM (SELECT unnest(pairs, recursive := TRUE)) AS p
+),
+term AS MATERIALIZED (
+    FROM error_terms(runs)
+)
+SELECT
+    run_id,
+    other_run_id,
+    pow(t, 2) + pow(other_t, 2) - 2e-15 * t * other_t * latency_part AS latency_square,
+    pow(e, 2) + pow(other_e, 2) - 2e-15 * e * other_e * energy_part AS energy_square,
+    error_correlation() * (t * e + other_t * other_e) - 1e-15 * (t * other_e + other_t * e) * joint_part AS joint_square
+FROM (
+    SELECT
+        p.run_id,
+        p.other_run_id,
+        any_value(a.latency_half_width) AS t,
+        any_value(b.latency_half_width) AS other_t,
+        any_value(a.energy_half_width) AS e,
+        any_value(b.energy_half_width) AS other_e,
+        coalesce(sum(CAST(1e15 * a.latency_part AS BIGINT)) FILTER (a.key = b.key), 0) AS latency_part,
+        coalesce(sum(CAST(1e15 * a.energy_part AS BIGINT)) FILTER (a.key = b.key), 0) AS energy_part,
+        coalesce(sum(CAST(1e15 * a.joint_part AS BIGINT)) FILTER (a.key = b.key), 0) AS joint_part
+    FROM pair AS p
+    JOIN term AS a ON a.run_id = p.run_id
+    JOIN term AS b ON b.run_id = p.other_run_id AND b.factor = a.factor
+    GROUP BY p.run_id, p.other_run_id
+);
+CREATE MACRO differences_of(pairs) AS TABLE
+FROM differences_between(
+    erring((SELECT list_concat(list(p.run_id), list(p.other_run_id)) FROM (SELECT unnest(pairs, recursive := TRUE)) AS p)),
+    pairs
+);
+
+-- Half-width of the logarithm of a metric's ratio, from a row of differences_of.
+CREATE MACRO difference_half_width(latency_power, energy_power, latency_square, energy_square, joint_square) AS sqrt(
+    greatest(
+        pow(latency_power, 2) * latency_square
+        + pow(energy_power, 2) * energy_square
+        + 2 * latency_power * energy_power * joint_square,
+        0e0
+    )
+);
 
 -- Probability from which on one run is said to be better than another.
 CREATE MACRO told_apart() AS 0.8e0;
-
--- A draw of the logistic distribution whose 80 % interval is one wide to either side: of what a key stands for, the same
--- whenever it is asked for.
-CREATE MACRO drawn(key, draw) AS
-    -ln(18446744073709551616e0 / (hash(xor(key, CAST(draw * 2654435761 AS UBIGINT))) + 0.5e0) - 1e0) / logistic_width();
-
--- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Runs that are
--- alike in a factor have its draw in common; what drives latency drives energy too, as far as their errors go together.
--- What no factor has is each run's own. Terms are added as whole numbers, whose sum does not depend on the order.
-CREATE MACRO draws_among(run_ids) AS TABLE
-SELECT
-    e.run_id,
-    e.draw,
-    any_value(e.latency_half_width) * 1e-15 * sum(CAST(1e15 * e.latency_weight * e.latency_draw AS BIGINT))
-        AS latency_error,
-    any_value(e.energy_half_width) * 1e-15 * sum(CAST(
-        1e15 * e.energy_weight
-            * (error_correlation() * e.latency_draw + sqrt(1e0 - pow(error_correlation(), 2)) * e.energy_draw) AS BIGINT
-    )) AS energy_error,
-    any_value(e.latency_half_width) AS latency_half_width,
-    any_value(e.energy_half_width) AS energy_half_width
-FROM (
-    SELECT k.*, d.draw, drawn(k.key, d.draw) AS latency_draw, drawn(xor(k.key, 1), d.draw) AS energy_draw
-    FROM (
-        SELECT
-            u.run_id,
-            u.latency_half_width,
-            u.energy_half_width,
-            s.latency_weight,
-            s.energy_weight,
-            hash(CASE s.factor
-                WHEN 'class' THEN 'class ' || v.architecture
-                WHEN 'board' THEN 'board ' || v.hardware
-                WHEN 'model' THEN concat_ws(' ', 'model', v.architecture, w.source)
-                WHEN 'board_model' THEN concat_ws(' ', 'board and model', v.hardware, w.source)
-                WHEN 'case' THEN concat_ws(
-                    ' ', 'case', v.architecture, w.source, w.batch, precision_label(r.precision, r.weight_precision),
-                    r.runtime
-                )
-                ELSE 'own ' || r.run_key
-            END) AS key
-        FROM run_total AS u
-        JOIN run AS r ON r.run_id = u.run_id
-        JOIN workload AS w ON w.workload_id = r.workload_id
-        JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-        CROSS JOIN (
-            SELECT
-                coalesce(factor, 'own') AS factor,
-                sqrt(CASE WHEN factor IS NULL THEN 1e0 - latency_share ELSE latency_share END) AS latency_weight,
-                sqrt(CASE WHEN factor IS NULL THEN 1e0 - energy_share ELSE energy_share END) AS energy_weight
-            FROM (
-                SELECT
-                    factor,
-                    coalesce(sum(share ORDER BY factor) FILTER (quantity = 'latency'), 0e0) AS latency_share,
-                    coalesce(sum(share ORDER BY factor) FILTER (quantity = 'energy'), 0e0) AS energy_share
-                FROM error_share
-                GROUP BY GROUPING SETS ((factor), ())
-            )
-        ) AS s
-        WHERE u.run_id IN (SELECT unnest(run_ids))
-    ) AS k
-    CROSS JOIN (SELECT unnest(range(draw_count(len(run_ids)))) AS draw) AS d
-) AS e
-GROUP BY e.run_id, e.draw;
-
--- The part of the variance of two errors that runs share: by what they are alike in.
-CREATE MACRO shared_part(shares, is_class, is_board, is_model, is_case) AS
-    CAST(is_class AS INTEGER) * shares['class']
-    + CAST(is_board AS INTEGER) * shares['board']
-    + CAST(is_class AND is_model AS INTEGER) * shares['model']
-    + CAST(is_board AND is_model AS INTEGER) * shares['board_model']
-    + CAST(is_class AND is_model AND is_case AS INTEGER) * shares['case'];
 
 -- The probability that a logarithm whose predicted value is `ahead` above 0 is above 0, for a half-width of its error.
 CREATE MACRO probability_above(ahead, half_width) AS
@@ -1226,3 +1249,109 @@ CREATE MACRO probability_above(ahead, half_width) AS
         WHEN ahead = 0e0 THEN 0.5e0
         ELSE CAST(ahead > 0e0 AS INTEGER)
     END;
+
+-- Draws of what may be true of so many runs: enough for a percent, fewer where there are many to draw for.
+CREATE MACRO draw_count(run_count) AS CAST(greatest(100, least(500, 50000 // greatest(run_count, 1))) AS INTEGER);
+
+-- An even number between 0 and 1 of what a key stands for, in a draw: the same whenever it is asked for.
+CREATE MACRO drawn(key, draw) AS (hash(xor(key, CAST(draw * 2654435761 AS UBIGINT))) + 0.5e0) / 18446744073709551616e0;
+
+-- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Of each key two
+-- normal numbers are drawn (Box and Muller). What drives latency drives energy too, as far as the errors of a run go
+-- together. All errors of a draw have one scale, random too, with which a normal error is a logistic one (half the square
+-- of the scale is a sum of exponential numbers over 1, 4, 9, ..., Andrews and Mallows 1974), so that what two runs differ
+-- by is logistic as well, and as wide as differences_of says. Terms are added as whole numbers.
+CREATE MACRO draws_among(run_ids) AS TABLE
+SELECT
+    run_id,
+    draw,
+    any_value(latency_half_width * scale) * 1e-15 * sum(CAST(1e15 * sqrt(latency_part) * latency_draw AS BIGINT))
+        AS latency_error,
+    any_value(energy_half_width * scale) * 1e-15 * sum(CAST(
+        1e15 * sqrt(energy_part)
+            * (correlation * latency_draw + sqrt(1e0 - pow(correlation, 2)) * energy_draw) AS BIGINT
+    )) AS energy_error
+FROM (
+    SELECT
+        *,
+        size * cos(angle) AS latency_draw,
+        size * sin(angle) AS energy_draw,
+        coalesce(joint_part / nullif(sqrt(latency_part * energy_part), 0e0), 0e0) AS correlation
+    FROM (
+        SELECT
+            e.*,
+            d.*,
+            sqrt(-2 * ln(drawn(e.key, d.draw))) AS size,
+            2 * pi() * drawn(xor(e.key, 1), d.draw) AS angle
+        FROM error_terms(erring(run_ids)) AS e
+        CROSS JOIN (
+            SELECT
+                draw,
+                sqrt(2 * (0.0328e0 - list_sum([
+                    ln(drawn(hash('scale'), 32 * draw + place)) / (place * place) for place in range(1, 31)
+                ]))) / logistic_width() AS scale
+            FROM (SELECT unnest(range(draw_count(len(run_ids)))) AS draw)
+        ) AS d
+    )
+)
+GROUP BY run_id, draw;
+
+-- How sure each candidate of a question is: that it is the best of all of them, by draws, and that it is better than the
+-- one that is predicted to be the best. A candidate is a struct of question, place (its number in it), run_id, metric
+-- and cost, the logarithm of the metric's value where less is better, and minus that where more is.
+CREATE MACRO standing_among(candidates) AS TABLE
+WITH candidate AS MATERIALIZED (
+    SELECT
+        c.question,
+        c.place,
+        c.run_id,
+        c.cost,
+        as_cost(m.is_higher_better, m.latency_power) AS latency_power,
+        as_cost(m.is_higher_better, m.energy_power) AS energy_power,
+        count(*) OVER (PARTITION BY c.question) AS candidate_count,
+        first_value(c.run_id) OVER by_cost AS first_id,
+        first_value(c.place) OVER by_cost AS first_place,
+        first_value(c.cost) OVER by_cost AS first_cost
+    FROM (SELECT unnest(candidates, recursive := TRUE)) AS c
+    JOIN metric AS m ON m.name = c.metric
+    WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
+),
+paired AS (
+    SELECT
+        c.*,
+        probability_above(
+            c.first_cost - c.cost,
+            difference_half_width(
+                c.latency_power, c.energy_power, d.latency_square, d.energy_square, d.joint_square
+            )
+        ) AS probability
+    FROM candidate AS c
+    JOIN differences_of((SELECT list({'run_id': run_id, 'other_run_id': first_id}) FROM candidate)) AS d
+        ON d.run_id = c.run_id AND d.other_run_id = c.first_id
+),
+won AS (
+    SELECT question, place, count(*) / sum(count(*)) OVER (PARTITION BY question) AS probability
+    FROM (
+        SELECT
+            c.question,
+            d.draw,
+            arg_min(c.place, c.cost + c.latency_power * d.latency_error + c.energy_power * d.energy_error) AS place
+        FROM candidate AS c
+        JOIN draws_among((SELECT list(DISTINCT run_id) FROM candidate WHERE candidate_count > 2)) AS d
+            ON d.run_id = c.run_id
+        GROUP BY c.question, d.draw
+    )
+    GROUP BY question, place
+)
+SELECT
+    p.question,
+    p.place,
+    CASE
+        WHEN p.candidate_count > 2 THEN coalesce(w.probability, 0e0)
+        WHEN p.place <> p.first_place THEN p.probability
+        ELSE 1e0 - coalesce(sum(p.probability) FILTER (p.place <> p.first_place) OVER (PARTITION BY p.question), 0e0)
+    END AS probability_best,
+    CASE WHEN p.place <> p.first_place THEN p.probability END AS probability_ahead,
+    p.place = p.first_place OR p.probability > 1e0 - told_apart() AS is_likely_best
+FROM paired AS p
+LEFT JOIN won AS w ON w.question = p.question AND w.place = p.place;

@@ -979,17 +979,17 @@ COMMENT ON COLUMN error_scale.group_count IS 'Model families times boards with m
 COMMENT ON COLUMN error_scale.row_count IS 'Measurements';
 
 CREATE TABLE error_share (
-    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy')),
-    factor VARCHAR NOT NULL CHECK (factor IN ('class', 'board', 'model', 'board_model', 'case')),
+    quantity VARCHAR NOT NULL CHECK (quantity IN ('latency', 'energy', 'joint')),
+    factor VARCHAR NOT NULL CHECK (factor IN ('class', 'board', 'model', 'board_model', 'case', 'own')),
     share DOUBLE NOT NULL CHECK (share BETWEEN 0 AND 1),
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> ''),
     PRIMARY KEY (quantity, factor)
 );
-COMMENT ON TABLE error_share IS 'The part of an error''s variance that runs share which are alike in something, of the current catalogue';
-COMMENT ON COLUMN error_share.quantity IS 'latency or energy';
-COMMENT ON COLUMN error_share.factor IS 'What they share: class, board, model (in a class), board_model, case (model, precision, runtime and batch in a class)';
-COMMENT ON COLUMN error_share.share IS 'Of the variance of ln(measured / predicted)';
+COMMENT ON TABLE error_share IS 'The part of an error''s variance that runs share which are alike in something, and what is left, of the current catalogue';
+COMMENT ON COLUMN error_share.quantity IS 'latency, energy, or joint: of what the two errors of one run have in common';
+COMMENT ON COLUMN error_share.factor IS 'What they share: class, board, model (in a class), board_model, case (model, precision, runtime and batch in a class); own: no other run has it';
+COMMENT ON COLUMN error_share.share IS 'Of the variance of ln(measured / predicted), together 1; joint: together the correlation of the two';
 COMMENT ON COLUMN error_share.basis IS 'Where the number comes from';
 COMMENT ON COLUMN error_share.source IS 'Measurements or assumption';
 

@@ -369,28 +369,15 @@ COMMENT ON VIEW run_uncertainty IS 'How far each run may be off: a figure v lies
 -- Each of these runs against each other, in the metrics that follow from energy and latency: the probability that it is
 -- better, by what the two share of their errors.
 CREATE MACRO comparisons_among(run_ids) AS TABLE
-WITH share AS (
-    SELECT
-        map_from_entries(list({'k': factor, 'v': share}) FILTER (quantity = 'latency')) AS latency,
-        map_from_entries(list({'k': factor, 'v': share}) FILTER (quantity = 'energy')) AS energy
-    FROM error_share
-),
-one AS MATERIALIZED (
+WITH one AS MATERIALIZED (
     SELECT
         f.run_id,
         f.model,
-        f.hardware,
-        f.architecture,
-        f.precision,
-        f.weight_precision,
-        f.batch,
-        f.runtime,
         w.source,
+        f.hardware,
         configuration_label(
             f.hardware, f.power_mode, precision_label(f.precision, f.weight_precision), f.batch, f.runtime
         ) AS label,
-        u.latency_half_width,
-        u.energy_half_width,
         f.latency_s,
         f.energy_per_inference_j,
         f.edp_per_inference_js,
@@ -398,28 +385,17 @@ one AS MATERIALIZED (
         f.average_power_w
     FROM runs AS f
     JOIN workload AS w ON w.workload_id = f.workload_id
-    JOIN run_total AS u ON u.run_id = f.run_id
-    WHERE run_ids IS NULL OR list_contains(run_ids, f.run_id)
+    WHERE run_ids IS NULL OR f.run_id IN (SELECT unnest(run_ids))
 ),
 pair AS (
     SELECT
         a.model,
         a.run_id,
-        a.hardware,
-        a.label,
         b.run_id AS other_run_id,
+        a.hardware,
         b.hardware AS other_hardware,
+        a.label,
         b.label AS other_label,
-        a.latency_half_width AS t,
-        a.energy_half_width AS e,
-        b.latency_half_width AS other_t,
-        b.energy_half_width AS other_e,
-        shared_part(s.latency, a.architecture = b.architecture, a.hardware = b.hardware, a.source = b.source,
-            (a.precision, a.weight_precision, a.batch, a.runtime)
-                = (b.precision, b.weight_precision, b.batch, b.runtime)) AS shared_t,
-        shared_part(s.energy, a.architecture = b.architecture, a.hardware = b.hardware, a.source = b.source,
-            (a.precision, a.weight_precision, a.batch, a.runtime)
-                = (b.precision, b.weight_precision, b.batch, b.runtime)) AS shared_e,
         unnest([
             {'metric': 'energy_per_inference', 'value': a.energy_per_inference_j, 'other_value': b.energy_per_inference_j},
             {'metric': 'latency', 'value': a.latency_s, 'other_value': b.latency_s},
@@ -429,36 +405,30 @@ pair AS (
         ], recursive := TRUE)
     FROM one AS a
     JOIN one AS b ON b.run_id <> a.run_id AND b.source = a.source
-    CROSS JOIN share AS s
 )
-SELECT
-    model,
-    metric,
-    run_id,
-    other_run_id,
-    hardware,
-    other_hardware,
-    label,
-    other_label,
-    value,
-    other_value,
-    better_ratio(is_higher_better(metric), value, other_value) AS better_ratio,
-    half_width,
-    probability_above(ln(better_ratio(is_higher_better(metric), value, other_value)), half_width) AS probability_better
+SELECT *, probability_above(ln(better_ratio), half_width) AS probability_better
 FROM (
     SELECT
-        p.*,
-        sqrt(greatest(
-            pow(m.latency_power, 2) * (p.t * p.t + p.other_t * p.other_t - 2 * p.shared_t * p.t * p.other_t)
-            + pow(m.energy_power, 2) * (p.e * p.e + p.other_e * p.other_e - 2 * p.shared_e * p.e * p.other_e)
-            + 2 * m.latency_power * m.energy_power * error_correlation() * (
-                p.t * p.e + p.other_t * p.other_e
-                - sqrt(p.shared_t * p.shared_e) * (p.t * p.other_e + p.other_t * p.e)
-            ),
-            0e0
-        )) AS half_width
+        p.model,
+        p.metric,
+        p.run_id,
+        p.other_run_id,
+        p.hardware,
+        p.other_hardware,
+        p.label,
+        p.other_label,
+        p.value,
+        p.other_value,
+        better_ratio(m.is_higher_better, p.value, p.other_value) AS better_ratio,
+        difference_half_width(m.latency_power, m.energy_power, d.latency_square, d.energy_square, d.joint_square)
+            AS half_width
     FROM pair AS p
     JOIN metric AS m ON m.name = p.metric
+    JOIN differences_of((
+        SELECT list({'run_id': a.run_id, 'other_run_id': b.run_id})
+        FROM one AS a
+        JOIN one AS b ON b.run_id <> a.run_id AND b.source = a.source
+    )) AS d ON d.run_id = p.run_id AND d.other_run_id = p.other_run_id
 );
 
 CREATE VIEW comparison_probability AS

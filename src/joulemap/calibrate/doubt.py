@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import FULL_GROUPS, LOGISTIC, DoubtQuantity, ErrorScale, ErrorShare
+from joulemap.domain.doubt import FULL_GROUPS, DoubtQuantity, ErrorScale, ErrorShare
 from joulemap.domain.quantity import Quantity
 from joulemap.record import frozen
 
@@ -169,28 +169,14 @@ def fit_shares(residuals: Sequence[Residual], scales: Sequence[ErrorScale]) -> t
     )
 
 
-def share_between(shares: Sequence[ErrorShare], one: Residual, other: Residual) -> float:
-    """Return the part of the variance of two errors that they share."""
-    is_class = one.architecture == other.architecture
-    is_board, is_model = one.hardware == other.hardware, one.model == other.model
-    is_case = (one.runtime, one.precision, one.batch) == (other.runtime, other.precision, other.batch)
-    held = {
-        "class": is_class,
-        "board": is_board,
-        "model": is_class and is_model,
-        "board_model": is_board and is_model,
-        "case": is_class and is_model and is_case,
-    }
-    return sum(share.share.value for share in shares if held[share.factor])
-
-
-def probability_below(
-    one: Residual, one_width: float, other: Residual, other_width: float, shares: Sequence[ErrorShare]
-) -> float:
-    """Return the probability that what is measured of `one` is less than of `other`."""
-    shared = share_between(shares, one, other) * one_width * other_width
-    width = np.sqrt(max(one_width**2 + other_width**2 - 2.0 * shared, 0.0))
-    return float(1.0 / (1.0 + np.exp(-LOGISTIC * np.log(other.predicted / one.predicted) / width)))
+def correlate_errors(residuals: Iterable[Residual]) -> tuple[float, int]:
+    """Return the correlation, about zero, of errors of latency and energy where both were measured, and of how many."""
+    errors: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in residuals:
+        errors[one.key(len(LEVELS)), one.model, one.batch][one.quantity].append(one.error)
+    pairs = np.array([[np.mean(row["latency"]), np.mean(row["energy"])] for row in errors.values() if len(row) == 2])
+    squares = pairs.T @ pairs
+    return float(squares[0, 1] / np.sqrt(squares[0, 0] * squares[1, 1])), len(pairs)
 
 
 Judged = tuple[Residual, float]
@@ -240,19 +226,8 @@ def score_coverage(judged: Iterable[Judged], part_of: Callable[[Residual], str])
     )
 
 
-def score_pairs(judged: Iterable[Judged], shares: Sequence[ErrorShare]) -> tuple[Reliability, ...]:
-    """Return how pairs of hardware with the same measured model and batch were called, and how often rightly."""
-    questions: dict[tuple[str, int], list[Judged]] = defaultdict(list)
-    for residual, width in judged:
-        questions[residual.model, residual.batch].append((residual, width))
-    calls: list[tuple[float, bool]] = []
-    for rows in questions.values():
-        for index, (one, one_width) in enumerate(rows):
-            for other, other_width in rows[:index]:
-                if one.hardware != other.hardware:
-                    called = probability_below(one, one_width, other, other_width, shares)
-                    is_right = one.measured < other.measured
-                    calls.append((called, is_right) if called >= 0.5 else (1.0 - called, not is_right))
+def score_calls(calls: Sequence[tuple[float, bool]]) -> tuple[Reliability, ...]:
+    """Return how often calls came true, those of like probabilities together: (probability, whether it was right)."""
     found = []
     for least, most in pairwise(CALLS):
         part = [one for one in calls if least <= one[0] < most or one[0] == most == CALLS[-1]]

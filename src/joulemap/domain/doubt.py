@@ -6,6 +6,7 @@ v exp(-h) and v exp(h) four times in five. docs/doubt.md says where they come fr
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 import attrs
@@ -29,7 +30,17 @@ FULL_GROUPS: Final = 2.0
 TOLD_APART: Final = 0.8
 """Probability from which on one run is said to be better than another."""
 
-DoubtQuantity = Literal["latency", "energy"]
+CORRELATION: Final = 0.7
+"""Of the errors of latency and energy of one run: 0.72 of the 1,038 configurations on three boards that have both."""
+
+DoubtQuantity = Literal["latency", "energy", "joint"]
+"""`joint`: what the errors of latency and energy of one run have in common."""
+
+DOUBTED: Final[tuple[DoubtQuantity, ...]] = ("latency", "energy")
+"""What has errors of its own."""
+
+OWN: Final = "own"
+"""Factor that a run shares with itself alone."""
 
 MODEL: Final = "model"
 """Kind of work of a whole model; that of a single operator is its kind."""
@@ -61,7 +72,7 @@ class ErrorShare:
 
     quantity: DoubtQuantity
     factor: str
-    """What they share: `class`, `board`, `model`, `board_model`, `case`."""
+    """What they share: `class`, `board`, `model`, `board_model`, `case`; `own`: what no other run has."""
     share: Quantity
 
 
@@ -81,3 +92,31 @@ class Doubt:
     scales: tuple[ErrorScale, ...]
     shares: tuple[ErrorShare, ...]
     spreads: tuple[BasisSpread, ...]
+
+    def complete_shares(self) -> tuple[ErrorShare, ...]:
+        """Return the shares, what they leave to each run, and how `CORRELATION` divides among them.
+
+        A factor has of it as much as the geometric mean of its shares of latency and of energy.
+        """
+        known = {(one.quantity, one.factor): one.share.value for one in self.shares}
+        factors = [*dict.fromkeys(factor for _, factor in known), OWN]
+        left = {
+            name: 1.0 - sum(share for (quantity, _), share in known.items() if quantity == name) for name in DOUBTED
+        }
+        joint = {
+            factor: math.sqrt(math.prod(known.get((name, factor), left[name]) for name in DOUBTED))
+            for factor in factors
+        }
+        scale = CORRELATION / sum(joint.values())
+        return (
+            *self.shares,
+            *(_derived(name, OWN, share) for name, share in left.items()),
+            *(_derived("joint", factor, share * scale) for factor, share in joint.items()),
+        )
+
+
+def _derived(quantity: DoubtQuantity, factor: str, share: float) -> ErrorShare:
+    value = Quantity(
+        value=share, unit="1", basis="derived", source="what the other shares leave (docs/doubt.md)", note=""
+    )
+    return ErrorShare(quantity=quantity, factor=factor, share=value)

@@ -119,14 +119,15 @@ def write_doubt(connection: Connection, doubt: Doubt) -> None:
     """Replace what is stored of how far predictions may be off by this, and what runs have of it."""
     for table in ("error_scale", "error_share", "basis_spread"):
         connection.execute(f"DELETE FROM {table}")
+    shares = doubt.complete_shares()
     insert_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
     insert_records(
         connection,
         "error_share",
-        doubt.shares,
-        share=[one.share.value for one in doubt.shares],
-        basis=[one.share.basis for one in doubt.shares],
-        source=[one.share.source for one in doubt.shares],
+        shares,
+        share=[one.share.value for one in shares],
+        basis=[one.share.basis for one in shares],
+        source=[one.share.source for one in shares],
     )
     insert_records(
         connection,

@@ -16,10 +16,10 @@ from typing import Final
 
 import attrs
 
-from joulemap.calibrate.doubt import CLASS_LEVEL, Residual, fit_scales, fit_shares
+from joulemap.calibrate.doubt import CLASS_LEVEL, Residual, correlate_errors, fit_scales, fit_shares
 from joulemap.catalog.doubt import write_doubt
 from joulemap.catalog.public import load_public_tables
-from joulemap.domain.doubt import MODEL, ErrorScale, ErrorShare
+from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare
 from joulemap.domain.quantity import Quantity
 from joulemap.workspace import Workspace
 
@@ -83,9 +83,14 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
         workspace = evaluate_all(options.database or Path(folder) / "doubt.duckdb")
-        scales, shares = fit_doubt(read_residuals(workspace))
+        free, own = (read_residuals(workspace, is_calibrated=is_calibrated) for is_calibrated in (False, True))
+        scales, shares = fit_doubt(free)
     write_doubt(scales, shares)
     _tell(f"{len(scales)} scales, of {sum(one.row_count for one in scales if one.level < 1):,} errors")
+    correlation, count = correlate_errors([*free, *own])
+    _tell(
+        f"errors of latency and energy: correlation {correlation:.2f} of {count:,} configurations, {CORRELATION} taken"
+    )
     for one in scales:
         if one.level == CLASS_LEVEL and one.work == MODEL:
             _tell(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")

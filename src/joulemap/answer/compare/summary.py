@@ -16,7 +16,7 @@ from joulemap.answer.scope import (
     join_words,
 )
 from joulemap.domain.metric import METRIC, MetricName, PartMetricName
-from joulemap.domain.table import Table
+from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
 from joulemap.errors import UnsupportedError
 from joulemap.plan.run import plan_runs
@@ -49,6 +49,15 @@ LIMITS: Final[Mapping[str, str]] = {
     "power cap": "its power cap",
 }
 """What limits a throughput, in a sentence."""
+
+JUDGED: Final = (
+    Column(name="probability_best", type="DOUBLE", meaning="that it needs the least energy per inference"),
+    Column(name="fastest_probability", type="DOUBLE", meaning="that it has the least latency"),
+    Column(
+        name="likely_best", type="BOOLEAN", meaning="it needs the least energy, or cannot be told apart from what does"
+    ),
+)
+"""What a figure shows of each row beside its figures."""
 
 SHOWN_INSIGHTS: Final = 6
 """Pairs that people see; programs get all."""
@@ -99,11 +108,6 @@ class Comparison(FigureOutcome):
     latency_high_s: float | None
     latency_half_width: float | None
     latency_doubt: str | None
-    probability_best: float | None
-    """That it needs the least energy per inference."""
-    likely_best: bool
-    """Whether it is predicted to, or cannot be told apart from what is."""
-    fastest_probability: float | None
 
 
 @frozen
@@ -126,6 +130,10 @@ class Recommendation:
     """That it is better than the runner-up."""
     rivals: tuple[str, ...]
     """What cannot be told apart from it."""
+    ranked_ids: tuple[int, ...]
+    """All these runs, the best first."""
+    probabilities: tuple[float, ...]
+    """That each of them, in that order, is the best; empty for memory."""
     is_projection: bool
     published_hardware: str | None
     """The best whose key numbers are neither projections nor estimates."""
@@ -192,7 +200,27 @@ class CompareAnswer(RunAnswer):
             f"{self._goal(row)}: {self._winner(row)}, {show_quantity(row.value, row.unit)}"
             for row in self.recommendations
         ]
-        return (make_figure("comparison", self.rows, self.scope.bounded(self.scope.title), "; ".join(best)),)
+        return (make_figure("comparison", self._judged(), self.scope.bounded(self.scope.title), "; ".join(best)),)
+
+    def _judged(self) -> Table[tuple[object, ...]]:
+        """Return the rows with how sure each is to be the best: columns of their own, beside those of the query."""
+        goals = {row.goal: row for row in self.recommendations}
+        energy, latency = goals.get("energy_per_inference", goals.get("energy")), goals.get("latency")
+        least, fastest = (
+            dict(zip(goal.ranked_ids, goal.probabilities, strict=True)) if goal else {} for goal in (energy, latency)
+        )
+        best = {energy.hardware, *energy.rivals} if energy else {row.label for row in self.rows}
+        return Table(
+            title=self.rows.title,
+            columns=(*self.rows.columns, *JUDGED),
+            rows=tuple(
+                (*cells, least.get(row.run_id), fastest.get(row.run_id), row.label in best)
+                for row, cells in zip(self.rows, self.rows.cells, strict=True)
+            ),
+            sql=self.rows.sql,
+            parameters=self.rows.parameters,
+            projected=self.rows.projected,
+        )
 
     def _best(self) -> Grid:
         available = [self._available(row) for row in self.recommendations]
