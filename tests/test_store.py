@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -12,11 +13,13 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError
-from joulemap.store import connection as store_connection, migration
+from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, SqlError
+from joulemap.store import connection as store_connection, migration, surface
 from joulemap.store.connection import Connection, Patience, make_empty, open_in_memory, reading, transaction, writing
 from joulemap.store.hardware import read_hardware, write_hardware
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
+from joulemap.store.surface import Surface, load_surface
+from joulemap.workspace import Workspace
 from sample import thin
 
 PROMISED = {
@@ -105,8 +108,9 @@ def test_a_migration_that_fails_leaves_neither_its_tables_nor_its_record(monkeyp
 def test_a_database_of_another_baseline_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "other.duckdb"
     with monkeypatch.context() as elsewhere:
-        baseline = attrs.evolve(load_migrations()[0], sql="CREATE TABLE other (a INTEGER);", columns="")
+        baseline = attrs.evolve(load_migrations()[0], sql="CREATE TABLE other (a INTEGER);")
         elsewhere.setattr(migration, "load_migrations", lambda: (baseline,))
+        elsewhere.setattr(surface, "load_surface", lambda: Surface(""))
         make_empty(path)
     before = path.read_bytes()
     for opening in (reading, writing):
@@ -127,24 +131,45 @@ def test_a_database_of_the_schemas_before_the_baseline_is_refused(own_database: 
             pass
 
 
-def test_a_migration_is_a_folder_of_parts_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "0001_baseline").mkdir()
-    (tmp_path / "0001_baseline" / "views.sql").write_text("CREATE VIEW twice AS SELECT double(a) AS a, b FROM one;")
-    (tmp_path / "0001_baseline" / "macros.sql").write_text("CREATE MACRO double(a) AS 2 * a;")
-    (tmp_path / "0001_baseline" / "tables.sql").write_text("CREATE TABLE one (a INTEGER, b INTEGER);")
-    (tmp_path / "0001_baseline" / "columns.toml").write_text('a = "what is the view\'s"')
-    (tmp_path / "0002_next.sql").write_text("INSERT INTO one VALUES (2, 3);")
-    monkeypatch.setattr(migration, "folder", lambda _: tmp_path)
-    load_migrations.cache_clear()
-    try:
-        connection = duckdb.connect(":memory:")
-        monkeypatch.setattr(migration, "SCHEMA_VERSION", 2)
-        assert migrate(connection) == (1, 2)
-        assert connection.execute("FROM twice").fetchall() == [(4, 3)]
-        comments = "SELECT comment FROM duckdb_columns() WHERE table_name = 'twice' ORDER BY 1"
-        assert connection.execute(comments).fetchall() == [("what is the view's",), (None,)]
-    finally:
-        load_migrations.cache_clear()
+def other_surface(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the program another macro, another view and one more."""
+    known = load_surface()
+    text = known.sql.replace("told_apart() AS 0.8e0", "told_apart() AS 0.99e0")
+    text = text.replace("CREATE VIEW run_uncertainty AS\nSELECT", "CREATE VIEW run_uncertainty AS\nSELECT 42 AS more,")
+    assert text.count("42 AS more") == text.count("AS 0.99e0") == 1
+    other = attrs.evolve(known, sql=text + "\nCREATE VIEW one_more AS SELECT told_apart() AS apart;")
+    monkeypatch.setattr(surface, "load_surface", lambda: other)
+
+
+ASKED = "SELECT DISTINCT told_apart(), u.more, o.apart FROM run_uncertainty AS u CROSS JOIN one_more AS o"
+
+
+def test_a_reader_asks_with_its_own_macros_and_views(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = own_database.read_bytes()
+    workspace = Workspace(own_database)
+    with monkeypatch.context() as elsewhere:
+        other_surface(elsewhere)
+        own_database.chmod(0o444)
+        assert workspace.sql(ASKED).rows == ((0.99, 42, 0.99),)
+        assert len(workspace.query("run.list")) > 0  # on a connection beside the first
+        assert workspace.check().findings.rows == ()
+    assert own_database.read_bytes() == before
+
+
+def test_a_writer_replaces_macros_and_views_and_leaves_none(
+    own_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(own_database)
+    with monkeypatch.context() as elsewhere:
+        other_surface(elsewhere)
+        workspace.compare("resnet18", batch=2)
+        with contextlib.closing(duckdb.connect(str(own_database), read_only=True)) as plain:
+            assert plain.execute(ASKED).fetchall() == [(0.99, 42, 0.99)]
+        assert workspace.check().findings.rows == ()
+    workspace.compare("resnet18", batch=4)
+    assert workspace.check().findings.rows == ()
+    with pytest.raises(SqlError, match="one_more"):
+        workspace.sql("FROM one_more")
 
 
 def test_every_table_view_and_column_says_what_it_is() -> None:

@@ -9,6 +9,7 @@ from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_records
+from joulemap.store.surface import define_metrics
 from joulemap.store.total import renew_totals
 
 if TYPE_CHECKING:
@@ -66,17 +67,7 @@ def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -
     connection.execute("DELETE FROM metric")
     columns = [one.column for one in metrics]
     insert_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
-    rows = " ".join(
-        f"WHEN '{one.name}' THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
-        f"is_higher_better: {one.is_higher_better}, latency_power: {one.latency_power}, "
-        f"energy_power: {one.energy_power}}}"
-        for one in metrics
-    )
-    known = ", ".join(one.name for one in metrics)
-    unknown = f"error('unknown metric ' || metric_name || ', expected one of {known}')"
-    connection.execute(
-        f"CREATE OR REPLACE MACRO find_metric(metric_name) AS CASE metric_name {rows} ELSE {unknown} END"
-    )
+    connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))
 
 
 def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], regions: Sequence[GridRegion]) -> None:

@@ -28,6 +28,7 @@ from joulemap.store.journal import checkpoint, journal_of, log_of, settle
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
 from joulemap.store.quote import quote_text
 from joulemap.store.sharing import Kind, find_earlier, give_back, take
+from joulemap.store.surface import begin_cursor, bring_surface
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -196,6 +197,7 @@ def reading(path: Path, patience: Patience = PATIENT, kind: Kind = READING) -> I
                 f"{path} has schema {version}, this joulemap needs {SCHEMA_VERSION}: "
                 f"run `joulemap db migrate --db {path}`"
             )
+        bring_surface(connection)
         yield connection
 
 
@@ -329,7 +331,7 @@ def using(connection: Connection, path: Path | str) -> Iterator[Connection]:
 
 def begin_beside(connection: Connection, action: Callable[[Connection], Result]) -> Callable[[], Result]:
     """Begin an action, in another thread, on a connection beside this one; return a function that waits for it."""
-    cursor = connection.cursor()
+    cursor = begin_cursor(connection)
 
     def run() -> Result:
         with contextlib.closing(cursor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Final
@@ -15,12 +15,10 @@ from joulemap.errors import DatabaseError
 from joulemap.record import frozen
 from joulemap.resource import folder
 from joulemap.store.literal import execute
+from joulemap.store.surface import COMMENT, holds_surface, write_surface
 
 SCHEMA_VERSION: Final = 1
 """The newest migration that this code knows; a test compares it with the files."""
-
-PARTS: Final = ("tables", "macros", "views")
-"""Files of a migration that is a folder, in the order in which they run."""
 
 _RECORD_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS schema_migration (
@@ -36,40 +34,32 @@ COMMENT ON COLUMN schema_migration.checksum IS 'SHA-256 of its text when it was 
 COMMENT ON COLUMN schema_migration.applied_at IS 'When, UTC';
 """
 
-_COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
-
 
 @frozen
 class Migration:
-    """One migration: a file, or a folder of parts."""
+    """One migration: of the tables, for macros and views are brought by each version of the program."""
 
     version: int
     name: str
     sql: str
-    columns: str = ""
-    """TOML: name -> comment of the columns of views that have none of their own."""
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of its texts."""
+        """SHA-256 of its text."""
         import hashlib
 
-        return hashlib.sha256((self.sql + self.columns).encode()).hexdigest()
+        return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
 @cache
 def load_migrations() -> tuple[Migration, ...]:
     """Return the migrations in order; DatabaseError if a number is missing or stands twice."""
     migrations = []
-    for path in sorted(folder("schemas").iterdir()):
+    for path in sorted(folder("schemas").glob("*.sql")):
         found = re.fullmatch(r"(\d{4})_([a-z0-9_]+)", path.stem)
         if found is None:
             raise DatabaseError(f"{path.name}: a migration is called NNNN_name")
-        files = [path / f"{part}.sql" for part in PARTS] if path.is_dir() else [path]
-        text = "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
-        words = path / "columns.toml"
-        columns = words.read_text(encoding="utf-8") if words.exists() else ""
-        migrations.append(Migration(int(found[1]), found[2], text, columns))
+        migrations.append(Migration(int(found[1]), found[2], path.read_text(encoding="utf-8")))
     if [migration.version for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise DatabaseError("the migrations in schemas/ are not numbered 1, 2, 3 …")
     return tuple(migrations)
@@ -112,7 +102,8 @@ def migrate(
 ) -> tuple[int, ...]:
     """Apply the migrations that the database lacks, only those `up_to` a number if it is given; return their numbers.
 
-    Comments take as long as all else, and a database that nobody looks into does without.
+    After the last it has the macros and views of this version, and totals by them. Comments take as long as all else,
+    and a database that nobody looks into does without.
     Raises DatabaseError if one that it has had is not known here.
     """
     applied = read_applied(connection) or {}
@@ -121,24 +112,35 @@ def migrate(
     for migration in load_migrations()[:up_to]:
         if migration.version in applied:
             continue
-        connection.execute("BEGIN TRANSACTION")
-        try:
+        with _together(connection):
             connection.execute(_RECORD_TABLE)
             with _sealing(connection):
-                connection.execute(migration.sql if has_comments else _COMMENT.sub("", migration.sql))
-            if has_comments:
-                _comment_columns(connection, migration.columns)
+                connection.execute(migration.sql if has_comments else COMMENT.sub("", migration.sql))
             execute(
                 connection,
                 "INSERT INTO schema_migration VALUES (?, ?, ?, ?)",
                 [migration.version, migration.name, migration.checksum, datetime.now(UTC).replace(tzinfo=None)],
             )
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
         done.append(migration.version)
+    if not holds_surface(connection) and up_to in (None, SCHEMA_VERSION):
+        with _together(connection):
+            write_surface(connection, has_comments=has_comments)
+            if applied:
+                from joulemap.store.total import renew_totals
+
+                renew_totals(connection)
     return tuple(done)
+
+
+@contextlib.contextmanager
+def _together(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    connection.execute("BEGIN TRANSACTION")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContextManager[None]:
@@ -151,20 +153,3 @@ def _sealing(connection: duckdb.DuckDBPyConnection) -> contextlib.AbstractContex
     from joulemap.store.digest import resealing
 
     return resealing(connection)
-
-
-def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:
-    """Give the columns of views that lack a comment the one of their name."""
-    import tomllib
-
-    meanings = tomllib.loads(columns)
-    silent = connection.execute(
-        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND comment IS NULL "
-        "AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)"
-    ).fetchall()
-    comments = [
-        f"COMMENT ON COLUMN {view}.{column} IS '{meanings[column].replace(chr(39), chr(39) * 2)}'"
-        for view, column in silent
-        if column in meanings
-    ]
-    connection.execute(";".join(comments) or "SELECT 1")

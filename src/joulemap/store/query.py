@@ -29,6 +29,7 @@ from joulemap.store.statement import (
     parse_statement,
     prepare,
 )
+from joulemap.store.surface import begin_cursor
 
 Row = TypeVar("Row", bound=Record)
 Made = TypeVar("Made")
@@ -121,7 +122,7 @@ def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: An
     query = find_query(record.query)
     names = [column.name for column in query.columns]
     order = [names.index(field.name) for field in attrs.fields(record)]
-    with contextlib.closing(connection.cursor()) as own, blaming():
+    with contextlib.closing(begin_cursor(connection)) as own, blaming():
         cursor = execute(own, query.sql, bind(query, given))
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         while batch := cursor.fetchmany(BATCH):

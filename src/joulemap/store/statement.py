@@ -25,6 +25,7 @@ from joulemap.store.bound import BATCH, Count, bounding, check_rows
 from joulemap.store.connection import Connection
 from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe_table, save_table
 from joulemap.store.quote import quote_name
+from joulemap.store.surface import begin_cursor
 from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
 
 ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
@@ -144,7 +145,7 @@ class Statement:
         import pyarrow as pa
 
         names = [column.name for column in self.columns]
-        cursor = self.connection.cursor()
+        cursor = begin_cursor(self.connection)
         with bounding(cursor, self.bounds), blaming():
             reader = literal.relate(cursor, self.sql, self.parameters).to_arrow_reader(ARROW_ROWS)
         schema = pa.schema(list(zip(names, reader.schema.types, strict=True)))
@@ -209,7 +210,7 @@ class Statement:
 
     def _cursor(self) -> AbstractContextManager[Connection]:
         """Give out a connection of its own for one result: the engine has one at a time on each."""
-        return contextlib.closing(self.connection.cursor())
+        return contextlib.closing(begin_cursor(self.connection))
 
     def _begin(self, connection: Connection) -> Callable[[], Batch]:
         """Run it; return what gives the next rows as they are written, none after the last."""

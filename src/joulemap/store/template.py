@@ -27,6 +27,7 @@ from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.engine import connect
 from joulemap.store.migration import load_migrations, migrate
+from joulemap.store.surface import load_surface
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -63,7 +64,14 @@ def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Te
     `fill` stores the catalogue in an empty database and returns its entries.
     """
     schema = (one.checksum for one in load_migrations())
-    identity = [catalogue_digest, digest_code(*WRITERS), package_version, duckdb.__version__, *schema]
+    identity = [
+        catalogue_digest,
+        digest_code(*WRITERS),
+        package_version,
+        duckdb.__version__,
+        *schema,
+        load_surface().digest,
+    ]
     name = f"{hashlib.sha256('|'.join(identity).encode()).hexdigest()[:16]}.duckdb"
     try:
         path = cache_folder() / name

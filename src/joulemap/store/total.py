@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.store.connection import Connection
+import duckdb
+
 from joulemap.store.literal import execute
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def sum_actions(ledger: LedgerColumns, action_ids: Any) -> dict[str, Any]:
     }
 
 
-def write_actions(connection: Connection, columns: Mapping[str, Any]) -> None:
+def write_actions(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Any]) -> None:
     """Store what runs spend by action, which `sum_actions` and the numbers of the runs say."""
     connection.register("_incoming", dict(columns))
     connection.execute(
@@ -58,7 +59,7 @@ def write_actions(connection: Connection, columns: Mapping[str, Any]) -> None:
     connection.unregister("_incoming")
 
 
-def write_totals(connection: Connection, first_run: int = 0, last_run: int = MOST) -> None:
+def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
     """Store the totals of the runs from one number to another, whose parts and actions are stored."""
     execute(
         connection,
@@ -67,7 +68,7 @@ def write_totals(connection: Connection, first_run: int = 0, last_run: int = MOS
     )
 
 
-def add_up(connection: Connection, first_run: int = 0, last_run: int = MOST) -> None:
+def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: int = MOST) -> None:
     """Store actions and totals of the runs from one number to another, of which nothing but the parts is stored."""
     execute(
         connection,
@@ -77,7 +78,7 @@ def add_up(connection: Connection, first_run: int = 0, last_run: int = MOST) -> 
     write_totals(connection, first_run, last_run)
 
 
-def renew_totals(connection: Connection) -> None:
+def renew_totals(connection: duckdb.DuckDBPyConnection) -> None:
     """Store the totals of all runs anew, after what half-widths follow from was replaced; actions stay as they are."""
     ((count,),) = connection.execute("SELECT count(*) FROM run_total").fetchall()
     if count:

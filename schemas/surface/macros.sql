@@ -308,16 +308,7 @@ SELECT
     ) AS usd_per_million
 FROM spent AS s;
 
--- A metric by its name: a row of the table `metric`. Where the rows are written, this macro is replaced by one that
--- holds them (store/catalogue.py), which the engine folds: a look-up in the table costs every use a join.
-CREATE MACRO find_metric(metric_name) AS
-    coalesce(
-        (SELECT m FROM metric AS m WHERE m.name = metric_name),
-        error(
-            'unknown metric ' || metric_name || ', expected one of '
-                || (SELECT string_agg(m.name, ', ' ORDER BY m.metric_index) FROM metric AS m)
-        )
-    );
+-- What is known of a metric by its name; find_metric holds the rows of the table `metric` (store/surface.py).
 CREATE MACRO metric_column(metric_name) AS find_metric(metric_name).column_name;
 CREATE MACRO metric_unit(metric_name) AS find_metric(metric_name).unit;
 CREATE MACRO is_higher_better(metric_name) AS find_metric(metric_name).is_higher_better;

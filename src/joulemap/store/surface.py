@@ -1,0 +1,127 @@
+"""Macros and views: what a database is asked with, which each version of the program brings with it.
+
+They hold no rows, so that those of another version are no reason to refuse a database. Who writes to it replaces them;
+who only reads it has its own for as long as the connection lasts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import duckdb
+
+from joulemap.domain.metric import METRICS, Metric
+from joulemap.record import frozen
+from joulemap.resource import folder
+from joulemap.store.literal import execute
+
+FILES: Final = ("macros.sql", "views.sql")
+"""In the order in which they run."""
+
+COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
+
+_CREATE: Final = re.compile(r"^CREATE (?=MACRO|VIEW)", re.MULTILINE)
+
+_RECORD_TABLE: Final = """
+CREATE OR REPLACE TABLE schema_surface (digest VARCHAR NOT NULL);
+COMMENT ON TABLE schema_surface IS 'Which macros and views this database has';
+COMMENT ON COLUMN schema_surface.digest IS 'SHA-256 of their text';
+"""
+
+
+@frozen
+class Surface:
+    """All macros and views of this version."""
+
+    sql: str
+    columns: str = ""
+    """TOML: name -> comment of the columns of views that have none of their own."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the texts."""
+        import hashlib
+
+        return hashlib.sha256((self.sql + self.columns).encode()).hexdigest()
+
+
+def define_metrics(metrics: Sequence[Metric]) -> str:
+    """Return the macro that tells what is known of a metric by its name.
+
+    The engine folds what the macro holds: a look-up in the table would cost every use a join.
+    """
+    rows = " ".join(
+        f"WHEN '{one.name}' THEN {{column_name: '{one.column}', unit: '{one.unit}', missing: '{one.missing}', "
+        f"is_higher_better: {one.is_higher_better}, latency_power: {one.latency_power}, "
+        f"energy_power: {one.energy_power}}}"
+        for one in metrics
+    )
+    known = ", ".join(one.name for one in metrics)
+    unknown = f"error('unknown metric ' || metric_name || ', expected one of {known}')"
+    return f"CREATE MACRO find_metric(metric_name) AS CASE metric_name {rows} ELSE {unknown} END;"
+
+
+@cache
+def load_surface() -> Surface:
+    """Return the macros and views of this version."""
+    place = folder("schemas") / "surface"
+    texts = [(place / name).read_text(encoding="utf-8") for name in (*FILES, "columns.toml")]
+    return Surface("\n".join([define_metrics(METRICS), *texts[:-1]]), texts[-1])
+
+
+def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Return whether a database has the macros and views of this version."""
+    try:
+        return connection.execute("SELECT digest FROM schema_surface").fetchall() == [(load_surface().digest,)]
+    except duckdb.CatalogException:
+        return False
+
+
+def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool = True) -> None:
+    """Give a database the macros and views of this version, and no others, inside the transaction that is open."""
+    others = connection.execute(
+        "SELECT 'VIEW ' || view_name FROM duckdb_views() WHERE NOT internal UNION "
+        "SELECT CASE function_type WHEN 'macro' THEN 'MACRO ' ELSE 'MACRO TABLE ' END || function_name "
+        "FROM duckdb_functions() WHERE NOT internal AND database_name = current_database()"
+    ).fetchall()
+    for (name,) in others:
+        connection.execute(f"DROP {name}")
+    surface = load_surface()
+    connection.execute(surface.sql if has_comments else COMMENT.sub("", surface.sql))
+    if has_comments:
+        _comment_columns(connection, surface.columns)
+    connection.execute(_RECORD_TABLE)
+    execute(connection, "INSERT INTO schema_surface VALUES (?)", [surface.digest])
+
+
+def bring_surface(connection: duckdb.DuckDBPyConnection) -> None:
+    """Give this connection the macros and views of this version where its database has others."""
+    if not holds_surface(connection):
+        connection.execute(_CREATE.sub("CREATE OR REPLACE TEMP ", COMMENT.sub("", load_surface().sql)))
+
+
+def begin_cursor(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Return a connection beside this one, that asks with the same macros and views."""
+    cursor = connection.cursor()
+    bring_surface(cursor)
+    return cursor
+
+
+def _comment_columns(connection: duckdb.DuckDBPyConnection, columns: str) -> None:
+    """Give the columns of views that lack a comment the one of their name."""
+    import tomllib
+
+    meanings = tomllib.loads(columns)
+    silent = connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND comment IS NULL "
+        "AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)"
+    ).fetchall()
+    comments = [
+        f"COMMENT ON COLUMN {view}.{column} IS '{meanings[column].replace(chr(39), chr(39) * 2)}'"
+        for view, column in silent
+        if column in meanings
+    ]
+    connection.execute(";".join(comments) or "SELECT 1")
