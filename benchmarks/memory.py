@@ -30,12 +30,12 @@ from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.fuse import fuse
+from joulemap.hub.build import trace_request
 from joulemap.model.memory import allocated_bytes
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
-from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model
 
 MEASURED: Final = DATA / "measurement" / "h200_models.csv"

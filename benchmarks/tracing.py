@@ -14,7 +14,7 @@ import torch
 
 from joulemap.catalog.sheet import load_models
 from joulemap.fuse import fuse
-from joulemap.trace.build import trace_request
+from joulemap.hub.build import trace_request
 from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import trace_module
 from joulemap.trace.source import resolve_model

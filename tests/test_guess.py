@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
+from joulemap.hub.build import trace_request
+from joulemap.hub.hint import take_hint
+from joulemap.hub.modality import Guess, Inputs
 from joulemap.trace import source
-from joulemap.trace.build import trace_request
-from joulemap.trace.hint import take_hint
-from joulemap.trace.modality import Guess, Inputs
 from joulemap.trace.source import parse_argument, parse_input, resolve_model
 
 

@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from joulemap.catalog.sheet import load_models
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError, UsageError
-from joulemap.trace import build
-from joulemap.trace.build import trace_request
+from joulemap.hub import build
+from joulemap.hub.build import trace_request
+from joulemap.trace import source
 from joulemap.trace.source import parse_input, resolve_model
+from joulemap.trace.version import builder_version, tracer_version
 from joulemap.workspace import Workspace
 
 NET = """
@@ -44,6 +47,14 @@ def fails():
 instance = Net()
 instance.example_inputs = torch.zeros(1, 16)
 """
+
+
+def test_only_what_counts_and_fuses_is_in_the_key_of_what_ships(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("import torch\ndef net():\n    return torch.nn.ReLU()\n", encoding="utf-8")
+    for name in ("resnet18", "attention_head"):
+        assert resolve_model(name, load_models()).key.tracer_version == tracer_version()
+    own = resolve_model(f"{tmp_path / 'net.py'}:net", load_models()).key
+    assert own.tracer_version == builder_version() != tracer_version()
 
 
 def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
@@ -268,8 +279,6 @@ def test_an_exported_program_keeps_its_named_inputs(positional: tuple[torch.Tens
 
 
 def test_a_package_that_is_absent_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from joulemap.trace import source
-
     monkeypatch.setattr(source, "package_version", lambda name: "absent")
     with pytest.raises(ModelError, match="needs the package transformers: pip install transformers"):
         Workspace(tmp_path / "x.duckdb").compare("hf:BertConfig")
@@ -345,8 +354,6 @@ class Heard(torch.nn.Module):
 def hub(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package transformers of two models."""
     from types import SimpleNamespace
-
-    from joulemap.trace import source
 
     def paired() -> SimpleNamespace:
         parts = {

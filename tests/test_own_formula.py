@@ -12,7 +12,7 @@ import joulemap
 from joulemap.answer.caveat import Caveat, describe_caveat
 from joulemap.domain.workload import Operator
 from joulemap.errors import ModelError, UsageError
-from joulemap.trace.build import trace_request
+from joulemap.hub.build import trace_request
 from joulemap.trace.formula import own
 from joulemap.trace.source import ModelRequest, resolve_model
 from joulemap.workspace import Workspace

@@ -10,9 +10,9 @@ import pytest
 
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
+from joulemap.hub.build import trace_request
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import columns_of
-from joulemap.trace.build import trace_request
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.checkpoint import Checkpoint, Group, Matrix
 from joulemap.trace.packed.convert import find_exceptions

@@ -12,7 +12,7 @@ from bad_model import damage_program, poison_program, read_members, save_program
 from conftest import Run
 from joulemap.domain.workload import Workload
 from joulemap.errors import ExitCode, ModelError
-from joulemap.trace.build import trace_request
+from joulemap.hub.build import trace_request
 from joulemap.trace.source import resolve_model
 
 TRAPS = tuple(poison_program(Path("marker")))

@@ -26,10 +26,10 @@ from joulemap.domain.operator.name import (
 from joulemap.domain.operator.workload import describe
 from joulemap.errors import UsageError
 from joulemap.fuse import fuse
+from joulemap.hub.build import trace_request
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.workload import columns_of
-from joulemap.trace.build import trace_request
 from joulemap.trace.operator import build_operator
 from joulemap.trace.source import resolve_model
 from models import Function

@@ -17,8 +17,8 @@ from joulemap.catalog.digest import DATA
 from joulemap.catalog.load import _read_class, list_architectures, load_catalogue
 from joulemap.domain.settings import Settings
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
+from joulemap.hub import build
 from joulemap.plan.run import plan_runs
-from joulemap.trace import build
 from joulemap.workspace import Workspace
 
 DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")

@@ -107,7 +107,7 @@ def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: i
 def hold_module(module: object, example_inputs: object) -> Model:
     """Return the model that a module of this program is; raises UsageError or ModelError."""
     from joulemap.fuse import fuse
-    from joulemap.trace.held import request_module
+    from joulemap.hub.held import request_module
 
     request, workload = request_module(module, example_inputs)
     return Model(request=request, retrace=False, traced=fuse(workload))
@@ -116,7 +116,7 @@ def hold_module(module: object, example_inputs: object) -> Model:
 def _find_held(held: Model, settings: Settings, batch: int | None) -> Model:
     """Return a module's model at a batch."""
     from joulemap.fuse import fuse
-    from joulemap.trace.held import request_batch
+    from joulemap.hub.held import request_batch
 
     for values, what in ((settings.inputs, "inputs"), (settings.arguments, "arguments"), (settings.config, "config")):
         if values:
@@ -157,7 +157,7 @@ def trace(model: Model, talk: Talk) -> Workload:
     if model.request.kind == "operator":
         return describe_operator(model)
     from joulemap.fuse import fuse
-    from joulemap.trace.build import trace_request
+    from joulemap.hub.build import trace_request
 
     request = model.request
     if request.kind == "file" and not model.may_run:

@@ -11,8 +11,8 @@ from typing import Any, Final
 import torch
 
 from joulemap.errors import ModelError
+from joulemap.hub.build import build_request
 from joulemap.record import frozen
-from joulemap.trace.build import build_request
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import trace_module

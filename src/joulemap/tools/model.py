@@ -15,8 +15,8 @@ from torchvision import models
 
 from joulemap.domain.catalogue import ModelEntry
 from joulemap.errors import ModelError
+from joulemap.hub.build import trace_request
 from joulemap.trace import block
-from joulemap.trace.build import trace_request
 from joulemap.trace.source import resolve_model
 
 FRAMES: Final = 16

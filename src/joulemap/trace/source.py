@@ -22,7 +22,7 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.resource import package_version
-from joulemap.trace.version import operator_version, tracer_version
+from joulemap.trace.version import builder_version, operator_version, tracer_version
 
 MOST_BYTES: Final = 10_000_000
 """Of a configuration, or a file of code."""
@@ -37,6 +37,9 @@ MAX_ELEMENTS: Final = 2**48
 
 DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool")
 """Dtypes that an input may be given in."""
+
+SHIPPING: Final = ("zoo", "block")
+"""Kinds of which workloads ship."""
 
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """prefix of a model's name -> package that has it."""
@@ -146,7 +149,7 @@ class ModelRequest:
             input_spec=inputs if self.batch is None else f"{inputs} batch={self.batch}",
             torch_version=package_version("torch"),
             torchvision_version=package_version("torchvision"),
-            tracer_version=tracer_version(),
+            tracer_version=tracer_version() if self.kind in SHIPPING else builder_version(),
         )
 
 

@@ -17,11 +17,20 @@ RULES: Final = ("trace", "fuse", "domain/workload.py")
 CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py")
 """Folder and file that decide what the workload of a single operator is."""
 
+BUILDERS: Final = ("hub",)
+"""Room that decides which module and inputs a name stands for that ships no workload."""
+
 
 @cache
 def tracer_version() -> str:
     """Return sixteen hexadecimal digits, part of every workload's key."""
     return digest_code(*RULES)
+
+
+@cache
+def builder_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of workloads of files, saved programs and hubs' models."""
+    return digest_code(*RULES, *BUILDERS)
 
 
 @cache

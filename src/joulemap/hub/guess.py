@@ -19,10 +19,8 @@ import attrs
 import torch
 
 from joulemap.errors import ModelError
-from joulemap.trace.argument import tensors_in
-from joulemap.trace.hint import find_image_size, passed_a_cache, take_hint
-from joulemap.trace.literal import HostValues
-from joulemap.trace.modality import (
+from joulemap.hub.hint import find_image_size, passed_a_cache, take_hint
+from joulemap.hub.modality import (
     ALONE,
     RULES,
     WORDS,
@@ -35,6 +33,8 @@ from joulemap.trace.modality import (
     parameters_of,
     zeros,
 )
+from joulemap.trace.argument import tensors_in
+from joulemap.trace.literal import HostValues
 from joulemap.trace.record import Recorder
 from joulemap.trace.source import InputSpec
 

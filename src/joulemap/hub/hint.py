@@ -20,8 +20,8 @@ from typing import Final
 import torch
 
 from joulemap.errors import ModelError
+from joulemap.hub.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
 from joulemap.trace.failure import functions_of
-from joulemap.trace.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
 
 _SIZES: Final = re.compile(r"doesn't match model \((\d+)")
 _FEATURES_FOUND: Final = re.compile(

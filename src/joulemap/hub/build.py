@@ -12,10 +12,11 @@ import torch
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
-from joulemap.trace import block, file, hub, library
+from joulemap.hub import file, transformers
+from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
+from joulemap.trace import block, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
-from joulemap.trace.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import trace_module
@@ -92,12 +93,12 @@ def _make(request: ModelRequest) -> _Made:
         notes: tuple[str, ...] = () if name == request.model else (library.QUANTIZED_NOTE,)
         return _Made(module=library.build_torchvision(name, request.inputs[0].shape[-1]), notes=notes)
     if request.kind == "hf":
-        module, guesses, notes = hub.build_transformers(request)
+        module, guesses, notes = transformers.build_transformers(request)
         return _Made(module=module, guesses=guesses, notes=notes)
     if request.kind == "block":
         module, own = block.build(request.model, _values(request))
     elif request.kind == "exported":
-        from joulemap.trace.saved import load_exported  # torch.export takes as long to import as the rest of torch
+        from joulemap.hub.saved import load_exported  # torch.export takes as long to import as the rest of torch
 
         module, own = load_exported(request)
     elif request.kind == "file":
