@@ -1,4 +1,4 @@
-"""What a trace had to assume, or could not count: of runs, and of a model alone."""
+"""Assumptions of a trace, and operators that it could not count: of runs, and of a model alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each subgraph or operator of runs spends its energy on, by category or action, exactly."""
+"""Energy of each subgraph or operator of runs, by category or action, exactly."""
 
 from __future__ import annotations
 

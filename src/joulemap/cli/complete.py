@@ -1,4 +1,4 @@
-"""What a shell offers for a word that is being typed."""
+"""Completions that a shell offers for a word that is being typed."""
 
 from __future__ import annotations
 

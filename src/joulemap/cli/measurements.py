@@ -1,4 +1,4 @@
-"""What somebody measured, to score predictions against."""
+"""Measurements of others, to score predictions against."""
 
 from __future__ import annotations
 

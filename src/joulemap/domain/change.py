@@ -1,4 +1,4 @@
-"""What is set of a hardware for a question: numbers in place of its own, in a version of it that stands by itself."""
+"""Changes of a hardware for a question: numbers in place of its own, in a version of it that stands by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a million inferences need and cost, as the queries of `cost` add it up, of one configuration at a time."""
+"""Needs and costs of a million inferences, as the queries of `cost` add them up, of one configuration at a time."""
 
 from __future__ import annotations
 

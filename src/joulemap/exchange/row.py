@@ -1,4 +1,4 @@
-"""What files of other programs tell of a run."""
+"""Rows that files of other programs are made of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one kernel can hold: which operator may join which others, and which groups can be one.
+"""Groups that one kernel can hold: which operator may join which others, and which groups can be one.
 
 A kernel without a product runs over elements. Its extent is how many; where it reduces, rows of them are what it
 reduces together, and a value of a row is at hand for all elements of that row.

@@ -1,4 +1,4 @@
-"""What a model of transformers may be called with: the likeliest inputs, and others where it does not take them.
+"""Inputs that a model of transformers may be called with: the likeliest, and others where it does not take them.
 
 signature, main_input_name, input_modalities ──► names ──► rules ──► inputs
 get_image_features … run once without values ──► how many placeholders the ids need

@@ -1,4 +1,4 @@
-"""What the failure of a forward pass says of its inputs: sizes, counts and kinds of values that it wants instead.
+"""Hints in the failure of a forward pass on its inputs: sizes, counts and kinds of values that it wants instead.
 
 what an error says                           what is given next
 "doesn't match model (378…"                  images of that size

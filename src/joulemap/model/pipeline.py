@@ -16,16 +16,14 @@ clock is the share of the full one that the power cap leaves such a run, and the
 chip then costs: see `power`. Static power is drawn for the interval, since overlapping batches share it.
 
 A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
-the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host.
-
-the other, each with weights of its own to read. An engine, where its class states `engine_part`, runs a batch in 1, 2,
-4 … equal parts of at least so many samples, as many as take the least time: what a part leaves in the last cache the
-next kernel finds there.
+the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host. An
+engine, where its class states `engine_part`, runs a batch in 1, 2, 4 … equal parts of at least so many samples, as many
+as take the least time: what a part leaves in the last cache the next kernel finds there.
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
 the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
-proportion to their latencies. What an operator costs on its own is rounded in
-the same way, so that nothing is saved where nothing is fused.
+proportion to their latencies. What an operator costs on its own is rounded in the same way, so that nothing is saved
+where nothing is fused.
 """
 
 from __future__ import annotations

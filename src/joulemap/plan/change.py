@@ -1,4 +1,4 @@
-"""What a question sets of its hardware: texts as people write them, read against each hardware as its runs have it."""
+"""Settings of a question for its hardware: texts as people write them, read against each as its runs have it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stored things are known by again: digests over their rows, so that damage and edits by hand are noticed.
+"""Digests that stored things are known by again, over their rows, so that damage and edits by hand are noticed.
 
 A sealed thing is a row with the rows of other tables that hang on it: a run with its subgraphs, operators and ledger,
 a workload, a hardware version, a calibration, a measurement, an estimate. Its `content_digest` is eight hexadecimal

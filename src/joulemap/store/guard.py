@@ -1,4 +1,4 @@
-"""What reads a damaged database, in a process of its own: the engine may crash on it, and that is an answer too.
+"""Reading a damaged database in a process of its own: the engine may crash on it, and that is an answer too.
 
 python -m joulemap.store.guard check FILE SECONDS-TO-WAIT
 python -m joulemap.store.guard recover FILE NEW-FILE

@@ -1,4 +1,4 @@
-"""What can be read of a damaged database, put into a sound one.
+"""Recovery: all that can be read of a damaged database, put into a sound one.
 
 It works on a copy of the file and its log. The copy is opened as far as it can be: what a checkpoint tore is put back,
 and a damaged log is cut where its damage begins. Then each workload, hardware, calibration and run is read by itself,

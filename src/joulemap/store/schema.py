@@ -1,4 +1,4 @@
-"""What a database's tables, views and macros are, against those that this joulemap makes."""
+"""Comparison of a database's tables, views and macros with those that this joulemap makes."""
 
 from __future__ import annotations
 

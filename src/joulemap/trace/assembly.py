@@ -1,4 +1,4 @@
-"""What the operators of a call are added to, and what one of them hands on to the next."""
+"""The place that operators of a call are added to, and what one of them hands on to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stand-ins and higher-order operators see of the record that they write into."""
+"""The part of the record that stand-ins and higher-order operators see and write into."""
 
 from __future__ import annotations
 

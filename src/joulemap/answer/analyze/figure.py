@@ -1,4 +1,4 @@
-"""What is drawn of one run: the tree of its energy, and its subgraphs under the roof of its hardware."""
+"""Figures of one run: the tree of its energy, and its subgraphs under the roof of its hardware."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What fusing saves."""
+"""The savings of fusing."""

@@ -1,4 +1,4 @@
-"""What fusing saves: a run beside its operators as kernels of their own, by fusion pattern, subgraph and operator."""
+"""The savings of fusing: a run beside its operators as kernels of their own, by pattern, subgraph and operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the numbers of a fusion say, each sentence from figures of its own."""
+"""Sentences on a fusion, each from figures of its own."""
 
 from __future__ import annotations
 

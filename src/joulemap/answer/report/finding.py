@@ -1,4 +1,4 @@
-"""What is found out about one model for a report: the answers of other questions on the same hardware."""
+"""Findings on one model for a report: the answers of other questions on the same hardware."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an answer is drawn."""
+"""The choice of which sketch of an answer is drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moves a figure, and what would flip a winner, as sketches."""
+"""Sketches of sensitivities, and of the changes that flip a winner."""
 
 from __future__ import annotations
 

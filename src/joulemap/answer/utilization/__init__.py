@@ -1,1 +1,1 @@
-"""A run's energy-delay product."""
+"""How well models use hardware, where it idles, and what would help."""

@@ -1,4 +1,4 @@
-"""What is said of a row about how well hardware is used."""
+"""Sentences on how well hardware is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What configurations and queries must keep to, what chips cost, and how they are used."""
+"""Options for limits of configurations and queries, for prices of chips and for their use."""
 
 from __future__ import annotations
 

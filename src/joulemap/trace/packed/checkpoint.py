@@ -1,4 +1,4 @@
-"""What a configuration says of the weights of its checkpoint: which are stored in which format, and which are not.
+"""Weights of a checkpoint by its configuration: which are stored in which format, and which are not.
 
 A reader for each method takes the `quantization_config` of a `config.json`. Which modules a method leaves alone where
 it names none is that of the library: the output embeddings, what is tied, and the last of the parameters.
