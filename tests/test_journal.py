@@ -1,6 +1,7 @@
 """A checkpoint that is killed or fails loses nothing: what it writes over is kept until it stands."""
 
 import os
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -272,6 +273,20 @@ def test_a_full_disk_keeps_what_is_committed_in_the_log(path: Path, monkeypatch:
     assert count(path) == before + 1
     add(path)
     assert not log_of(path).exists()
+
+
+def test_a_disk_that_takes_a_part_of_a_journal_takes_none(tmp_path: Path, path: Path) -> None:
+    """A write may take fewer bytes than it was given, and no more is told of that by the one that is the last."""
+    head = read_head(path)
+    journal = Journal(head, renew(head.pages[:PAGE]))
+    journal.write(tmp_path / "whole", {HEAD: bytes(BLOCK)})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "whole").stat().st_size - 16, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            journal.write(tmp_path / "part", {HEAD: bytes(BLOCK)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_new_databases_are_not_taken_for_each_other(

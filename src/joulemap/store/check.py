@@ -6,6 +6,7 @@ every sum is that of its parts
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -92,13 +93,21 @@ def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
     """
     if not check_place(path):
         raise missing(path)
-    with path.open("rb") as stream, reading(path, patience) as connection:  # closing the stream drops the engine's lock
-        _check_blocks(connection, stream, path)
+    with path.open("rb") as stream, contextlib.ExitStack() as stack:  # closing the stream drops the engine's lock
         try:
+            connection = stack.enter_context(reading(path, patience))
+        except EngineError as error:  # before it was asked anything
+            raise _damaged(path, error.__cause__ or error) from error
+        try:
+            _check_blocks(connection, stream, path)
             _check_indexes(connection, path)
             return find_faults(connection)
         except duckdb.Error as error:
-            raise DatabaseError(f"{path} is damaged: {str(error).splitlines()[0]}; {ADVICE}") from error
+            raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: BaseException) -> DatabaseError:
+    return DatabaseError(f"{path} is damaged: {str(error).splitlines()[0]}; {ADVICE}")
 
 
 def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:

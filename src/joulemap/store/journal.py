@@ -66,11 +66,12 @@ class Journal:
         for offset, block in blocks.items():
             parts += [_COUNT.pack(offset), block]
         digest = hashlib.blake2b(digest_size=_DIGEST)
-        with file.open("wb", buffering=0) as stream:
+        with file.open("wb") as stream:  # with a buffer: a raw write may take a part, on a disk that is all but full
             for part in parts:
                 digest.update(part)
                 stream.write(part)
             stream.write(digest.digest())
+            stream.flush()
             os.fsync(stream.fileno())
 
     def is_torn(self, now: Head) -> bool:
@@ -123,7 +124,7 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
             if not publish(draft, journal_of(path)):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(journal_of(path)))
         _store_names(path.parent)
-        os.pwrite(descriptor, journal.renewed, 0)
+        _write_at(descriptor, journal.renewed, 0)
         connection.execute("CHECKPOINT")
         journal_of(path).unlink()
 
@@ -158,14 +159,21 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
             _remove_log(log_of(path), journal.head.identity)
         elif journal.is_torn(now):
             for offset, block in _read_blocks(stream, file, os.fstat(descriptor).st_size):
-                os.pwrite(descriptor, block, offset)
-            os.pwrite(descriptor, journal.head.pages, 0)
+                _write_at(descriptor, block, offset)
+            _write_at(descriptor, journal.head.pages, 0)
             os.fsync(descriptor)
         else:
             raise DatabaseError(
                 f"{file} is of another database than {_owner(file)}, or of another state of it: put the right database "
                 "back, or move the .journal away"
             )
+
+
+def _write_at(descriptor: int, content: bytes, offset: int) -> None:
+    """Write all of it; raises OSError where there is no room, which the first call may only tell by writing less."""
+    while content:
+        written = os.pwrite(descriptor, content, offset)
+        content, offset = content[written:], offset + written
 
 
 @contextlib.contextmanager
