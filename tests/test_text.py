@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 from conftest import Run
 from joulemap.errors import ExitCode
 from joulemap.present.text import STEERING, escape_json, make_visible, one_line
+from joulemap.store.library import find_query
 
 STEERS = "\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"
 SHOWN = r"\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"
@@ -134,3 +135,13 @@ def test_a_marked_text_is_read_back_as_it_was(joulemap: Run, tmp_path: Path) -> 
     assert joulemap("measurements", "import", "mine.csv").returncode == ExitCode.OK
     rows = json.loads(joulemap("measurements", "list", "--hardware", "tpu_v4", "-f", "json").stdout)
     assert "=mine" in {row["source"] for row in rows}
+
+
+def test_a_query_file_is_shown_without_what_steers(joulemap: Run, tmp_path: Path) -> None:
+    text = find_query("run.list").path.read_text(encoding="utf-8").replace('"run.list"', '"own.ask"')
+    place = tmp_path / "qs" / "own" / "ask.v1.sql"
+    place.parent.mkdir(parents=True)
+    place.write_text(f"{text}-- \x1b[2J", encoding="utf-8")
+    told = joulemap("query", "show", "own.ask", "--queries", tmp_path / "qs").stdout
+    assert "\x1b" not in told
+    assert told.endswith("-- \\x1b[2J\n")

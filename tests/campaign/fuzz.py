@@ -27,6 +27,9 @@ from fuzz import RAN, Input
 from joulemap.errors import ExitCode, JoulemapError
 
 ALLOWED: Final = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
+LONGEST: Final = 120_000
+"""Bytes of a word of a command line: Linux takes 128 KiB."""
+
 REREAD_FRACTION: Final = 0.05
 """Part of the trials after which the database is read whole."""
 
@@ -115,6 +118,11 @@ def feed(trial: Trial) -> Outcome:
     return feed_family(trial, family, random)
 
 
+def _hand_over(word: str) -> str:
+    """Return a word as a shell can hand it over: without zeros and halves of characters, and not of any length."""
+    return word.replace("\0", "").encode("utf-8", "replace")[:LONGEST].decode("utf-8", "ignore")
+
+
 def feed_family(trial: Trial, family: Family, random: Random) -> Outcome:
     """Give joulemap one input; it must answer, or refuse in one line, and leave nothing."""
     place = trial.place / "place"
@@ -124,7 +132,7 @@ def feed_family(trial: Trial, family: Family, random: Random) -> Outcome:
         if file.is_file():
             shutil.copyfile(file, place / CACHE / file.name)
     made = family.make(random, trial.stage)
-    arguments = [word.replace("\0", "") for word in made.arguments]  # which no shell can hand over
+    arguments = [_hand_over(word) for word in made.arguments]
     for name, content in made.files.items():
         path = place / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -56,11 +56,14 @@ def show(
     """
     from joulemap.cli.argument import named_files
     from joulemap.file import read_text
+    from joulemap.present.text import make_visible
     from joulemap.store.library import find_query
 
     check_suffix(output, ".sql", "a query file")
     path = find_query(name, queries).path
-    emit(read_text(path).rstrip(), output, (path, *(() if output is None else named_files(output))), force=force)
+    text = read_text(path).rstrip()
+    shown = text if output else make_visible(text, keep="\n\t")
+    emit(shown, output, (path, *(() if output is None else named_files(output))), force=force)
 
 
 @app.command()
