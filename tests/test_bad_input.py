@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
     "long statement file": (ExitCode.USAGE, ("sql", "--file", LONG)),
     "long output": (ExitCode.USAGE, ("sql", "SELECT 1", "-o", LONG)),
     "long export": (ExitCode.USAGE, ("db", "export", LONG)),
+    "long recover": (ExitCode.DATABASE, ("db", "recover", LONG)),
     "long import": (ExitCode.CATALOGUE, ("db", "import", LONG)),
     "long measurements": (ExitCode.CATALOGUE, ("measurements", "import", f"{LONG}.csv")),
     "long calibration": (ExitCode.CATALOGUE, ("compare", "resnet18", "--calibration", f"./{LONG}.toml")),

@@ -146,7 +146,7 @@ def recover_database(source: Source, new: Path) -> Recovery:
 
     if not check_place(source.path):
         raise missing(source.path)
-    if new.exists():
+    if os.path.lexists(new) or check_place(new):
         raise UsageError(f"{new} is there already: name a database that is new")
     with telling(new), _drafting_beside(new) as place:
         sound = place / "sound.duckdb"
