@@ -119,7 +119,7 @@ LINES: dict[str, int] = {
     "answer": 14_650,
     "trace": 8_300,
     "model": 6_900,
-    "store": 5_900,
+    "store": 5_950,
     "domain": 4_450,
     "cli": 4_250,
     "catalog": 2_950,

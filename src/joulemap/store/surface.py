@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
 import duckdb
@@ -23,12 +23,13 @@ FILES: Final = ("macros.sql", "views.sql")
 
 COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
 
-_CREATE: Final = re.compile(r"^CREATE (?=MACRO|VIEW)", re.MULTILINE)
+_CREATE: Final = re.compile(r"^CREATE (?=(?:MACRO|VIEW) (\w+))", re.MULTILINE)
 
 _RECORD_TABLE: Final = """
-CREATE OR REPLACE TABLE schema_surface (digest VARCHAR NOT NULL);
-COMMENT ON TABLE schema_surface IS 'Which macros and views this database has';
+CREATE OR REPLACE TABLE schema_surface (digest VARCHAR NOT NULL, names VARCHAR[] NOT NULL);
+COMMENT ON TABLE schema_surface IS 'Which macros and views joulemap made in this database';
 COMMENT ON COLUMN schema_surface.digest IS 'SHA-256 of their text';
+COMMENT ON COLUMN schema_surface.names IS 'What they are called: views that somebody made stay when these are replaced';
 """
 
 
@@ -40,7 +41,7 @@ class Surface:
     columns: str = ""
     """TOML: name -> comment of the columns of views that have none of their own."""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the texts."""
         import hashlib
@@ -81,20 +82,30 @@ def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool = True) -> None:
-    """Give a database the macros and views of this version, and no others, inside the transaction that is open."""
-    others = connection.execute(
-        "SELECT 'VIEW ' || view_name FROM duckdb_views() WHERE NOT internal UNION "
-        "SELECT CASE function_type WHEN 'macro' THEN 'MACRO ' ELSE 'MACRO TABLE ' END || function_name "
-        "FROM duckdb_functions() WHERE NOT internal AND database_name = current_database()"
-    ).fetchall()
-    for (name,) in others:
+    """Replace the macros and views that joulemap made by those of this version, inside the transaction that is open."""
+    for name in _find_made(connection):
         connection.execute(f"DROP {name}")
     surface = load_surface()
-    connection.execute(surface.sql if has_comments else COMMENT.sub("", surface.sql))
+    text = surface.sql if has_comments else COMMENT.sub("", surface.sql)
+    connection.execute(_CREATE.sub("CREATE OR REPLACE ", text))
     if has_comments:
         _comment_columns(connection, surface.columns)
     connection.execute(_RECORD_TABLE)
-    execute(connection, "INSERT INTO schema_surface VALUES (?)", [surface.digest])
+    execute(connection, "INSERT INTO schema_surface VALUES (?, ?)", [surface.digest, _CREATE.findall(surface.sql)])
+
+
+def _find_made(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return kind and name of each macro and view that joulemap made and that is there."""
+    try:
+        rows = connection.execute(
+            "WITH made AS (SELECT unnest(names) AS name FROM schema_surface) "
+            "SELECT 'VIEW ' || view_name FROM duckdb_views() WHERE NOT internal AND view_name IN (FROM made) UNION "
+            "SELECT CASE function_type WHEN 'macro' THEN 'MACRO ' ELSE 'MACRO TABLE ' END || function_name "
+            "FROM duckdb_functions() WHERE NOT internal AND function_name IN (FROM made) ORDER BY ALL"
+        ).fetchall()
+    except (duckdb.CatalogException, duckdb.BinderException):  # a new database
+        return []
+    return [name for (name,) in rows]
 
 
 def bring_surface(connection: duckdb.DuckDBPyConnection) -> None:

@@ -264,8 +264,8 @@ class Gpu:
         read, written = inner_read, out
         if "l2" in levels:
             again = inner_written - kernels.output_bytes
-            first = dram_bytes(kernels, levels["l2"].capacity.value, keeps_weights=True)
-            read, written = first[0] + again, first[1] + again
+            missed, spilled = dram_bytes(kernels, levels["l2"].capacity.value, keeps_weights=True)
+            read, written = missed + again, spilled + again
             counts |= {
                 ("l2", "read"): inner_read,
                 ("l2", "write"): out,
