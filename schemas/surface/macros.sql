@@ -1250,8 +1250,9 @@ CREATE MACRO drawn(key, draw) AS (hash(xor(key, CAST(draw * 2654435761 AS UBIGIN
 -- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Of each key two
 -- normal numbers are drawn (Box and Muller). What drives latency drives energy too, as far as the errors of a run go
 -- together. All errors of a draw have one scale, random too, with which a normal error is a logistic one (half the square
--- of the scale is a sum of exponential numbers over 1, 4, 9, ..., Andrews and Mallows 1974), so that what two runs differ
--- by is logistic as well, and as wide as differences_of says. Terms are added as whole numbers.
+-- of the scale is a sum of exponential numbers over 1, 4, 9, ..., Andrews and Mallows 1974; thirty are drawn, the others
+-- stand by their mean, 1 / 31^2 + 1 / 32^2 + ... = 0.0328), so that what two runs differ by is logistic as well, and as
+-- wide as differences_of says. Terms are added as whole numbers.
 CREATE MACRO draws_among(run_ids) AS TABLE
 SELECT
     run_id,
