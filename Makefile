@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test tests test-slow test-models lint type format bench models zoo profile accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs clean
+.PHONY: demo install test tests test-slow test-models lint type format bench models rows zoo profile accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -70,6 +70,9 @@ bench: $(STAMP)  ## print every benchmark's ratios
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.tools.model > .zoo.csv
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
+
+rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries
+	$(BIN)/python -m joulemap.tools.row
 
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes)
 	$(BIN)/python -m joulemap.tools.zoo

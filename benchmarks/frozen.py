@@ -108,15 +108,23 @@ def list_questions() -> Iterator[list[str]]:
     yield from (list(words) for words in list_examples() if words[0] not in WRITING and words[:2] != ("db", "export"))
 
 
+class _Kept(io.BytesIO):
+    """Bytes that can be read after what wrote them has closed its file."""
+
+    def close(self) -> None:
+        """Keep them."""
+
+
 def ask(words: list[str]) -> dict[str, Any]:
     """Return what a command answers: its exit code, and its JSON, or its text where it has none."""
-    for more in (["--format", "json"], []):
-        told, told_bytes = io.StringIO(), io.BytesIO()
+    for more in [[]] if words[0] == "sql" and "--limit" in words else [["--format", "json"], []]:
+        told, told_bytes = io.StringIO(), _Kept()
         out = io.TextIOWrapper(told_bytes, encoding="utf-8")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
             code = run([*words, *more])
-        out.flush()
-        text = told_bytes.getvalue().decode()
+        with contextlib.suppress(ValueError):
+            out.flush()
+        text = told_bytes.getvalue().decode(errors="replace")
         if code != 2:
             break
     try:

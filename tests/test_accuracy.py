@@ -10,13 +10,13 @@ from typing import Any, Final, Literal
 import attrs
 import pytest
 
-from joulemap.answer.measurement import ListedMeasurement
-from joulemap.answer.validate import OperatorScore, PredictionScore
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.calibration import Calibration, CalibrationError
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
 from joulemap.domain.table import Table
+from joulemap.row.measurement import ListedMeasurement
+from joulemap.row.validate import OperatorScore, PredictionScore
 from joulemap.workspace import Workspace
 
 ROOT: Final = Path(__file__).parents[1]

@@ -11,17 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.analyze.answer import AnalyzeAnswer
-from joulemap.answer.analyze.row import RunTotal
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import RunDivision
 from joulemap.errors import CatalogueError, ExitCode, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.present.format import write
+from joulemap.row.analyze import RunTotal
 from joulemap.workspace import Workspace
 
 LISTS: dict[RunDivision, str] = {
@@ -117,7 +116,7 @@ def test_the_total_is_the_run_of_the_promised_view(workspace: Workspace, analyse
     runs = {row["run_id"]: row for row in workspace.sql("SELECT * FROM runs").records()}
     capacity: dict[str, float] = dict(workspace.sql("SELECT hardware, memory_capacity_bytes FROM hardware").rows)
     for answer in analyses.values():
-        total = attrs.asdict(answer.total)
+        total = answer.total.record()
         run = runs[total["run_id"]]
         same = total.keys() & run.keys()
         assert len(same) > 20
@@ -167,7 +166,7 @@ def test_json_and_csv_hold_the_same_cells(
             expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
             assert cells[name] == expected
     assert {"total", "bottlenecks", "calibrations", "caveats", "notes", "next_steps", *LISTS.values()} <= set(document)
-    assert set(document["total"]) == {field.name for field in attrs.fields(RunTotal)}
+    assert set(document["total"]) == set(RunTotal.columns)
 
 
 @pytest.mark.sample(8)

@@ -14,11 +14,12 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.row import PARTS, ArchitectureSummary
+from joulemap.answer.architecture.sentence import PARTS, find_per_mac, find_share, name_action
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
 from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -122,7 +123,7 @@ def test_a_mac_costs_what_its_actions_cost(answer: ArchitecturesAnswer) -> None:
         actions = [one for one in answer.actions if one.run_id == row.run_id]
         summed = sum((one.count_per_mac or 0.0) * one.energy_per_action_j for one in actions)
         assert_close(summed, row.energy_per_mac_j, rel=1e-6)
-        assert_close(sum(row.per_mac(part) or 0.0 for part in PARTS), row.energy_per_mac_j, rel=1e-9)
+        assert_close(sum(find_per_mac(row, part) or 0.0 for part in PARTS), row.energy_per_mac_j, rel=1e-9)
 
 
 def test_every_class_has_orders_that_start_its_macs(answer: ArchitecturesAnswer) -> None:
@@ -139,8 +140,8 @@ def test_vector_instructions_start_fewer_macs_than_matrix_instructions(workspace
     (vector,) = workspace.architectures("resnet18", hardware="xeon_8490h", precision="fp32").rows
     (matrix,) = workspace.architectures("resnet18", hardware="xeon_8490h").rows
     assert (vector.macs_per_order or 0.0) < 16.0 < (matrix.macs_per_order or 0.0)
-    assert vector.share("control") > vector.share("compute")
-    assert matrix.share("control") < matrix.share("compute") < matrix.share("static")
+    assert find_share(vector, "control") > find_share(vector, "compute")
+    assert find_share(matrix, "control") < find_share(matrix, "compute") < find_share(matrix, "static")
 
 
 @pytest.mark.slow
@@ -289,7 +290,7 @@ def test_the_page_fits_a_narrow_terminal_and_says_where_its_prices_come_from(
     assert [line for line in body.splitlines() if len(line) > 80 and "://" not in line] == []
     for row in answer.rows:
         first = next(one for one in answer.actions if one.run_id == row.run_id)
-        assert f"- {first.name}: {first.source.split()[0]}" in body
+        assert f"- {name_action(first)}: {first.source.split()[0]}" in body
     narrow = joulemap("architectures", "--limit", "1", variables={"COLUMNS": "80"}).stdout
     assert len(narrow.splitlines()) < len(page.splitlines())
 

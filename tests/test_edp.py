@@ -17,11 +17,11 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.edp.answer import EdpAnswer
-from joulemap.answer.edp.row import EdpTotal
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import ModelDivision
 from joulemap.errors import ExitCode, ModelError, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
+from joulemap.row.edp import EdpTotal
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -326,12 +326,12 @@ def test_insights_are_the_numbers_of_the_rows(compared: EdpAnswer) -> None:
 
 def change(answer: EdpAnswer, **total: Any) -> EdpAnswer:
     """Return an answer whose run has other values."""
-    totals: EdpTotal = attrs.evolve(answer.total, **total)
+    totals: EdpTotal = answer.total.replace(**total)
     return attrs.evolve(answer, totals=attrs.evolve(answer.totals, rows=(totals,)))
 
 
 def test_what_is_not_so_is_not_said(compared: EdpAnswer) -> None:
-    waiting = tuple(attrs.evolve(row, saving_fraction=0.009) for row in compared.bounds)
+    waiting = tuple(row.replace(saving_fraction=0.009) for row in compared.bounds)
     plain = attrs.evolve(
         change(compared, separate_edp_js=compared.total.edp_js, alone_share_fraction=0.0),
         bounds=attrs.evolve(compared.bounds, rows=waiting),

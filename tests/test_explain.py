@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import duckdb
 import pytest
 
@@ -232,5 +231,5 @@ def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Pa
 
 def test_records_are_typed(workspace: Workspace) -> None:
     answer = workspace.explain("resnet18", "tpu_v4", "kpu_t256", metric="edp")
-    assert attrs.asdict(answer.total)["run_a"] != answer.total.run_b
+    assert answer.total.record()["run_a"] != answer.total.run_b
     assert answer.total.edp_a_js == answer.total.energy_a_j * answer.total.latency_a_s

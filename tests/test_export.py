@@ -19,7 +19,8 @@ from compare import assert_close
 from conftest import Run
 from joulemap.errors import ExitCode, UsageError
 from joulemap.exchange.pprof import write_profile
-from joulemap.exchange.row import Sample, Subject
+from joulemap.exchange.subject import Subject
+from joulemap.row.export import Sample
 from joulemap.workspace import Workspace
 from pprof import read_profile, read_stacks
 from sample import thin
@@ -169,7 +170,7 @@ def test_a_profile_of_any_length_takes_little_memory() -> None:
 
     def samples(count: int) -> Iterator[Sample]:
         for index in range(count):
-            yield Sample(index, "a.b", "a.b", "conv2d", "a.b", "dram", "read", "c", "c", "b", 7, 0, 0.5, 0.5, 0)
+            yield Sample.of((index, "a.b", "a.b", "conv2d", "a.b", "dram", "read", "c", "c", "b", 7, 0, 0.5, 0.5, 0))
 
     def peak(count: int) -> int:
         tracemalloc.start()
@@ -184,7 +185,7 @@ def test_a_profile_of_any_length_takes_little_memory() -> None:
 
 def test_halves_of_bytes_add_up(tmp_path: Path) -> None:
     subject = Subject(model="m", hardware="h", title="m on h", energy_fj=0, latency_fs=0, weight_bytes=0)
-    rows = [Sample(i, "a", "", "conv2d", "a", "", "", "", "", "", 0, 0, 0.5, 1.5, 2**62) for i in range(2)]
+    rows = [Sample.of((i, "a", "", "conv2d", "a", "", "", "", "", "", 0, 0, 0.5, 1.5, 2**62)) for i in range(2)]
     path = tmp_path / "x.pb.gz"
     path.write_bytes(b"".join(write_profile(subject, rows)))
     assert sum_values(path) == [0, 0, 1, 3, 2**63]

@@ -21,7 +21,6 @@ import chip
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.fusion.answer import FusionAnswer
-from joulemap.answer.fusion.row import FusionOperator, FusionPattern, FusionSubgraph
 from joulemap.answer.fusion.sentence import tell_costs, tell_unfused
 from joulemap.domain.configuration import Configuration, Precision, Runtime
 from joulemap.domain.hardware import Hardware
@@ -33,6 +32,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
 from joulemap.present.format import write
+from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -379,7 +379,7 @@ def test_runs_of_different_workloads_have_no_difference(book: Book) -> None:
 
 
 def rows_of(table: Table[FusionSubgraph], **values: Any) -> Sequence[FusionSubgraph]:
-    return [attrs.evolve(table[0], **values)]
+    return [table[0].replace(**values)]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_a_cost_has_its_reason(
     rows = rows_of(
         answer.subgraphs, saved_energy_fj=-1, saved_energy_j=-1e-3, saved_latency_fs=2, saved_latency_s=2e-3, **values
     )
-    (line,) = tell_costs(rows, attrs.evolve(answer.total, **total))
+    (line,) = tell_costs(rows, answer.total.replace(**total))
     assert line.startswith(f"fusing costs in 1 subgraph, {rows[0].name}: 1 mJ more but 2 ms less than separately; ")
     assert told in line
     assert tell_costs(answer.subgraphs, answer.total) == []
@@ -418,7 +418,7 @@ def test_a_change_without_fusing_has_its_reason(
     values: dict[str, Any], total: dict[str, Any], told: str, answers: Mapping[str, FusionAnswer]
 ) -> None:
     answer = answers["dpu"]
-    whole = attrs.evolve(answer.total, **total)
+    whole = answer.total.replace(**total)
     saved = {"saved_energy_fj": whole.energy_fj, "saved_energy_j": 2e-3, "saved_latency_fs": 1, "saved_latency_s": 1e-3}
     rows = rows_of(answer.subgraphs, kernel_count=1, separate_kernel_count=1, **saved, **values)
     (line,) = tell_unfused(rows, whole)
@@ -439,7 +439,7 @@ def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mappin
     records = {"run": None, "pattern": FusionPattern, "subgraph": FusionSubgraph, "operator": FusionOperator}
     record = records[level]
     if record is not None:
-        assert {field.name for field in attrs.fields(record)} <= set(rows[0])
+        assert set(record.columns) <= set(rows[0])
     assert {"total", "patterns", "subgraphs", "operators", "insights", "notes", "next_steps"} <= document.keys()
 
 

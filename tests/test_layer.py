@@ -38,7 +38,7 @@ BELOW: dict[str, set[str]] = {
     "device": {"domain", "errors", "hub", "resource", "trace"},
     "model": {"domain", "errors", "resource", "units"},
     "calibrate": {"domain", "errors", "model", "units"},
-    "store": {"background", "domain", "draft", "errors", "file", "model", "number", "resource"},
+    "store": {"background", "domain", "draft", "errors", "file", "model", "number", "resource", "row"},
     "plan": {
         "background",
         "catalog",
@@ -56,7 +56,8 @@ BELOW: dict[str, set[str]] = {
     "present": {"domain", "frame", "units"},
     "figure": {"domain", "errors", "present", "resource"},
     "webpage": {"background", "domain", "figure", "frame", "present"},
-    "exchange": set(),
+    "row": {"domain"},
+    "exchange": {"row"},
     "program": {"errors", "hub", "trace"},
     "answer": {
         "calibrate",
@@ -74,12 +75,13 @@ BELOW: dict[str, set[str]] = {
         "present",
         "program",
         "resource",
+        "row",
         "store",
         "units",
         "webpage",
     },
     "question": {"errors", "plan"},
-    "workspace": {"answer", "domain", "figure", "plan", "question", "store"},
+    "workspace": {"answer", "domain", "figure", "plan", "question", "row", "store"},
     "shortcut": {"answer", "domain", "figure", "question", "store", "workspace"},
     "cli": {
         "answer",
@@ -116,27 +118,30 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 14_650,
+    "answer": 12_150,
     "trace": 8_300,
     "model": 6_900,
     "store": 5_950,
-    "domain": 4_450,
+    "domain": 4_500,
     "cli": 4_250,
     "catalog": 2_950,
     "hub": 2_100,
     "plan": 2_100,
     "present": 1_950,
     "calibrate": 1_900,
-    "tools": 1_600,
+    "tools": 1_700,
     "fuse": 1_150,
     "workspace": 950,
     "device": 850,
     "webpage": 600,
-    "exchange": 550,
+    "exchange": 450,
     "figure": 400,
     "file": 300,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
+
+GENERATED = "row"
+"""Room that a tool writes, in no budget."""
 
 EVERYWHERE: set[str] = {"record"}
 """What every room may import."""
@@ -199,7 +204,8 @@ def test_every_room_is_in_the_plan() -> None:
 def test_no_room_has_more_lines_than_it_may_or_could_have_said_fewer() -> None:
     lines = Counter[str]()
     for room, path in modules():
-        lines[room] += len(path.read_text(encoding="utf-8").splitlines())
+        if room != GENERATED:
+            lines[room] += len(path.read_text(encoding="utf-8").splitlines())
     assert {room: count for room, count in lines.items() if count > LINES.get(room, 200)} == {}
     assert {room: lines[room] for room, most in LINES.items() if lines[room] < 0.9 * most} == {}
 

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import joulemap
-from joulemap.answer.caveat import Caveat, describe_caveat
+from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.workload import Operator
 from joulemap.errors import ModelError, UsageError
 from joulemap.hub.build import trace_request
+from joulemap.row.model import Caveat
 from joulemap.trace.formula import own
 from joulemap.trace.source import ModelRequest, resolve_model
 from joulemap.workspace import Workspace

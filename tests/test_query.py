@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,28 +9,18 @@ import attrs
 import duckdb
 import pytest
 
-import joulemap.answer
 from compare import assert_close
 from joulemap.domain.metric import METRICS
 from joulemap.errors import SqlError, UnknownNameError, UsageError
+from joulemap.row.database import StoredTable
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection, configure, limit, writing
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import check_query, parse_parameter, run_query, run_sql
+from joulemap.store.query import check_query, parse_parameter, run_query, run_sql, sample
 from joulemap.store.run import mark_newest
-
-
-def find_records() -> Iterator[tuple[str, type]]:
-    """Return each query that a row type of an answer names, with the row type."""
-    for found in pkgutil.walk_packages(joulemap.answer.__path__, "joulemap.answer."):
-        for record in vars(importlib.import_module(found.name)).values():
-            if isinstance(record, type) and record.__module__ == found.name and "query" in vars(record):
-                yield vars(record)["query"], record
-
-
-RECORDS = dict(find_records())
+from joulemap.tools.row import FOLDER, spell_modules
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +57,38 @@ def test_a_query_follows_the_house_rules(query: Query) -> None:
     assert not code.rstrip().endswith(";")
 
 
-@pytest.mark.parametrize("name", sorted(RECORDS))
-def test_a_record_has_the_columns_of_its_query(name: str) -> None:
-    fields = [field.name for field in attrs.fields(RECORDS[name])]
-    assert sorted(fields) == sorted(column.name for column in find_query(name).columns)
+def test_the_types_of_rows_are_what_the_headers_say() -> None:
+    assert {path.name: path.read_text() for path in FOLDER.glob("[!_]*.py")} == spell_modules(), "make rows"
+
+
+@pytest.mark.parametrize("query", list_queries(), ids=titles)
+def test_a_cell_is_empty_only_where_the_header_says_so(query: Query, connection: Connection) -> None:
+    ids = run_ids(connection, "workload_id = (SELECT workload_id FROM run ORDER BY run_id LIMIT 1)")
+    hardware = connection.execute("SELECT hardware FROM runs WHERE run_id = $1", [ids[0]]).fetchall()[0][0]
+    values = {"run_id": ids[0], "run_ids": ids, "run_a": ids[0], "run_b": ids[1], "hardware": hardware}
+    needed = {one.name: sample(one.type) for one in query.parameters if one.is_required}
+    given = {
+        one.name: values[one.name]
+        for one in query.parameters
+        if one.name in values and one.type.endswith("[]") == isinstance(values[one.name], list)
+    }
+    table = run_query(connection, query, {**needed, **given})
+    empty = {name for row in table.records() for name, value in row.items() if value is None}
+    assert empty <= {column.name for column in query.columns if column.null}
+
+
+def test_a_row_is_its_cells_by_name() -> None:
+    row = StoredTable.of(("run", 1, 2, "a run"))
+    assert (row.table_name, *row[1:]) == ("run", 1, 2, "a run")
+    assert row.record() == dict(zip(StoredTable.columns, row, strict=True))
+    assert row.replace(row_count=7).row_count == 7
+    assert repr(row).startswith("StoredTable(table_name='run', ")
+    with pytest.raises(TypeError, match="know: column_count, meaning, row_count"):
+        StoredTable(table_name="run")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="know: colour"):
+        row.replace(colour=1)
+    with pytest.raises(ValueError, match="shorter"):
+        StoredTable.of(("run",))
 
 
 def test_the_newest_version_answers_unless_one_is_named() -> None:

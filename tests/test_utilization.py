@@ -17,10 +17,11 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.utilization.answer import UtilizationAnswer
-from joulemap.answer.utilization.row import Utilization
+from joulemap.answer.utilization.sentence import tell_flag
 from joulemap.answer.utilization.variant import rebatch
 from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
+from joulemap.row.utilization import Utilization
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -327,7 +328,7 @@ def test_flags_are_raised_where_the_rows_say(answers: Mapping[str, UtilizationAn
             }[flag.flag]
             assert value is not None
             assert_close(flag.value_fraction, value, rel=1e-9)
-            sentence = str(flag)
+            sentence = tell_flag(flag)
             assert f"{value * 100:.1f} %" in sentence
             assert f"bound by {flag.bottleneck}" in sentence
             assert flag.subgraph in sentence
@@ -381,7 +382,7 @@ def test_json_and_csv_hold_the_same_cells(model: str, answers: Mapping[str, Util
     assert len(table) == len(document["rows"]) == len(HARDWARE)
     for cells, row in zip(table, document["rows"], strict=True):
         assert list(cells) == list(row)
-        assert set(row) == {field.name for field in attrs.fields(Utilization)}
+        assert set(row) == set(Utilization.columns)
         for name, value in row.items():
             expected = "" if value is None else json.dumps(value) if isinstance(value, bool | list) else str(value)
             assert cells[name] == expected

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from joulemap.row import Row
+
 project = "joulemap"
 version = release = read_version("joulemap")
 html_title = f"joulemap {version}"
@@ -55,7 +57,7 @@ def _pair(parts: list[str]) -> list[tuple[str, str]]:
 
 def shorten(_app: object, _what: str, _name: str, value: object, *_rest: object) -> tuple[str, str | None] | None:
     """Leave out the signature of a record: its fields follow."""
-    return ("", None) if isinstance(value, type) and attrs.has(value) else None
+    return ("", None) if isinstance(value, type) and (attrs.has(value) or issubclass(value, Row)) else None
 
 
 def setup(app: Any) -> None:

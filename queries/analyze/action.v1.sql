@@ -1,5 +1,6 @@
 /*
 name = "analyze.action"
+record = "ActionShare"
 version = 1
 schema = 1
 summary = "Where a run's energy goes, action by action: count x energy per action"
@@ -18,8 +19,8 @@ action_count = { type = "DOUBLE", meaning = "how often" }
 energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; the sum of lines that are each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", meaning = "of the run" }
-category_fraction = { type = "DOUBLE", meaning = "of its category" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
+category_fraction = { type = "DOUBLE", null = true, meaning = "of its category" }
 basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 */

@@ -1,5 +1,6 @@
 /*
 name = "analyze.bottleneck"
+record = "BottleneckShare"
 version = 1
 schema = 1
 summary = "What bounds a run: subgraphs, time and energy by bottleneck"
@@ -12,10 +13,10 @@ bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that it bounds" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "of the subgraphs that it bounds, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of the subgraphs that it bounds" }
-latency_fraction = { type = "DOUBLE", meaning = "of the run's latency" }
+latency_fraction = { type = "DOUBLE", null = true, meaning = "of the run's latency" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the subgraphs that it bounds, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "of the subgraphs that it bounds" }
-energy_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+energy_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
 busy_s = { type = "DOUBLE", unit = "s", meaning = "its own time in all subgraphs; compute and memory overlap" }
 */
 WITH energy AS (

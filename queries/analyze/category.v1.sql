@@ -1,5 +1,6 @@
 /*
 name = "analyze.category"
+record = "CategoryShare"
 version = 1
 schema = 1
 summary = "Where a run's energy goes, by category of its architecture"
@@ -14,9 +15,9 @@ parts = { type = "VARCHAR", meaning = "which of compute, memory, control and sta
 kind_count = { type = "BIGINT", meaning = "different actions" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", meaning = "of the run" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
 largest_action = { type = "VARCHAR", meaning = "component.action that takes most of it" }
-largest_action_fraction = { type = "DOUBLE", meaning = "how much of the category it takes" }
+largest_action_fraction = { type = "DOUBLE", null = true, meaning = "how much of the category it takes" }
 */
 WITH act AS (
     SELECT a.category, a.common_category, a.component, a.action, a.part, sum(l.energy_fj) AS energy_fj

@@ -1,5 +1,6 @@
 /*
 name = "analyze.operator"
+record = "OperatorShare"
 version = 1
 schema = 1
 summary = "A run operator by operator: energy by part, latency, share, and what fusing it saves"
@@ -20,17 +21,17 @@ compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and i
 memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
 control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "static power x the time from one batch to the next" }
-share_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "its share of its kernel's latency" }
-latency_fraction = { type = "DOUBLE", meaning = "of the run's latency" }
+latency_fraction = { type = "DOUBLE", null = true, meaning = "of the run's latency" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T" }
-edp_share_fraction = { type = "DOUBLE", meaning = "of the run's energy-delay product" }
+edp_share_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy-delay product" }
 is_fused = { type = "BOOLEAN", meaning = "shares its kernel with others" }
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "as a kernel of its own, static energy included" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "as a kernel of its own" }
-saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "what fusing it saves: separate minus own; null where it is not fused" }
-saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "what fusing it saves: separate minus own; null where it is not fused" }
+saved_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "what fusing it saves: separate minus own; null where it is not fused" }
+saved_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "what fusing it saves: separate minus own; null where it is not fused" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
 bias_addition_count = { type = "BIGINT", meaning = "additions of its bias; 0 without one" }

@@ -1,5 +1,6 @@
 /*
 name = "analyze.roofline"
+record = "SubgraphRoof"
 version = 1
 schema = 1
 summary = "The subgraphs of a run under the roof of its hardware: operations per byte off chip, and operations per second"
@@ -16,13 +17,13 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
 bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
-dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
+dram_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations computed over bytes moved off chip; null where there are no bytes" }
 attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "operations computed, two per MAC, over its latency; 0 where it has no MAC" }
 peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak of the hardware at the precision of the run" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
 ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
 roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "its roof: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", meaning = "attained over its roof; null where it has no MAC" }
+roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over its roof; null where it has no MAC" }
 */
 WITH placed AS (
     SELECT

@@ -1,5 +1,6 @@
 /*
 name = "analyze.subgraph"
+record = "SubgraphShare"
 version = 1
 schema = 1
 summary = "A run subgraph by subgraph: energy by part, latency, bottleneck, allocation"
@@ -20,12 +21,12 @@ compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and i
 memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
 control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "static power x the time from one batch to the next" }
-share_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
-latency_fraction = { type = "DOUBLE", meaning = "of the run's latency" }
+latency_fraction = { type = "DOUBLE", null = true, meaning = "of the run's latency" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T" }
-edp_share_fraction = { type = "DOUBLE", meaning = "of the run's energy-delay product" }
+edp_share_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy-delay product" }
 bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time" }
 compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units, padded tiles and partial waves included" }
 memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level" }
@@ -35,11 +36,11 @@ units_used_count = { type = "INTEGER", meaning = "units with work in the fullest
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 tile_count = { type = "DOUBLE", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units" }
-wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null without tiles" }
-executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of its tiles, padding included" }
-padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within its latency" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth, within its latency" }
+wave_fill_fraction = { type = "DOUBLE", null = true, meaning = "tiles over waves x units; null without tiles" }
+executed_mac_count = { type = "DOUBLE", null = true, meaning = "MAC slots of its tiles, padding included" }
+padding_fraction = { type = "DOUBLE", null = true, meaning = "part of those slots without a MAC" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows within its latency" }
+bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published off-chip bandwidth, within its latency" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
 */
 WITH energy AS (

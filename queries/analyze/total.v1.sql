@@ -1,5 +1,6 @@
 /*
 name = "analyze.total"
+record = "RunTotal"
 version = 1
 schema = 1
 summary = "One run as a whole: energy by part, time, utilization, power cap, memory, allocation"
@@ -22,10 +23,10 @@ memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keepin
 control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
 static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
 overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
-overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
+overhead_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy that is architectural overhead" }
 energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
-assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
-recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
+assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price per action is an assumption" }
+recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price per action is a public number not checked against its source" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "per batch, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
@@ -57,9 +58,9 @@ units_used_count = { type = "INTEGER", meaning = "units with work, mean over tim
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 tile_count = { type = "DOUBLE", meaning = "tiles of all subgraphs" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units, of all subgraphs" }
-wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null where nothing has a tile" }
-executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of the tiles, padding included" }
-padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
+wave_fill_fraction = { type = "DOUBLE", null = true, meaning = "tiles over waves x units; null where nothing has a tile" }
+executed_mac_count = { type = "DOUBLE", null = true, meaning = "MAC slots of the tiles, padding included" }
+padding_fraction = { type = "DOUBLE", null = true, meaning = "part of those slots without a MAC" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
 operator_count = { type = "BIGINT", meaning = "operators that run" }
 kernel_count = { type = "HUGEINT", meaning = "kernels launched" }

@@ -1,5 +1,6 @@
 /*
 name = "architectures.action"
+record = "ArchitectureAction"
 version = 1
 schema = 1
 summary = "What one MAC takes on each architecture, action by action: count for a MAC x energy per action"
@@ -18,12 +19,12 @@ component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 per = { type = "VARCHAR", meaning = "what one count is" }
 action_count = { type = "DOUBLE", meaning = "how often, in the run" }
-count_per_mac = { type = "DOUBLE", meaning = "how often for one MAC of the model; null without MACs" }
+count_per_mac = { type = "DOUBLE", null = true, meaning = "how often for one MAC of the model; null without MACs" }
 energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "in the run, exact; the sum of lines that are each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "in the run" }
-energy_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model; null without MACs" }
-share_fraction = { type = "DOUBLE", meaning = "of the run" }
+energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model; null without MACs" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
 basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 run_id = { type = "INTEGER", meaning = "number of the run" }

@@ -1,5 +1,6 @@
 /*
 name = "architectures.category"
+record = "ArchitectureCategory"
 version = 1
 schema = 1
 summary = "Energy by the categories that all architectures share, of the run and of one MAC, and which is architectural overhead"
@@ -17,8 +18,8 @@ categories = { type = "VARCHAR", meaning = "what the architecture calls it, most
 kind_count = { type = "BIGINT", meaning = "different actions" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-energy_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model; null without MACs" }
-share_fraction = { type = "DOUBLE", meaning = "of the energy" }
+energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model; null without MACs" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH kind (category_index, common_category) AS (

@@ -1,5 +1,6 @@
 /*
 name = "architectures.summary"
+record = "ArchitectureSummary"
 version = 1
 schema = 1
 summary = "What each architecture spends a model's joules on: energy by common category, of the run and of one MAC, and what a MAC takes"
@@ -15,58 +16,58 @@ model = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact: the sum of the eight below" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
-energy_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "of one MAC with all that happens around it; null without MACs" }
-dynamic_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "the same without static energy" }
-compute_fj = { type = "HUGEINT", unit = "fJ", meaning = "arithmetic, of MACs and of all other operations, exact" }
-register_fj = { type = "HUGEINT", unit = "fJ", meaning = "registers, exact" }
-on_chip_memory_fj = { type = "HUGEINT", unit = "fJ", meaning = "caches and scratchpads, of a unit or of the chip, exact" }
-interconnect_fj = { type = "HUGEINT", unit = "fJ", meaning = "wires and switches between units and memories, exact" }
-off_chip_memory_fj = { type = "HUGEINT", unit = "fJ", meaning = "off-chip memory and its controller, exact" }
-control_fj = { type = "HUGEINT", unit = "fJ", meaning = "instructions, tokens, configuration, scheduling, exact" }
-board_fj = { type = "HUGEINT", unit = "fJ", meaning = "voltage regulators, and what the power limit says beyond all prices, exact" }
-static_fj = { type = "HUGEINT", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
-compute_fraction = { type = "DOUBLE", meaning = "of the energy" }
-register_fraction = { type = "DOUBLE", meaning = "of the energy" }
-on_chip_memory_fraction = { type = "DOUBLE", meaning = "of the energy" }
-interconnect_fraction = { type = "DOUBLE", meaning = "of the energy" }
-off_chip_memory_fraction = { type = "DOUBLE", meaning = "of the energy" }
-control_fraction = { type = "DOUBLE", meaning = "of the energy" }
-board_fraction = { type = "DOUBLE", meaning = "of the energy" }
-static_fraction = { type = "DOUBLE", meaning = "of the energy" }
-compute_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-register_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-on_chip_memory_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-interconnect_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-off_chip_memory_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-control_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-board_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-static_per_mac_j = { type = "DOUBLE", unit = "J", meaning = "for one MAC of the model" }
-overhead_fj = { type = "HUGEINT", unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic nor off-chip memory nor board nor static" }
-overhead_fraction = { type = "DOUBLE", meaning = "of the energy" }
-overhead_ratio = { type = "DOUBLE", meaning = "architectural overhead over the energy of arithmetic" }
-order_name = { type = "VARCHAR", meaning = "what tells a unit what to do: an instruction, a token, a read of a configuration" }
-order_count = { type = "DOUBLE", meaning = "how many of those" }
-macs_per_order = { type = "DOUBLE", meaning = "MACs for each of them; null where there is none" }
-unit_memory_bytes_per_mac = { type = "DOUBLE", unit = "B", meaning = "read and written in memories of one unit" }
-chip_memory_bytes_per_mac = { type = "DOUBLE", unit = "B", meaning = "read and written in memories that all units share" }
-off_chip_bytes_per_mac = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state, of the precision" }
-compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that arithmetic bounds" }
-memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
-launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that the fixed cost of kernels bounds" }
-units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+energy_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "per batch, exact: the sum of the eight below" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }
+mac_count = { type = "BIGINT", null = true, meaning = "multiply-accumulates" }
+energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one MAC with all that happens around it; null without MACs" }
+dynamic_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same without static energy" }
+compute_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "arithmetic, of MACs and of all other operations, exact" }
+register_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "registers, exact" }
+on_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "caches and scratchpads, of a unit or of the chip, exact" }
+interconnect_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "wires and switches between units and memories, exact" }
+off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "off-chip memory and its controller, exact" }
+control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "instructions, tokens, configuration, scheduling, exact" }
+board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "voltage regulators, and what the power limit says beyond all prices, exact" }
+static_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
+compute_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+register_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+on_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+interconnect_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+off_chip_memory_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+control_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+board_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+static_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+compute_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+register_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+on_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+interconnect_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+off_chip_memory_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+control_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+board_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+static_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model" }
+overhead_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "architectural overhead, exact: neither arithmetic nor off-chip memory nor board nor static" }
+overhead_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
+overhead_ratio = { type = "DOUBLE", null = true, meaning = "architectural overhead over the energy of arithmetic" }
+order_name = { type = "VARCHAR", null = true, meaning = "what tells a unit what to do: an instruction, a token, a read of a configuration" }
+order_count = { type = "DOUBLE", null = true, meaning = "how many of those" }
+macs_per_order = { type = "DOUBLE", null = true, meaning = "MACs for each of them; null where there is none" }
+unit_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "read and written in memories of one unit" }
+chip_memory_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "read and written in memories that all units share" }
+off_chip_bytes_per_mac = { type = "DOUBLE", null = true, unit = "B", meaning = "read and written off chip" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state, of the precision" }
+compute_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that arithmetic bounds" }
+memory_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that memory bounds" }
+launch_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that the fixed cost of kernels bounds" }
+units_used_count = { type = "INTEGER", null = true, meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", null = true, meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn whatever is computed" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
-process_node_nm = { type = "DOUBLE", unit = "nm", meaning = "of the chip: energies per action differ by it too" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
-assumed_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
-recalled_fraction = { type = "DOUBLE", meaning = "part of the energy whose price is a public number not checked at its source" }
+static_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "drawn whatever is computed" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
+process_node_nm = { type = "DOUBLE", null = true, unit = "nm", meaning = "of the chip: energies per action differ by it too" }
+clock_fraction = { type = "DOUBLE", null = true, meaning = "of the full clock; below 1 where the power cap gives way" }
+assumed_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price per action is an assumption" }
+recalled_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price is a public number not checked at its source" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }

@@ -1,5 +1,6 @@
 /*
 name = "audit.conservation"
+record = "Finding"
 version = 1
 schema = 1
 summary = "Every rule that the tables must keep; a healthy database returns no row"
@@ -7,7 +8,7 @@ grain = "one row per broken rule and place"
 order = ["rule", "run_id", "place"]
 [columns]
 rule = { type = "VARCHAR", meaning = "what is broken" }
-run_id = { type = "INTEGER", meaning = "run; for a rule about a workload its id" }
+run_id = { type = "INTEGER", null = true, meaning = "run; for a rule about a workload its id" }
 place = { type = "VARCHAR", meaning = "where" }
 expected = { type = "VARCHAR", meaning = "what it should be" }
 found = { type = "VARCHAR", meaning = "what it is" }

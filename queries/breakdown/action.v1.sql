@@ -1,5 +1,6 @@
 /*
 name = "breakdown.action"
+record = "PartAction"
 version = 1
 schema = 1
 summary = "Where the energy of each subgraph or operator goes, action by action: count x energy per action"
@@ -27,8 +28,8 @@ action_count = { type = "DOUBLE", meaning = "how often" }
 energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; the sum of lines that are each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", meaning = "of its subgraph or operator" }
-run_fraction = { type = "DOUBLE", meaning = "of the run" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of its subgraph or operator" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
 whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, or of the subgraph that is looked into, exact" }
 basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }

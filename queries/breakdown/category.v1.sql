@@ -1,5 +1,6 @@
 /*
 name = "breakdown.category"
+record = "PartCategory"
 version = 1
 schema = 1
 summary = "Where the energy of each subgraph or operator goes, by category"
@@ -23,11 +24,11 @@ common_categories = { type = "VARCHAR", meaning = "those that all architectures 
 kind_count = { type = "BIGINT", meaning = "actions in it" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-share_fraction = { type = "DOUBLE", meaning = "of its subgraph or operator" }
-run_fraction = { type = "DOUBLE", meaning = "of the run" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of its subgraph or operator" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
 whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, or of the subgraph that is looked into, exact" }
 largest_action = { type = "VARCHAR", meaning = "component.action that takes most of it" }
-largest_action_fraction = { type = "DOUBLE", meaning = "of the category in this part" }
+largest_action_fraction = { type = "DOUBLE", null = true, meaning = "of the category in this part" }
 */
 WITH act AS (
     SELECT

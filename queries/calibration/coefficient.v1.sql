@@ -1,5 +1,6 @@
 /*
 name = "calibration.coefficient"
+record = "FittedNumber"
 version = 1
 schema = 1
 summary = "What a calibration changed: each coefficient and energy scale before and after"

@@ -1,5 +1,6 @@
 /*
 name = "calibration.error"
+record = "CalibrationErrorRow"
 version = 1
 schema = 1
 summary = "How far a calibration is from its measurements: with class defaults, as fitted, and with each family left out"
@@ -9,19 +10,19 @@ order = ["quantity, latency first", "families after all, runtimes, precisions an
 calibration = { type = "VARCHAR", meaning = "name and first digits of the digest, as runs name it" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency or energy" }
-runtime = { type = "VARCHAR", meaning = "of the rows; null for all" }
-precision = { type = "VARCHAR", meaning = "of the rows; null for all" }
-batch = { type = "INTEGER", meaning = "of the rows; null for all" }
-family = { type = "VARCHAR", meaning = "of the rows' models; null for all" }
+runtime = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
+precision = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
+batch = { type = "INTEGER", null = true, meaning = "of the rows; null for all" }
+family = { type = "VARCHAR", null = true, meaning = "of the rows' models; null for all" }
 measurement_count = { type = "INTEGER", meaning = "rows" }
-uncalibrated_mean_fraction = { type = "DOUBLE", meaning = "mean absolute relative error with class defaults" }
-uncalibrated_median_fraction = { type = "DOUBLE", meaning = "median of the same" }
-fitted_mean_fraction = { type = "DOUBLE", meaning = "mean absolute relative error as fitted" }
-fitted_median_fraction = { type = "DOUBLE", meaning = "median of the same" }
-cross_validated_mean_fraction = { type = "DOUBLE", meaning = "mean absolute relative error of fits that had not seen the row's family; null for a single family" }
-cross_validated_median_fraction = { type = "DOUBLE", meaning = "median of the same" }
-cross_validated_worst_fraction = { type = "DOUBLE", meaning = "signed error of the row that such fits are furthest off; positive is predicted too high" }
-rank_correlation = { type = "DOUBLE", meaning = "Spearman's of such fits, or as fitted for a single family; null below three rows" }
+uncalibrated_mean_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error with class defaults" }
+uncalibrated_median_fraction = { type = "DOUBLE", null = true, meaning = "median of the same" }
+fitted_mean_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error as fitted" }
+fitted_median_fraction = { type = "DOUBLE", null = true, meaning = "median of the same" }
+cross_validated_mean_fraction = { type = "DOUBLE", null = true, meaning = "mean absolute relative error of fits that had not seen the row's family; null for a single family" }
+cross_validated_median_fraction = { type = "DOUBLE", null = true, meaning = "median of the same" }
+cross_validated_worst_fraction = { type = "DOUBLE", null = true, meaning = "signed error of the row that such fits are furthest off; positive is predicted too high" }
+rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's of such fits, or as fitted for a single family; null below three rows" }
 */
 SELECT
     e.quantity,

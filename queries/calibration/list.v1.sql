@@ -1,5 +1,6 @@
 /*
 name = "calibration.list"
+record = "StoredCalibration"
 version = 1
 schema = 1
 summary = "Calibrations that runs have used, what they were fitted to, and how far they are from that"
@@ -19,12 +20,12 @@ latency_credibility_fraction = { type = "DOUBLE", meaning = "how far coefficient
 energy_credibility_fraction = { type = "DOUBLE", meaning = "the same of energy scales and static power" }
 moved_count = { type = "INTEGER", meaning = "numbers that it moved" }
 determined_count = { type = "INTEGER", meaning = "of them, those that the measurements determine" }
-most_moved = { type = "VARCHAR", meaning = "the number that it moved most; null where it moved none" }
-most_moved_ratio = { type = "DOUBLE", meaning = "after over before of that one" }
+most_moved = { type = "VARCHAR", null = true, meaning = "the number that it moved most; null where it moved none" }
+most_moved_ratio = { type = "DOUBLE", null = true, meaning = "after over before of that one" }
 precisions = { type = "VARCHAR[]", meaning = "of the measurements" }
 runtimes = { type = "VARCHAR[]", meaning = "of the measurements" }
-latency_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error of latencies: of families left out, or as fitted where there is one alone" }
-energy_error_fraction = { type = "DOUBLE", meaning = "the same of energies; null where none was measured" }
+latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absolute relative error of latencies: of families left out, or as fitted where there is one alone" }
+energy_error_fraction = { type = "DOUBLE", null = true, meaning = "the same of energies; null where none was measured" }
 */
 SELECT
     c.calibration,

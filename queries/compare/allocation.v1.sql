@@ -1,5 +1,6 @@
 /*
 name = "compare.allocation"
+record = "Placement"
 version = 1
 schema = 1
 summary = "Where each subgraph of several runs is placed, how long it takes there and what bounds it"
@@ -13,7 +14,7 @@ subgraph_index = { type = "INTEGER", meaning = "subgraph of the workload" }
 subgraph = { type = "VARCHAR", meaning = "operator that leads it" }
 fusion_pattern = { type = "VARCHAR", meaning = "its operations in order" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of its kernels" }
-latency_fraction = { type = "DOUBLE", meaning = "of the run" }
+latency_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
 bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time" }
 compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units, padded tiles and partial waves included" }
 memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory level" }
@@ -23,7 +24,7 @@ units_total_count = { type = "INTEGER", meaning = "units that have this precisio
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 tile_count = { type = "DOUBLE", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within its latency" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows within its latency" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */

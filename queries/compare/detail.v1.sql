@@ -1,5 +1,6 @@
 /*
 name = "compare.detail"
+record = "RunFigure"
 version = 1
 schema = 1
 summary = "Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs"
@@ -15,40 +16,40 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "energy over batch" }
-compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and its registers" }
-memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
-control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
-static_energy_j = { type = "DOUBLE", unit = "J", meaning = "drawn whatever is computed" }
-overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
-overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
-units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+energy_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "per batch, exact" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch, static energy included" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy over batch" }
+compute_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of arithmetic and its registers" }
+memory_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of moving and keeping data" }
+control_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
+static_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "drawn whatever is computed" }
+overhead_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
+overhead_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy that is architectural overhead" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
+edp_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy x latency" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published off-chip bandwidth" }
+units_used_count = { type = "INTEGER", null = true, meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", null = true, meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
-activation_bytes = { type = "BIGINT", unit = "B", meaning = "peak of live activations" }
-weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
-memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "of the hardware" }
-compute_bound_count = { type = "BIGINT", meaning = "subgraphs that compute bounds" }
-memory_bound_count = { type = "BIGINT", meaning = "subgraphs that memory bounds" }
-launch_bound_count = { type = "BIGINT", meaning = "subgraphs that their launch bounds" }
-compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that compute bounds" }
-memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
-launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
-clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
-voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
-uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
-interval_s = { type = "DOUBLE", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
-throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations" }
+activation_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "peak of live activations" }
+weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read" }
+memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of the hardware" }
+compute_bound_count = { type = "BIGINT", null = true, meaning = "subgraphs that compute bounds" }
+memory_bound_count = { type = "BIGINT", null = true, meaning = "subgraphs that memory bounds" }
+launch_bound_count = { type = "BIGINT", null = true, meaning = "subgraphs that their launch bounds" }
+compute_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that compute bounds" }
+memory_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that memory bounds" }
+launch_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that their launch bounds" }
+clock_fraction = { type = "DOUBLE", null = true, meaning = "of the full clock; below 1 where the power cap gives way" }
+clock_hz = { type = "DOUBLE", null = true, unit = "Hz", meaning = "the clock that is left, in steady state" }
+voltage_factor = { type = "DOUBLE", null = true, meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
+uncapped_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
+interval_s = { type = "DOUBLE", null = true, unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
+throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }

@@ -1,5 +1,6 @@
 /*
 name = "compare.geometry"
+record = "HardwareNumber"
 version = 1
 schema = 1
 summary = "What the hardware of several runs is made of: geometry, memory, power and its modes, peaks"

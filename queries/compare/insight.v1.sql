@@ -1,5 +1,6 @@
 /*
 name = "compare.insight"
+record = "Insight"
 version = 1
 schema = 1
 summary = "What separates the runs: pairs with the largest energy gaps, and the part that explains most of each"
@@ -15,7 +16,7 @@ latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency over batch o
 difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best; per batch, or per inference where batches differ" }
 part = { type = "VARCHAR", meaning = "the part of the ledger that differs most: compute, memory, control or static" }
 part_difference_j = { type = "DOUBLE", unit = "J", meaning = "that part's difference" }
-part_share_fraction = { type = "DOUBLE", meaning = "part_difference_j over difference_j; above 1 where other parts go the other way" }
+part_share_fraction = { type = "DOUBLE", null = true, meaning = "part_difference_j over difference_j; above 1 where other parts go the other way" }
 best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the best" }
 other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other" }
 */

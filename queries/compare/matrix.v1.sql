@@ -1,5 +1,6 @@
 /*
 name = "compare.matrix"
+record = "ModelFigure"
 version = 1
 schema = 1
 summary = "Several models on several hardware: figures, and who is best of either"
@@ -15,24 +16,24 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 metric = { type = "VARCHAR", meaning = "what is compared" }
-value = { type = "DOUBLE", meaning = "of the metric, in unit" }
+value = { type = "DOUBLE", null = true, meaning = "of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "of the metric" }
-hardware_rank = { type = "BIGINT", meaning = "of this hardware for the model, 1 for the best; ties go to the first name" }
-hardware_ratio = { type = "DOUBLE", meaning = "how many times worse than the best of the model" }
+hardware_rank = { type = "BIGINT", null = true, meaning = "of this hardware for the model, 1 for the best; ties go to the first name" }
+hardware_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best of the model" }
 tied_count = { type = "BIGINT", meaning = "hardware with exactly the best for this model" }
-model_rank = { type = "BIGINT", meaning = "of this model on the hardware, 1 for the best; ties go to the first name" }
-model_ratio = { type = "DOUBLE", meaning = "how many times worse than the best on this hardware" }
+model_rank = { type = "BIGINT", null = true, meaning = "of this model on the hardware, 1 for the best; ties go to the first name" }
+model_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best on this hardware" }
 hardware_won_count = { type = "BIGINT", meaning = "models that this hardware is the first of, ties going to the first name" }
 model_count = { type = "BIGINT", meaning = "models that were asked for" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations: metric memory" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates per batch" }
-ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "two per MAC, over the energy" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch, static energy included" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
+edp_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy x latency" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations: metric memory" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+mac_count = { type = "BIGINT", null = true, meaning = "multiply-accumulates per batch" }
+ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "two per MAC, over the energy" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }

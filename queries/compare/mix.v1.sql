@@ -1,5 +1,6 @@
 /*
 name = "compare.mix"
+record = "ModelMix"
 version = 1
 schema = 1
 summary = "What the model of several runs is made of, by kind of operator"
@@ -14,7 +15,7 @@ subgraph_count = { type = "BIGINT", meaning = "subgraphs with an operator of the
 operator_count = { type = "BIGINT", meaning = "operators of the kind" }
 operator_fraction = { type = "DOUBLE", meaning = "of all operators" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the batch" }
-mac_fraction = { type = "DOUBLE", meaning = "of all MACs; null where there are none" }
+mac_fraction = { type = "DOUBLE", null = true, meaning = "of all MACs; null where there are none" }
 all_subgraph_count = { type = "BIGINT", meaning = "subgraphs of the workload, those of views apart" }
 all_operator_count = { type = "BIGINT", meaning = "operators of the workload, views apart" }
 all_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the workload" }

@@ -1,5 +1,6 @@
 /*
 name = "compare.part"
+record = "Contender"
 version = 1
 schema = 1
 summary = "Each subgraph or operator on each hardware, and who runs it at the least cost"
@@ -20,7 +21,7 @@ metric = { type = "VARCHAR", meaning = "what is compared" }
 value = { type = "DOUBLE", meaning = "of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
 rank = { type = "BIGINT", meaning = "1 for the least; ties go to the first name" }
-ratio = { type = "DOUBLE", meaning = "value over the least; 1 for the least, null where that is 0 and this is not" }
+ratio = { type = "DOUBLE", null = true, meaning = "value over the least; 1 for the least, null where that is 0 and this is not" }
 winner = { type = "VARCHAR", meaning = "hardware with the least" }
 is_winner = { type = "BOOLEAN", meaning = "this is it" }
 tied_count = { type = "BIGINT", meaning = "hardware with exactly the least; 1 for a winner of its own" }

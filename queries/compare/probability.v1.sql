@@ -1,5 +1,6 @@
 /*
 name = "compare.probability"
+record = "PairChance"
 version = 1
 schema = 1
 summary = "Each of these runs against each other of its model: how probable it is that it is better"

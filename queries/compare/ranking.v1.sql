@@ -1,5 +1,6 @@
 /*
 name = "compare.ranking"
+record = "RankedHardware"
 version = 1
 schema = 1
 summary = "Hardware ranked by what matters where it is deployed"
@@ -9,7 +10,7 @@ order = ["rank, refused runs last", "hardware", "run_id"]
 run_ids = { type = "INTEGER[]", meaning = "runs to rank" }
 sort = { type = "VARCHAR", default = "efficiency", meaning = "a metric of runs: latency, throughput, power, efficiency, energy_per_inference ..." }
 [columns]
-rank = { type = "BIGINT", meaning = "1 for the best; ties go to the first name; null for a refused run" }
+rank = { type = "BIGINT", null = true, meaning = "1 for the best; ties go to the first name; null for a refused run" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 microarchitecture = { type = "VARCHAR", meaning = "the vendor's name of the design" }
@@ -17,16 +18,16 @@ power_mode = { type = "VARCHAR", meaning = "operating point; default for that of
 deployment = { type = "VARCHAR[]", meaning = "where it is used" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 sort = { type = "VARCHAR", meaning = "what it is ranked by" }
-best_ratio = { type = "DOUBLE", meaning = "how many times worse than the best; 1 for the best" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
-inferences_per_s_per_w = { type = "DOUBLE", unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "static energy included" }
-tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
-units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+best_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse than the best; 1 for the best" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
+inferences_per_s_per_w = { type = "DOUBLE", null = true, unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "static energy included" }
+tdp_w = { type = "DOUBLE", null = true, unit = "W", meaning = "the power cap" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+units_used_count = { type = "INTEGER", null = true, meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", null = true, meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }

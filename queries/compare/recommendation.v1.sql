@@ -1,5 +1,6 @@
 /*
 name = "compare.recommendation"
+record = "Recommendation"
 version = 1
 schema = 1
 summary = "The best run for energy, latency, throughput, memory and energy x delay, the best whose numbers are published, and the best that can be had"
@@ -8,24 +9,24 @@ order = ["goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in what the runs differ in" }
 [columns]
-goal = { type = "VARCHAR", meaning = "a metric: energy, latency, throughput, memory or edp, each of a batch; where batches differ energy_per_inference and edp_per_inference beside the others" }
+goal = { type = "VARCHAR", values = "MetricName", meaning = "a metric: energy, latency, throughput, memory or edp, each of a batch; where batches differ energy_per_inference and edp_per_inference beside the others" }
 hardware = { type = "VARCHAR", meaning = "the winner, with its configuration where the runs differ in that; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
-advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the runner-up; null without one" }
-runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the runner-up; null without one" }
+runner_up = { type = "VARCHAR", null = true, meaning = "second best; null without one" }
 tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
-probability_best = { type = "DOUBLE", meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
-probability_ahead = { type = "DOUBLE", meaning = "that it is better than the runner-up; null without one and for memory" }
+probability_best = { type = "DOUBLE", null = true, meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
+probability_ahead = { type = "DOUBLE", null = true, meaning = "that it is better than the runner-up; null without one and for memory" }
 rivals = { type = "VARCHAR[]", meaning = "runs that cannot be told apart from the winner: better than it with a probability above 0.2" }
 ranked_ids = { type = "INTEGER[]", meaning = "all these runs, the best first" }
 probabilities = { type = "DOUBLE[]", meaning = "that each of them, in that order, is the best; empty for memory" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections or estimates" }
-published_hardware = { type = "VARCHAR", meaning = "the best whose key numbers are not; null without one" }
-published_value = { type = "DOUBLE", meaning = "its value, in unit" }
+published_hardware = { type = "VARCHAR", null = true, meaning = "the best whose key numbers are not; null without one" }
+published_value = { type = "DOUBLE", null = true, meaning = "its value, in unit" }
 is_available = { type = "BOOLEAN", meaning = "the winner can be bought or rented, at a price that is no guess" }
-available_hardware = { type = "VARCHAR", meaning = "the best that can; null without one" }
-available_value = { type = "DOUBLE", meaning = "its value, in unit" }
+available_hardware = { type = "VARCHAR", null = true, meaning = "the best that can; null without one" }
+available_value = { type = "DOUBLE", null = true, meaning = "its value, in unit" }
 */
 WITH chosen AS (
     SELECT

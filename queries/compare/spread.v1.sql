@@ -1,5 +1,6 @@
 /*
 name = "compare.spread"
+record = "UtilizationSpread"
 version = 1
 schema = 1
 summary = "Compute utilization of each run: its mean, its least and most with what is responsible, and what bounds it"
@@ -9,22 +10,22 @@ order = ["position in run_ids", "run_id"]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at; refused ones are left out" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-mean_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within the latency of a batch: the mean of its subgraphs over time" }
-min_utilization_fraction = { type = "DOUBLE", meaning = "of the subgraph with MACs that attains least; null without one" }
-min_kind = { type = "VARCHAR", meaning = "operation that leads it; ties go to the first subgraph" }
-min_name = { type = "VARCHAR", meaning = "the operator that leads it" }
-max_utilization_fraction = { type = "DOUBLE", meaning = "of the subgraph with MACs that attains most" }
-max_kind = { type = "VARCHAR", meaning = "operation that leads it; ties go to the first subgraph" }
-max_name = { type = "VARCHAR", meaning = "the operator that leads it" }
-idle_kind = { type = "VARCHAR", meaning = "kind of subgraph without MACs that takes most time; null without one" }
-idle_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs without MACs" }
+mean_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows within the latency of a batch: the mean of its subgraphs over time" }
+min_utilization_fraction = { type = "DOUBLE", null = true, meaning = "of the subgraph with MACs that attains least; null without one" }
+min_kind = { type = "VARCHAR", null = true, meaning = "operation that leads it; ties go to the first subgraph" }
+min_name = { type = "VARCHAR", null = true, meaning = "the operator that leads it" }
+max_utilization_fraction = { type = "DOUBLE", null = true, meaning = "of the subgraph with MACs that attains most" }
+max_kind = { type = "VARCHAR", null = true, meaning = "operation that leads it; ties go to the first subgraph" }
+max_name = { type = "VARCHAR", null = true, meaning = "the operator that leads it" }
+idle_kind = { type = "VARCHAR", null = true, meaning = "kind of subgraph without MACs that takes most time; null without one" }
+idle_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs without MACs" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run" }
 compute_bound_count = { type = "BIGINT", meaning = "of which compute bounds" }
 memory_bound_count = { type = "BIGINT", meaning = "of which memory bounds" }
 launch_bound_count = { type = "BIGINT", meaning = "of which their launch bounds" }
-compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that compute bounds" }
-memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
-launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
+compute_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that compute bounds" }
+memory_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that memory bounds" }
+launch_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that their launch bounds" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH asked AS MATERIALIZED (

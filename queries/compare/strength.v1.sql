@@ -1,5 +1,6 @@
 /*
 name = "compare.strength"
+record = "Strength"
 version = 1
 schema = 1
 summary = "What each of several runs is good and bad at, against the median of them and against its own peak"
@@ -19,8 +20,8 @@ verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
 value = { type = "DOUBLE", meaning = "in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, W, or 1 for a fraction" }
 median_value = { type = "DOUBLE", meaning = "of all evaluated runs asked for" }
-median_ratio = { type = "DOUBLE", meaning = "median over value: above 1 is less than the median; null for an aspect that is held against itself" }
-grade = { type = "VARCHAR", meaning = "of utilization; null for other aspects" }
+median_ratio = { type = "DOUBLE", null = true, meaning = "median over value: above 1 is less than the median; null for an aspect that is held against itself" }
+grade = { type = "VARCHAR", null = true, meaning = "of utilization; null for other aspects" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 run_count = { type = "BIGINT", meaning = "evaluated runs that the median is of" }
 run_id = { type = "INTEGER", meaning = "number of the run" }

@@ -1,5 +1,6 @@
 /*
 name = "compare.summary"
+record = "Comparison"
 version = 1
 schema = 1
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
@@ -17,40 +18,40 @@ architecture = { type = "VARCHAR", meaning = "architecture class" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch, static energy included" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of it, per inference" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published DRAM bandwidth" }
-units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch, static energy included" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of it, per inference" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
+edp_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy x latency" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published DRAM bandwidth" }
+units_used_count = { type = "INTEGER", null = true, meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", null = true, meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-overhead_energy_j = { type = "DOUBLE", unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
-overhead_fraction = { type = "DOUBLE", meaning = "part of the energy that is architectural overhead" }
-energy_ratio = { type = "DOUBLE", meaning = "energy per inference over the baseline's" }
-latency_ratio = { type = "DOUBLE", meaning = "latency of a batch over the baseline's" }
-baseline_hardware = { type = "VARCHAR", meaning = "what the ratios are relative to, with its configuration where the runs differ in that" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
-clock_hz = { type = "DOUBLE", unit = "Hz", meaning = "the clock that is left, in steady state" }
-voltage_factor = { type = "DOUBLE", meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
-uncapped_power_w = { type = "DOUBLE", unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
-interval_s = { type = "DOUBLE", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
-throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-assumed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is an assumption" }
-recalled_energy_fraction = { type = "DOUBLE", meaning = "part of the energy whose price per action is a public number not checked against its source" }
-unattributed_energy_fraction = { type = "DOUBLE", meaning = "part of the energy that no circuit explains: what the power limit says of busy units and memories beyond all other prices" }
-energy_low_j = { type = "DOUBLE", unit = "J", meaning = "of energy_j: below it one time in ten" }
-energy_high_j = { type = "DOUBLE", unit = "J", meaning = "above it one time in ten" }
-energy_half_width = { type = "DOUBLE", meaning = "of that interval, of the natural logarithm" }
-energy_doubt = { type = "VARCHAR", meaning = "what the interval of the energy follows from" }
-latency_low_s = { type = "DOUBLE", unit = "s", meaning = "of latency_s: below it one time in ten" }
-latency_high_s = { type = "DOUBLE", unit = "s", meaning = "above it one time in ten" }
-latency_half_width = { type = "DOUBLE", meaning = "of that interval, of the natural logarithm" }
-latency_doubt = { type = "VARCHAR", meaning = "what the interval of the latency follows from" }
+overhead_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static" }
+overhead_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy that is architectural overhead" }
+energy_ratio = { type = "DOUBLE", null = true, meaning = "energy per inference over the baseline's" }
+latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of a batch over the baseline's" }
+baseline_hardware = { type = "VARCHAR", null = true, meaning = "what the ratios are relative to, with its configuration where the runs differ in that" }
+clock_fraction = { type = "DOUBLE", null = true, meaning = "of the full clock; below 1 where the power cap gives way" }
+clock_hz = { type = "DOUBLE", null = true, unit = "Hz", meaning = "the clock that is left, in steady state" }
+voltage_factor = { type = "DOUBLE", null = true, meaning = "what an action on the chip costs at that clock, relative to the highest voltage of the die" }
+uncapped_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "what the run would draw at its full clock: above the cap where that lowers the clock" }
+interval_s = { type = "DOUBLE", null = true, unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
+throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
+assumed_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price per action is an assumption" }
+recalled_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy whose price per action is a public number not checked against its source" }
+unattributed_energy_fraction = { type = "DOUBLE", null = true, meaning = "part of the energy that no circuit explains: what the power limit says of busy units and memories beyond all other prices" }
+energy_low_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of energy_j: below it one time in ten" }
+energy_high_j = { type = "DOUBLE", null = true, unit = "J", meaning = "above it one time in ten" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "of that interval, of the natural logarithm" }
+energy_doubt = { type = "VARCHAR", null = true, meaning = "what the interval of the energy follows from" }
+latency_low_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of latency_s: below it one time in ten" }
+latency_high_s = { type = "DOUBLE", null = true, unit = "s", meaning = "above it one time in ten" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "of that interval, of the natural logarithm" }
+latency_doubt = { type = "VARCHAR", null = true, meaning = "what the interval of the latency follows from" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }

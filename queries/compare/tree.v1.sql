@@ -1,5 +1,6 @@
 /*
 name = "compare.tree"
+record = "EnergyBranch"
 version = 1
 schema = 1
 summary = "Where the energy of several runs goes: categories of their architectures and the actions in them"
@@ -13,15 +14,15 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 category = { type = "VARCHAR", meaning = "the architecture's own" }
 category_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
 category_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the category" }
-category_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+category_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
 common_category = { type = "VARCHAR", meaning = "of the action: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "of the action" }
-share_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
-category_share_fraction = { type = "DOUBLE", meaning = "of its category's energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "of its category's energy" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH act AS (

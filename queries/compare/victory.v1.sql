@@ -1,5 +1,6 @@
 /*
 name = "compare.victory"
+record = "Victory"
 version = 1
 schema = 1
 summary = "Which kinds of subgraph or operator each hardware runs at the least cost"

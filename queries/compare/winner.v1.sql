@@ -16,8 +16,8 @@ winner = { type = "VARCHAR", meaning = "hardware with the lowest metric; ties go
 metric = { type = "VARCHAR", meaning = "what was compared" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
-advantage_ratio = { type = "DOUBLE", meaning = "runner-up over winner" }
+runner_up = { type = "VARCHAR", null = true, meaning = "second best; null without one" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "runner-up over winner" }
 */
 WITH candidate AS (
     SELECT

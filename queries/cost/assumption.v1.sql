@@ -1,5 +1,6 @@
 /*
 name = "cost.assumption"
+record = "AssumedNumber"
 version = 1
 schema = 1
 summary = "What a cost per inference assumes, each number with its source"

@@ -1,5 +1,6 @@
 /*
 name = "cost.break_even"
+record = "BreakEven"
 version = 1
 schema = 1
 summary = "From how many inferences on the option with the higher price to begin with is the cheaper one"
@@ -28,19 +29,19 @@ batch_a = { type = "INTEGER", meaning = "its batch" }
 way_a = { type = "VARCHAR", meaning = "cloud or purchase" }
 fixed_a_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference: the purchase price with the host's, 0 in a cloud" }
 variable_a_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million: rent, or electricity with the host's" }
-inferences_per_life_a = { type = "DOUBLE", meaning = "what one bought chip can do in its lifetime; null in a cloud" }
+inferences_per_life_a = { type = "DOUBLE", null = true, meaning = "what one bought chip can do in its lifetime; null in a cloud" }
 hardware_b = { type = "VARCHAR", meaning = "option B" }
 precision_b = { type = "VARCHAR", meaning = "its precision" }
 batch_b = { type = "INTEGER", meaning = "its batch" }
 way_b = { type = "VARCHAR", meaning = "cloud or purchase" }
 fixed_b_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference" }
 variable_b_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million" }
-inferences_per_life_b = { type = "DOUBLE", meaning = "what one bought chip can do in its lifetime; null in a cloud" }
-break_even_inferences = { type = "DOUBLE", meaning = "where both have cost the same; null where one is cheaper at any volume, or both are alike" }
-cheaper_below = { type = "VARCHAR", meaning = "A or B, the cheaper one up to there or at any volume; null where both are alike" }
-cheaper_above = { type = "VARCHAR", meaning = "A or B, the cheaper one from there on" }
-is_within_life = { type = "BOOLEAN", meaning = "whether one bought chip of each option reaches it; null without one" }
-break_even_years = { type = "DOUBLE", unit = "year", meaning = "that the slower bought chip needs to reach it; null without one" }
+inferences_per_life_b = { type = "DOUBLE", null = true, meaning = "what one bought chip can do in its lifetime; null in a cloud" }
+break_even_inferences = { type = "DOUBLE", null = true, meaning = "where both have cost the same; null where one is cheaper at any volume, or both are alike" }
+cheaper_below = { type = "VARCHAR", null = true, meaning = "A or B, the cheaper one up to there or at any volume; null where both are alike" }
+cheaper_above = { type = "VARCHAR", null = true, meaning = "A or B, the cheaper one from there on" }
+is_within_life = { type = "BOOLEAN", null = true, meaning = "whether one bought chip of each option reaches it; null without one" }
+break_even_years = { type = "DOUBLE", null = true, unit = "year", meaning = "that the slower bought chip needs to reach it; null without one" }
 run_a = { type = "INTEGER", meaning = "run of A" }
 run_b = { type = "INTEGER", meaning = "run of B" }
 */

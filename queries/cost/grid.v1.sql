@@ -1,5 +1,6 @@
 /*
 name = "cost.grid"
+record = "GridFootprint"
 version = 1
 schema = 1
 summary = "Energy and carbon of a million inferences in each grid"

@@ -1,5 +1,6 @@
 /*
 name = "cost.million"
+record = "CostOption"
 version = 1
 schema = 1
 summary = "What a million inferences cost, rented or bought, with their energy and carbon"
@@ -19,7 +20,7 @@ price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given
 price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
 price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
 [columns]
-rank = { type = "BIGINT", meaning = "1 for the cheapest; null where no price is known" }
+rank = { type = "BIGINT", null = true, meaning = "1 for the cheapest; null where no price is known" }
 status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
 is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware, whatever the power mode; without a price the one with the least energy" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
@@ -28,27 +29,27 @@ precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 way = { type = "VARCHAR", meaning = "cloud: rented by the hour; purchase: bought, and powered; none" }
-usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "all costs of a million inferences" }
-usd_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of its natural logarithm, by the rate that it rests on; null beyond the 40 cheapest" }
-probability_cheapest = { type = "DOUBLE", meaning = "that it is the cheapest of all; null beyond the 40 cheapest" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "all costs of a million inferences" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate that it rests on; null beyond the 40 cheapest" }
+probability_cheapest = { type = "DOUBLE", null = true, meaning = "that it is the cheapest of all; null beyond the 40 cheapest" }
 likely_cheapest = { type = "BOOLEAN", meaning = "it is predicted to be the cheapest, or cannot be told apart from what is" }
-hardware_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
-energy_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it electricity of the chip; 0 in a cloud, where the rent contains it" }
-host_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity; 0 in a cloud, where the rent contains it" }
-price = { type = "DOUBLE", meaning = "of the chip, board or kit, in price_unit" }
-price_unit = { type = "VARCHAR", meaning = "USD/h or USD" }
-price_basis = { type = "VARCHAR", meaning = "where the price comes from; given where it was asked for" }
-price_source = { type = "VARCHAR", meaning = "document, or the file or question that gives it" }
-price_note = { type = "VARCHAR", meaning = "what the price buys, and when" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "while it works" }
-throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference while it works, of the chip alone" }
-kwh_per_million = { type = "DOUBLE", unit = "kWh", meaning = "work and idling between, times PUE" }
-gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of it" }
-inferences_per_year = { type = "DOUBLE", meaning = "of one chip at this utilization" }
-inferences_per_life = { type = "DOUBLE", meaning = "of one chip in its lifetime" }
-idle_power_w = { type = "DOUBLE", unit = "W", meaning = "between inferences" }
+hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
+energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it electricity of the chip; 0 in a cloud, where the rent contains it" }
+host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity; 0 in a cloud, where the rent contains it" }
+price = { type = "DOUBLE", null = true, meaning = "of the chip, board or kit, in price_unit" }
+price_unit = { type = "VARCHAR", null = true, meaning = "USD/h or USD" }
+price_basis = { type = "VARCHAR", null = true, meaning = "where the price comes from; given where it was asked for" }
+price_source = { type = "VARCHAR", null = true, meaning = "document, or the file or question that gives it" }
+price_note = { type = "VARCHAR", null = true, meaning = "what the price buys, and when" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "while it works" }
+throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the batch, which every inference of it waits for" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one inference while it works, of the chip alone" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "work and idling between, times PUE" }
+gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of it" }
+inferences_per_year = { type = "DOUBLE", null = true, meaning = "of one chip at this utilization" }
+inferences_per_life = { type = "DOUBLE", null = true, meaning = "of one chip in its lifetime" }
+idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole computer" }

@@ -1,5 +1,6 @@
 /*
 name = "database.content"
+record = "StoredTable"
 version = 1
 schema = 1
 summary = "What the database holds"

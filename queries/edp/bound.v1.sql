@@ -1,5 +1,6 @@
 /*
 name = "edp.bound"
+record = "EdpBound"
 version = 1
 schema = 1
 summary = "The most that removing one cost could take off a run's energy-delay product"

@@ -1,5 +1,6 @@
 /*
 name = "edp.comparison"
+record = "EdpComparison"
 version = 1
 schema = 1
 summary = "The same subgraph on several hardware: its share of each run's energy-delay product"
@@ -18,7 +19,7 @@ latency_s = { type = "DOUBLE", unit = "s", meaning = "t_i" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E_i t_i, its own energy x its own latency" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T of its run" }
 share_fraction = { type = "DOUBLE", meaning = "of its run's energy-delay product" }
-least_ratio = { type = "DOUBLE", meaning = "edp_share_js over the least among the runs; 1 for the best" }
+least_ratio = { type = "DOUBLE", null = true, meaning = "edp_share_js over the least among the runs; 1 for the best" }
 is_best = { type = "BOOLEAN", meaning = "has the least edp_share_js; ties go to the first name" }
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
 run_id = { type = "INTEGER", meaning = "number of the run" }

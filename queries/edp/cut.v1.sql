@@ -1,5 +1,6 @@
 /*
 name = "edp.cut"
+record = "EdpCut"
 version = 1
 schema = 1
 summary = "How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"

@@ -1,5 +1,6 @@
 /*
 name = "edp.distribution"
+record = "EdpShare"
 version = 1
 schema = 1
 summary = "How a run's energy-delay product spreads over its subgraphs, by part and cumulatively"

@@ -1,5 +1,6 @@
 /*
 name = "edp.operator"
+record = "EdpOperatorShare"
 version = 1
 schema = 1
 summary = "How a run's energy-delay product spreads over its operators, by part and cumulatively"

@@ -1,5 +1,6 @@
 /*
 name = "edp.pattern"
+record = "EdpPattern"
 version = 1
 schema = 1
 summary = "How a run's energy-delay product spreads over its fusion patterns"
@@ -19,7 +20,7 @@ latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T" }
 share_fraction = { type = "DOUBLE", meaning = "of the run's energy-delay product" }
 cumulative_fraction = { type = "DOUBLE", meaning = "of this and all larger shares; 1 in the last row" }
-mac_fraction = { type = "DOUBLE", meaning = "of the run's MACs" }
+mac_fraction = { type = "DOUBLE", null = true, meaning = "of the run's MACs" }
 bottleneck = { type = "VARCHAR", meaning = "what bounds most of their time" }
 bottleneck_fraction = { type = "DOUBLE", meaning = "how much of their time it bounds" }
 */

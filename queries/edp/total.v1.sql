@@ -1,5 +1,6 @@
 /*
 name = "edp.total"
+record = "EdpTotal"
 version = 1
 schema = 1
 summary = "A run's energy-delay product by part, and what is left of it where its subgraphs' own products are added"

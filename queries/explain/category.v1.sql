@@ -1,5 +1,6 @@
 /*
 name = "explain.category"
+record = "CategoryDifference"
 version = 1
 schema = 1
 summary = "Energy of two runs by common category, and the difference"
@@ -19,7 +20,7 @@ difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
 energy_a_j = { type = "DOUBLE", unit = "J", meaning = "on A" }
 energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
-share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH act AS (
     SELECT l.run_id, a.common_category, a.category, sum(l.energy_fj) AS energy_fj

@@ -1,5 +1,6 @@
 /*
 name = "explain.effect"
+record = "Effect"
 version = 1
 schema = 1
 summary = "What moved the energy from one run to another, by kind of cause: an exact additive decomposition"
@@ -13,10 +14,10 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph tha
 effect = { type = "VARCHAR", meaning = "only in A, only in B, count and price (of actions that both have), time (static power for a longer or shorter time), static power (at its price)" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "this effect of B minus A, exact" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "this effect of B minus A" }
-share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 action_count = { type = "BIGINT", meaning = "actions that it moved" }
-largest_action = { type = "VARCHAR", meaning = "component.action that it moved most; null where it moved none" }
-largest_difference_j = { type = "DOUBLE", unit = "J", meaning = "what it moved that one" }
+largest_action = { type = "VARCHAR", null = true, meaning = "component.action that it moved most; null where it moved none" }
+largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "what it moved that one" }
 */
 WITH split AS (
     SELECT component, action, part, price_a, price_b, is_shared, by_count_fj, difference_fj

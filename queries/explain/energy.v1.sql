@@ -1,5 +1,6 @@
 /*
 name = "explain.energy"
+record = "EnergyTerm"
 version = 1
 schema = 1
 summary = "Why one run uses more energy than another: an exact additive decomposition"
@@ -11,21 +12,21 @@ run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "only in A, only in B, count (same action, different count), price (same action, different price), or static" }
-category_a = { type = "VARCHAR", meaning = "the action's category on A; null if A does not have it" }
-category_b = { type = "VARCHAR", meaning = "the action's category on B; null if B does not have it" }
+category_a = { type = "VARCHAR", null = true, meaning = "the action's category on A; null if A does not have it" }
+category_b = { type = "VARCHAR", null = true, meaning = "the action's category on B; null if B does not have it" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 per = { type = "VARCHAR", meaning = "what one count is" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
 count_a = { type = "DOUBLE", meaning = "how often on A" }
 count_b = { type = "DOUBLE", meaning = "how often on B" }
-energy_per_action_a_j = { type = "DOUBLE", unit = "J", meaning = "price on A, at the voltage of its run" }
-energy_per_action_b_j = { type = "DOUBLE", unit = "J", meaning = "price on B, at the voltage of its run" }
-basis_a = { type = "VARCHAR", meaning = "where the price on A comes from" }
-basis_b = { type = "VARCHAR", meaning = "where the price on B comes from" }
+energy_per_action_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on A, at the voltage of its run" }
+energy_per_action_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "price on B, at the voltage of its run" }
+basis_a = { type = "VARCHAR", null = true, meaning = "where the price on A comes from" }
+basis_b = { type = "VARCHAR", null = true, meaning = "where the price on B comes from" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "this term of B minus A" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A" }
-share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH split AS (
     FROM ledger_pairs($run_a, $run_b, $subgraph)

@@ -1,5 +1,6 @@
 /*
 name = "explain.latency"
+record = "LatencyTerm"
 version = 1
 schema = 1
 summary = "Why one run takes longer than another: an exact additive decomposition over what bounds each subgraph"
@@ -16,13 +17,13 @@ per = { type = "VARCHAR", meaning = "what one count is" }
 part_count = { type = "BIGINT", meaning = "subgraphs, matched by name" }
 count_a = { type = "DOUBLE", meaning = "how many on A" }
 count_b = { type = "DOUBLE", meaning = "how many on B" }
-price_a = { type = "DOUBLE", meaning = "time of one on A; null without a count" }
-price_b = { type = "DOUBLE", meaning = "time of one on B; null without a count" }
+price_a = { type = "DOUBLE", null = true, meaning = "time of one on A; null without a count" }
+price_b = { type = "DOUBLE", null = true, meaning = "time of one on B; null without a count" }
 price_unit = { type = "VARCHAR", meaning = "of the prices" }
 difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, in fs, exact" }
 difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", meaning = "of the whole difference; negative where it goes the other way" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 SELECT
     term,

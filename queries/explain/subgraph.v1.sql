@@ -1,5 +1,6 @@
 /*
 name = "explain.subgraph"
+record = "SubgraphDifference"
 version = 1
 schema = 1
 summary = "Two runs subgraph by subgraph, and what each adds to the difference"
@@ -23,11 +24,11 @@ memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on A" 
 memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on B" }
 difference = { type = "DOUBLE", meaning = "of the metric, B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
-share_fraction = { type = "DOUBLE", meaning = "of the metric's whole difference" }
-bottleneck_a = { type = "VARCHAR", meaning = "what bounds it on A" }
-bottleneck_b = { type = "VARCHAR", meaning = "what bounds it on B" }
-largest_action = { type = "VARCHAR", meaning = "component.action whose energy differs most; null where none does" }
-largest_difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A of its energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the metric's whole difference" }
+bottleneck_a = { type = "VARCHAR", null = true, meaning = "what bounds it on A" }
+bottleneck_b = { type = "VARCHAR", null = true, meaning = "what bounds it on B" }
+largest_action = { type = "VARCHAR", null = true, meaning = "component.action whose energy differs most; null where none does" }
+largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "B minus A of its energy" }
 */
 WITH line AS (
     SELECT run_id, subgraph_index, action_id, sum(energy_fj) AS energy_fj

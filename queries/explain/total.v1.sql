@@ -1,5 +1,6 @@
 /*
 name = "explain.total"
+record = "RunPair"
 version = 1
 schema = 1
 summary = "The two runs of an explanation, or one subgraph of them: differences in energy, latency, energy x delay, peak memory"
@@ -25,18 +26,18 @@ latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of B, exact" 
 latency_difference_fs = { type = "HUGEINT", unit = "fs", meaning = "B minus A, exact" }
 latency_a_s = { type = "DOUBLE", unit = "s", meaning = "latency of A" }
 latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency of B" }
-latency_ratio = { type = "DOUBLE", meaning = "latency of B over that of A" }
+latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of B over that of A" }
 edp_a_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of A" }
 edp_b_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency of B" }
 edp_difference_exact = { type = "HUGEINT", meaning = "twice the difference B minus A, in fJ fs, exact" }
-edp_ratio = { type = "DOUBLE", meaning = "energy x latency of B over that of A" }
+edp_ratio = { type = "DOUBLE", null = true, meaning = "energy x latency of B over that of A" }
 memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all of the run: weights and activations" }
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
 memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "B minus A, exact" }
-memory_ratio = { type = "DOUBLE", meaning = "peak memory of B over that of A" }
-energy_probability = { type = "DOUBLE", meaning = "that the run predicted to need less energy per inference does; null of a subgraph" }
-latency_probability = { type = "DOUBLE", meaning = "that the run predicted to have less latency does; null of a subgraph" }
-edp_probability = { type = "DOUBLE", meaning = "that the run predicted to have less energy x delay per inference does; null of a subgraph" }
+memory_ratio = { type = "DOUBLE", null = true, meaning = "peak memory of B over that of A" }
+energy_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to need less energy per inference does; null of a subgraph" }
+latency_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less latency does; null of a subgraph" }
+edp_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less energy x delay per inference does; null of a subgraph" }
 architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }

@@ -1,5 +1,6 @@
 /*
 name = "explain.traffic"
+record = "Traffic"
 version = 1
 schema = 1
 summary = "Bytes that each memory of two runs carries"
@@ -11,8 +12,8 @@ run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
-bytes_a = { type = "DOUBLE", unit = "B", meaning = "on A; null where A has no such action" }
-bytes_b = { type = "DOUBLE", unit = "B", meaning = "on B; null where B has no such action" }
+bytes_a = { type = "DOUBLE", null = true, unit = "B", meaning = "on A; null where A has no such action" }
+bytes_b = { type = "DOUBLE", null = true, unit = "B", meaning = "on B; null where B has no such action" }
 difference_bytes = { type = "DOUBLE", unit = "B", meaning = "B minus A" }
 energy_a_j = { type = "DOUBLE", unit = "J", meaning = "that it costs on A" }
 energy_b_j = { type = "DOUBLE", unit = "J", meaning = "that it costs on B" }

@@ -1,5 +1,6 @@
 /*
 name = "export.operator"
+record = "Step"
 version = 1
 schema = 1
 summary = "The operators of one run as they follow each other, with the kernel that runs each"

@@ -1,5 +1,6 @@
 /*
 name = "export.sample"
+record = "Sample"
 version = 1
 schema = 1
 summary = "What one run takes where: time, bytes and MACs of each operator, energy of each of its actions"

@@ -1,5 +1,6 @@
 /*
 name = "fusion.pattern"
+record = "FusionPattern"
 version = 1
 schema = 1
 summary = "What fusing saves, by fusion pattern"
@@ -23,29 +24,29 @@ separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "as kernels of t
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "as kernels of their own" }
 saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate minus fused, exact; below 0 where fusing costs" }
 saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_energy_fraction = { type = "DOUBLE", meaning = "of what it takes separately" }
-saved_energy_share_fraction = { type = "DOUBLE", meaning = "of the energy that the run saves" }
+saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
+saved_energy_share_fraction = { type = "DOUBLE", null = true, meaning = "of the energy that the run saves" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "fused, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "fused" }
 separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "as kernels of their own, exact" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "as kernels of their own" }
 saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate minus fused, exact; below 0 where fusing costs" }
 saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_latency_fraction = { type = "DOUBLE", meaning = "of what it takes separately" }
-saved_latency_share_fraction = { type = "DOUBLE", meaning = "of the latency that the run saves" }
+saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
+saved_latency_share_fraction = { type = "DOUBLE", null = true, meaning = "of the latency that the run saves" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "fused: (E_i T + E t_i) / 2; adds up to E T of the fused run" }
 separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: the same of the separate energies and latencies" }
 saved_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(dE_i (T + T') + (E + E') dt_i) / 2 of what is saved; adds up to E T separate minus E T fused, and is 0 where nothing changes" }
-saved_edp_fraction = { type = "DOUBLE", meaning = "of the run's separate energy-delay product" }
-saved_edp_share_fraction = { type = "DOUBLE", meaning = "of the energy-delay product that the run saves" }
+saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "of the run's separate energy-delay product" }
+saved_edp_share_fraction = { type = "DOUBLE", null = true, meaning = "of the energy-delay product that the run saves" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: read and written off chip" }
 separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: read and written off chip" }
 saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_dram_fraction = { type = "DOUBLE", meaning = "of what moves off chip separately" }
+saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "of what moves off chip separately" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: crossing kernel boundaries at any level" }
 separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: crossing their boundaries" }
 saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_moved_fraction = { type = "DOUBLE", meaning = "of what crosses separately" }
+saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "of what crosses separately" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: written and read again by passes that the runtime adds, an epilogue of a library's product" }
 separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: of such passes, a bias in a kernel of its own" }
 */

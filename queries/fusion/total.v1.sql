@@ -1,5 +1,6 @@
 /*
 name = "fusion.total"
+record = "FusionTotal"
 version = 1
 schema = 1
 summary = "What fusing saves of a run: energy, latency, energy x delay, bytes, kernels"
@@ -35,26 +36,26 @@ separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "as kernels of t
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "as kernels of their own" }
 saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate minus fused, exact; below 0 where fusing costs" }
 saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_energy_fraction = { type = "DOUBLE", meaning = "of what it takes separately" }
+saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "fused, exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "fused" }
 separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "as kernels of their own, exact" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "as kernels of their own" }
 saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate minus fused, exact; below 0 where fusing costs" }
 saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_latency_fraction = { type = "DOUBLE", meaning = "of what it takes separately" }
+saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T, fused" }
 separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T of the separate energies and latencies" }
 saved_edp_js = { type = "DOUBLE", unit = "Js", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_edp_fraction = { type = "DOUBLE", meaning = "of the separate one" }
+saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "of the separate one" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: read and written off chip" }
 separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: read and written off chip" }
 saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_dram_fraction = { type = "DOUBLE", meaning = "of what moves off chip separately" }
+saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "of what moves off chip separately" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: crossing kernel boundaries at any level" }
 separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: crossing their boundaries" }
 saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_moved_fraction = { type = "DOUBLE", meaning = "of what crosses separately" }
+saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "of what crosses separately" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: written and read again by passes that the runtime adds, an epilogue of a library's product" }
 separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: of such passes, a bias in a kernel of its own" }
 run_id = { type = "INTEGER", meaning = "number of the fused run" }

@@ -1,5 +1,6 @@
 /*
 name = "hardware.energy"
+record = "ActionPrice"
 version = 1
 schema = 1
 summary = "The energy reference table of one hardware"
@@ -14,8 +15,8 @@ action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
 energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "of one count, at this process node" }
 per = { type = "VARCHAR", meaning = "what one count is" }
-low_j = { type = "DOUBLE", unit = "J", meaning = "lower end of the plausible range" }
-high_j = { type = "DOUBLE", unit = "J", meaning = "upper end of the plausible range" }
+low_j = { type = "DOUBLE", null = true, unit = "J", meaning = "lower end of the plausible range" }
+high_j = { type = "DOUBLE", null = true, unit = "J", meaning = "upper end of the plausible range" }
 basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic" }
 count_formula = { type = "VARCHAR", meaning = "how the count follows from an operator" }

@@ -1,5 +1,6 @@
 /*
 name = "hardware.fact"
+record = "HardwareFact"
 version = 1
 schema = 1
 summary = "Every number of one hardware with unit, basis and source"

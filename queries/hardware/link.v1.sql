@@ -1,5 +1,6 @@
 /*
 name = "hardware.link"
+record = "HardwareLink"
 version = 1
 schema = 1
 summary = "Links of one hardware to devices of its kind and to its host"
@@ -14,9 +15,9 @@ generation = { type = "VARCHAR", meaning = "as the vendor or standard counts; em
 connects = { type = "VARCHAR", meaning = "device (others of its kind) or host" }
 topology = { type = "VARCHAR", meaning = "how devices are joined; empty for a host or where it is not known" }
 link_count = { type = "INTEGER", meaning = "links of the device, to one peer or to several" }
-lane_count = { type = "INTEGER", meaning = "lanes of one link, in one direction; null where it has none" }
+lane_count = { type = "INTEGER", null = true, meaning = "lanes of one link, in one direction; null where it has none" }
 bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "in one direction, all links together" }
-domain_size = { type = "INTEGER", meaning = "devices that the links can join, this one included; null where there is no such bound" }
+domain_size = { type = "INTEGER", null = true, meaning = "devices that the links can join, this one included; null where there is no such bound" }
 basis = { type = "VARCHAR", meaning = "of the bandwidth: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "of the bandwidth" }
 */

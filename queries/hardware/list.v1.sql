@@ -1,5 +1,6 @@
 /*
 name = "hardware.list"
+record = "ListedHardware"
 version = 1
 schema = 1
 summary = "Hardware targets of the catalogue, filtered"
@@ -24,8 +25,8 @@ memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "off-chip memor
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip memory" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
 power_modes = { type = "VARCHAR", meaning = "named operating points beside the default" }
-price_purchase_usd = { type = "DOUBLE", unit = "USD", meaning = "purchase price; null where none is known" }
-price_cloud_usd_per_hour = { type = "DOUBLE", unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
+price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
+price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
 fact_count = { type = "BIGINT", meaning = "numbers of its description" }
 recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
 assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }

@@ -1,5 +1,6 @@
 /*
 name = "hardware.ridge"
+record = "RidgePoint"
 version = 1
 schema = 1
 summary = "Roofline of one hardware: peak and ridge point per precision"

@@ -1,5 +1,6 @@
 /*
 name = "hardware.sanity"
+record = "Probe"
 version = 1
 schema = 1
 summary = "Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what was measured"
@@ -13,20 +14,20 @@ architecture = { type = "VARCHAR", meaning = "architecture class" }
 model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
 status = { type = "VARCHAR", meaning = "ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where it does so because the power limit says it, measured where its prices are those at which a load draws what was measured" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power of the mode" }
-power_ratio = { type = "DOUBLE", meaning = "average power over the cap" }
-uncapped_ratio = { type = "DOUBLE", meaning = "the same without the cap, at the full clock" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
-attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "of the product; null for a copy" }
-attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip, read and written" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published bandwidth" }
-static_share_fraction = { type = "DOUBLE", meaning = "static energy over all energy" }
-unattributed_share_fraction = { type = "DOUBLE", meaning = "energy that the power limit says, over all energy" }
-measured_power_w = { type = "DOUBLE", unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
-measured_ratio = { type = "DOUBLE", meaning = "predicted over measured power" }
-peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak" }
+power_ratio = { type = "DOUBLE", null = true, meaning = "average power over the cap" }
+uncapped_ratio = { type = "DOUBLE", null = true, meaning = "the same without the cap, at the full clock" }
+clock_fraction = { type = "DOUBLE", null = true, meaning = "of the full clock; below 1 where the power cap gives way" }
+attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "of the product; null for a copy" }
+attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "off-chip, read and written" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published bandwidth" }
+static_share_fraction = { type = "DOUBLE", null = true, meaning = "static energy over all energy" }
+unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy that the power limit says, over all energy" }
+measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
+measured_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured power" }
+peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it is not ok, or what the cap did" }
 run_id = { type = "INTEGER", meaning = "number of the run" }

@@ -1,5 +1,6 @@
 /*
 name = "hardware.summary"
+record = "HardwareSummary"
 version = 1
 schema = 1
 summary = "What one hardware is: class, names, operating points, and what is uncertain about it"

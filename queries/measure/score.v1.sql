@@ -1,5 +1,6 @@
 /*
 name = "measure.score"
+record = "Score"
 version = 1
 schema = 1
 summary = "One measurement beside the prediction of the same configuration"
@@ -18,18 +19,18 @@ batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 scope = { type = "VARCHAR", meaning = "what measured energy and power cover" }
 measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median, per batch" }
-predicted_latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch; null where the hardware cannot run it" }
-latency_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
-measured_energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch; null without a counter" }
-predicted_energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-energy_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
-measured_power_w = { type = "DOUBLE", unit = "W", meaning = "mean; null without a counter" }
-predicted_power_w = { type = "DOUBLE", unit = "W", meaning = "mean" }
-power_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
-measured_peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "as the framework reports it; null where it does not" }
-predicted_peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "what the framework would report of weights and activations; null where its workspaces are not known" }
-memory_ratio = { type = "DOUBLE", meaning = "predicted over measured" }
-refusal = { type = "VARCHAR", meaning = "why there is no prediction; null where there is one" }
+predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch; null where the hardware cannot run it" }
+latency_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
+measured_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch; null without a counter" }
+predicted_energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }
+energy_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
+measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean; null without a counter" }
+predicted_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean" }
+power_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
+measured_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "as the framework reports it; null where it does not" }
+predicted_peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "what the framework would report of weights and activations; null where its workspaces are not known" }
+memory_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured" }
+refusal = { type = "VARCHAR", null = true, meaning = "why there is no prediction; null where there is one" }
 source = { type = "VARCHAR", meaning = "where the measurement comes from" }
 conditions = { type = "VARCHAR", meaning = "what the measurement depends on" }
 */

@@ -1,5 +1,6 @@
 /*
 name = "measurement.list"
+record = "ListedMeasurement"
 version = 1
 schema = 1
 summary = "What somebody measured"
@@ -16,13 +17,13 @@ model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "as measured" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second of one device" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-power_w = { type = "DOUBLE", unit = "W", meaning = "average" }
-wall_power_w = { type = "DOUBLE", unit = "W", meaning = "average of the whole system at the wall plug, over its devices" }
-device_count = { type = "INTEGER", meaning = "devices of the system at the wall plug; null without wall_power_w" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "as the framework reports it" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of one device" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }
+power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average" }
+wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average of the whole system at the wall plug, over its devices" }
+device_count = { type = "INTEGER", null = true, meaning = "devices of the system at the wall plug; null without wall_power_w" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "as the framework reports it" }
 scope = { type = "VARCHAR", meaning = "what it covers" }
 seen = { type = "VARCHAR", meaning = "which coefficients were chosen with this row in view; empty where none was" }
 source = { type = "VARCHAR", meaning = "where it comes from" }

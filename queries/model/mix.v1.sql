@@ -1,5 +1,6 @@
 /*
 name = "model.mix"
+record = "OperationShare"
 version = 1
 schema = 1
 summary = "What a workload consists of, by operation"
@@ -13,11 +14,11 @@ kind = { type = "VARCHAR", meaning = "what it is to a mapping model" }
 operator_count = { type = "BIGINT", meaning = "operators" }
 operator_fraction = { type = "DOUBLE", meaning = "of all operators" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
-mac_fraction = { type = "DOUBLE", meaning = "of all MACs" }
+mac_fraction = { type = "DOUBLE", null = true, meaning = "of all MACs" }
 elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
 special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
 moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, unfused" }
-moved_fraction = { type = "DOUBLE", meaning = "of all bytes" }
+moved_fraction = { type = "DOUBLE", null = true, meaning = "of all bytes" }
 */
 WITH mix AS (
     SELECT

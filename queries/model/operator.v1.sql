@@ -1,5 +1,6 @@
 /*
 name = "model.operator"
+record = "ListedOperator"
 version = 1
 schema = 1
 summary = "The operators of a workload in execution order"

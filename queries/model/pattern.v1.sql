@@ -1,5 +1,6 @@
 /*
 name = "model.pattern"
+record = "PatternShare"
 version = 1
 schema = 1
 summary = "The fusion patterns of a workload"
@@ -12,10 +13,10 @@ fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs" }
 operator_count = { type = "BIGINT", meaning = "operators in them, views included" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
-mac_fraction = { type = "DOUBLE", meaning = "of all MACs" }
+mac_fraction = { type = "DOUBLE", null = true, meaning = "of all MACs" }
 moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, unfused" }
 fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, fused" }
-saved_fraction = { type = "DOUBLE", meaning = "part of the bytes that fusing keeps on chip" }
+saved_fraction = { type = "DOUBLE", null = true, meaning = "part of the bytes that fusing keeps on chip" }
 */
 WITH traffic AS (
     SELECT

@@ -1,5 +1,6 @@
 /*
 name = "model.profile"
+record = "ModelProfile"
 version = 1
 schema = 1
 summary = "A workload as a whole, before any hardware is chosen"
@@ -26,8 +27,8 @@ moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when ev
 fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every subgraph is a kernel" }
 peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "largest sum of live activations over the execution order" }
 fused_peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "the same without what a subgraph keeps on chip" }
-arithmetic_intensity_ops_per_byte = { type = "DOUBLE", meaning = "FLOPs over moved_bytes" }
-fused_arithmetic_intensity_ops_per_byte = { type = "DOUBLE", meaning = "FLOPs over fused_moved_bytes" }
+arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "FLOPs over moved_bytes" }
+fused_arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "FLOPs over fused_moved_bytes" }
 assumption_count = { type = "BIGINT", meaning = "what the trace had to assume; see the view assumptions" }
 is_shipped = { type = "BOOLEAN", meaning = "traced when joulemap was made, not here" }
 torch_version = { type = "VARCHAR", meaning = "torch that traced it" }

@@ -1,5 +1,6 @@
 /*
 name = "pareto.front"
+record = "ParetoPoint"
 version = 1
 schema = 1
 summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
@@ -24,26 +25,26 @@ architecture = { type = "VARCHAR", meaning = "architecture class" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-x_value = { type = "DOUBLE", meaning = "of the metric x, in x_unit" }
-x_unit = { type = "VARCHAR", meaning = "unit of x_value" }
-y_value = { type = "DOUBLE", meaning = "of the metric y, in y_unit" }
-y_unit = { type = "VARCHAR", meaning = "unit of y_value" }
-dominated_by = { type = "VARCHAR", meaning = "the configuration of the front that beats it by the largest x_ratio x y_ratio; null on the front" }
-dominated_by_run_id = { type = "INTEGER", meaning = "its run" }
-x_ratio = { type = "DOUBLE", meaning = "how many times better that one is in x" }
-y_ratio = { type = "DOUBLE", meaning = "how many times better that one is in y" }
+x_value = { type = "DOUBLE", null = true, meaning = "of the metric x, in x_unit" }
+x_unit = { type = "VARCHAR", null = true, meaning = "unit of x_value" }
+y_value = { type = "DOUBLE", null = true, meaning = "of the metric y, in y_unit" }
+y_unit = { type = "VARCHAR", null = true, meaning = "unit of y_value" }
+dominated_by = { type = "VARCHAR", null = true, meaning = "the configuration of the front that beats it by the largest x_ratio x y_ratio; null on the front" }
+dominated_by_run_id = { type = "INTEGER", null = true, meaning = "its run" }
+x_ratio = { type = "DOUBLE", null = true, meaning = "how many times better that one is in x" }
+y_ratio = { type = "DOUBLE", null = true, meaning = "how many times better that one is in y" }
 dominator_count = { type = "BIGINT", meaning = "configurations of the front that beat it" }
 is_available_front = { type = "BOOLEAN", meaning = "on the front of those that can be bought or rented, which are compared with each other alone" }
-probability_front = { type = "DOUBLE", meaning = "that no other configuration beats it in both; null for what others beat by more than three times, and beyond the 200 nearest" }
-x_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the natural logarithm of x_value; null as before" }
-y_half_width = { type = "DOUBLE", meaning = "of the same of y_value" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, in steady state" }
-throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
-edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
+probability_front = { type = "DOUBLE", null = true, meaning = "that no other configuration beats it in both; null for what others beat by more than three times, and beyond the 200 nearest" }
+x_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of x_value; null as before" }
+y_half_width = { type = "DOUBLE", null = true, meaning = "of the same of y_value" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the batch, which every inference of it waits for" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one inference, static energy included" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second, in steady state" }
+throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "while it runs" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations of the batch" }
+edp_per_inference_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy of one inference x latency of its batch" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unplaced or unsupported; empty otherwise" }

@@ -1,5 +1,6 @@
 /*
 name = "recommend.configuration"
+record = "RankedConfiguration"
 version = 1
 schema = 1
 summary = "Configurations within limits, best first, then those that miss one, nearest first"
@@ -26,41 +27,41 @@ region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empt
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]
 status = { type = "VARCHAR", meaning = "feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported" }
-rank = { type = "BIGINT", meaning = "1 for the best of the feasible; null for others" }
-published_rank = { type = "BIGINT", meaning = "the same among feasible ones that are no projections; null for others" }
-available_rank = { type = "BIGINT", meaning = "the same among feasible ones that can be bought or rented; null for others" }
-miss_rank = { type = "BIGINT", meaning = "1 for the infeasible one with the smallest violation_fraction; null for others" }
+rank = { type = "BIGINT", null = true, meaning = "1 for the best of the feasible; null for others" }
+published_rank = { type = "BIGINT", null = true, meaning = "the same among feasible ones that are no projections; null for others" }
+available_rank = { type = "BIGINT", null = true, meaning = "the same among feasible ones that can be bought or rented; null for others" }
+miss_rank = { type = "BIGINT", null = true, meaning = "1 for the infeasible one with the smallest violation_fraction; null for others" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-objective_value = { type = "DOUBLE", meaning = "of the objective, in objective_unit; null where it is not known" }
-objective_unit = { type = "VARCHAR", meaning = "unit of objective_value" }
-objective_ratio = { type = "DOUBLE", meaning = "how many times worse it is than the best feasible one; null without one" }
-objective_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for memory and prices" }
-probability_best = { type = "DOUBLE", meaning = "that it is the best of those that keep the limits; null as before" }
+objective_value = { type = "DOUBLE", null = true, meaning = "of the objective, in objective_unit; null where it is not known" }
+objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
+objective_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse it is than the best feasible one; null without one" }
+objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for memory and prices" }
+probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of those that keep the limits; null as before" }
 likely_best = { type = "BOOLEAN", meaning = "it is predicted to be the best, or cannot be told apart from the one that is" }
-probability_kept = { type = "DOUBLE", meaning = "that it keeps the limit that is in most doubt, of latency, energy, power and throughput; null without such a limit" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of the batch, which every inference of it waits for" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of one inference, static energy included" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second, in steady state" }
-throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "while it runs" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations of the batch" }
-edp_per_inference_js = { type = "DOUBLE", unit = "Js", meaning = "energy of one inference x latency of its batch" }
-price_cloud_usd_per_hour = { type = "DOUBLE", unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
-price_purchase_usd = { type = "DOUBLE", unit = "USD", meaning = "purchase price; null where none is known" }
-way = { type = "VARCHAR", meaning = "cloud or purchase: what usd_per_million pays for, the cheaper one, or the one whose price is limited; null where no price is known" }
-usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of a million inferences" }
-gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of a million inferences" }
+probability_kept = { type = "DOUBLE", null = true, meaning = "that it keeps the limit that is in most doubt, of latency, energy, power and throughput; null without such a limit" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the batch, which every inference of it waits for" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one inference, static energy included" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second, in steady state" }
+throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "while it runs" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations of the batch" }
+edp_per_inference_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy of one inference x latency of its batch" }
+price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
+price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
+way = { type = "VARCHAR", null = true, meaning = "cloud or purchase: what usd_per_million pays for, the cheaper one, or the one whose price is limited; null where no price is known" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences" }
+gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million inferences" }
 failed_count = { type = "BIGINT", meaning = "limits that it does not keep" }
 failed = { type = "VARCHAR", meaning = "their names" }
-worst_limit = { type = "VARCHAR", meaning = "the limit that it misses most; null where it keeps all" }
-worst_value = { type = "DOUBLE", meaning = "what it has there, in worst_unit; null where it is not known" }
-worst_bound = { type = "DOUBLE", meaning = "what is allowed there" }
-worst_unit = { type = "VARCHAR", meaning = "unit of both" }
-violation_fraction = { type = "DOUBLE", meaning = "how far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or a price is not known" }
+worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "the limit that it misses most; null where it keeps all" }
+worst_value = { type = "DOUBLE", null = true, meaning = "what it has there, in worst_unit; null where it is not known" }
+worst_bound = { type = "DOUBLE", null = true, meaning = "what is allowed there" }
+worst_unit = { type = "VARCHAR", null = true, meaning = "unit of both" }
+violation_fraction = { type = "DOUBLE", null = true, meaning = "how far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or a price is not known" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unranked or unsupported, or which price is not known; empty otherwise" }

@@ -1,5 +1,6 @@
 /*
 name = "recommend.violation"
+record = "Violation"
 version = 1
 schema = 1
 summary = "Which limit each configuration misses, and by how much"
@@ -21,10 +22,10 @@ precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of
 batch = { type = "INTEGER", meaning = "samples in one input" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 limit_name = { type = "VARCHAR", meaning = "latency, energy, energy_per_inference, memory, power, throughput, price or purchase" }
-value = { type = "DOUBLE", meaning = "what it has, in unit; null where no price is known" }
+value = { type = "DOUBLE", null = true, meaning = "what it has, in unit; null where no price is known" }
 bound = { type = "DOUBLE", meaning = "what is allowed, in unit" }
-excess = { type = "DOUBLE", meaning = "value - bound, for throughput bound - value, in unit" }
-violation_fraction = { type = "DOUBLE", meaning = "value / bound - 1, for throughput bound / value - 1; null where no price is known" }
+excess = { type = "DOUBLE", null = true, meaning = "value - bound, for throughput bound - value, in unit" }
+violation_fraction = { type = "DOUBLE", null = true, meaning = "value / bound - 1, for throughput bound / value - 1; null where no price is known" }
 unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */

@@ -1,5 +1,6 @@
 /*
 name = "report.source"
+record = "NumberSource"
 version = 1
 schema = 1
 summary = "What the numbers of runs rest on: every source of a price or another number of their hardware, and how much energy it prices"
@@ -15,7 +16,7 @@ source = { type = "VARCHAR", meaning = "document, measurement or arithmetic" }
 number_count = { type = "BIGINT", meaning = "numbers of the hardware that are from there" }
 numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, separated by commas: quantities, and COMPONENT.ACTION for a price" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run that the prices among them price, exact" }
-run_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH priced AS (

@@ -1,5 +1,6 @@
 /*
 name = "report.tree"
+record = "EnergyLeaf"
 version = 1
 schema = 1
 summary = "Where the energy of several runs goes: common categories, the actions in them, and the subgraphs that act most"
@@ -16,11 +17,11 @@ category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact
 action = { type = "VARCHAR", meaning = "what acts, and what it does: COMPONENT.ACTION" }
 action_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action, exact" }
 position = { type = "INTEGER", meaning = "of the subgraph in the action, 1 for the most energy; the last where it stands for several" }
-subgraph = { type = "VARCHAR", meaning = "name; null where the row stands for all the others" }
+subgraph = { type = "VARCHAR", null = true, meaning = "name; null where the row stands for all the others" }
 subgraph_count = { type = "INTEGER", meaning = "subgraphs that the row stands for" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action in them, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "of the action in them" }
-run_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH act AS (

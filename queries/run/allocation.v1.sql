@@ -1,5 +1,6 @@
 /*
 name = "run.allocation"
+record = "Allocation"
 version = 1
 schema = 1
 summary = "Where each subgraph of one run is placed, how long it takes and what bounds it"
@@ -13,9 +14,9 @@ units_used_count = { type = "INTEGER", meaning = "units with work in the fullest
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
 tile_count = { type = "DOUBLE", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", meaning = "rounds of tiles over the units" }
-wave_fill_fraction = { type = "DOUBLE", meaning = "tiles over waves x units; null without tiles" }
-executed_mac_count = { type = "DOUBLE", meaning = "MAC slots of its tiles, padding included" }
-padding_fraction = { type = "DOUBLE", meaning = "part of those slots without a MAC" }
+wave_fill_fraction = { type = "DOUBLE", null = true, meaning = "tiles over waves x units; null without tiles" }
+executed_mac_count = { type = "DOUBLE", null = true, meaning = "MAC slots of its tiles, padding included" }
+padding_fraction = { type = "DOUBLE", null = true, meaning = "part of those slots without a MAC" }
 kernel_count = { type = "INTEGER", meaning = "kernels launched: one in fused, one per operator otherwise" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
@@ -26,8 +27,8 @@ bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and l
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows within its latency" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth, within its latency" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows within its latency" }
+bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published off-chip bandwidth, within its latency" }
 */
 SELECT
     s.subgraph_index,

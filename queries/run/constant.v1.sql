@@ -1,5 +1,6 @@
 /*
 name = "run.constant"
+record = "Constant"
 version = 1
 schema = 1
 summary = "Constants of the hardware in which two runs differ, and what each price moved: exactly its part of the difference"
@@ -10,16 +11,16 @@ run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
 constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or voltage_factor, that of the run" }
-value_a = { type = "DOUBLE", meaning = "on A, in unit; null where A has none" }
-value_b = { type = "DOUBLE", meaning = "on B, in unit; null where B has none" }
+value_a = { type = "DOUBLE", null = true, meaning = "on A, in unit; null where A has none" }
+value_b = { type = "DOUBLE", null = true, meaning = "on B, in unit; null where B has none" }
 unit = { type = "VARCHAR", meaning = "SI unit" }
-ratio = { type = "DOUBLE", meaning = "B over A" }
-moved_fj = { type = "HUGEINT", unit = "fJ", meaning = "of an energy per action that both have: its price term, exact, of the voltage factor: those of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in the counts and the time" }
-moved_j = { type = "DOUBLE", unit = "J", meaning = "the same" }
-basis_a = { type = "VARCHAR", meaning = "where it comes from on A" }
-basis_b = { type = "VARCHAR", meaning = "where it comes from on B" }
-source_a = { type = "VARCHAR", meaning = "document, measurement or arithmetic on A" }
-source_b = { type = "VARCHAR", meaning = "document, measurement or arithmetic on B" }
+ratio = { type = "DOUBLE", null = true, meaning = "B over A" }
+moved_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "of an energy per action that both have: its price term, exact, of the voltage factor: those of all energies that do not differ in the table; together the effects price and static power of explain.effect; null for other constants, whose effect is in the counts and the time" }
+moved_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
+basis_a = { type = "VARCHAR", null = true, meaning = "where it comes from on A" }
+basis_b = { type = "VARCHAR", null = true, meaning = "where it comes from on B" }
+source_a = { type = "VARCHAR", null = true, meaning = "document, measurement or arithmetic on A" }
+source_b = { type = "VARCHAR", null = true, meaning = "document, measurement or arithmetic on B" }
 */
 WITH moved AS (
     SELECT

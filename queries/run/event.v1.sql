@@ -15,8 +15,8 @@ event = { type = "VARCHAR", meaning = "what happens" }
 event_count = { type = "DOUBLE", meaning = "how often" }
 per = { type = "VARCHAR", meaning = "what one is: instruction, line, warp, token ..." }
 part_of = { type = "VARCHAR", meaning = "event of the same component that it is a share of; empty for none" }
-energy_fj = { type = "BIGINT", unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "the same" }
+energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
 event_index = { type = "INTEGER", meaning = "order" }
 */
 WITH counted AS (

@@ -1,5 +1,6 @@
 /*
 name = "run.ledger"
+record = "LedgerLine"
 version = 1
 schema = 1
 summary = "The ledger of one run: every line with its count and the energy of one"

@@ -1,5 +1,6 @@
 /*
 name = "run.setting"
+record = "Setting"
 version = 1
 schema = 1
 summary = "Settings, versions and digests in which two runs differ"

@@ -1,5 +1,6 @@
 /*
 name = "sweep.crossing"
+record = "SweepCrossing"
 version = 1
 schema = 1
 summary = "From which batch on one hardware beats another that was better at smaller batches"
@@ -11,7 +12,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows 
 model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
+metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
 batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }

@@ -1,5 +1,6 @@
 /*
 name = "sweep.point"
+record = "SweepPoint"
 version = 1
 schema = 1
 summary = "Every run of a sweep: what a larger batch brings and costs"
@@ -16,20 +17,20 @@ precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "inferences per second" }
-throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "per inference" }
-inferences_per_j = { type = "DOUBLE", unit = "1/J", meaning = "inferences per joule, or per second and watt" }
-edp_js = { type = "DOUBLE", unit = "Js", meaning = "energy x latency, per batch" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
-speedup_ratio = { type = "DOUBLE", meaning = "throughput over that at batch 1; null without a run at batch 1" }
-batch_efficiency_ratio = { type = "DOUBLE", meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second" }
+throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per inference" }
+inferences_per_j = { type = "DOUBLE", null = true, unit = "1/J", meaning = "inferences per joule, or per second and watt" }
+edp_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy x latency, per batch" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
+speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over that at batch 1; null without a run at batch 1" }
+batch_efficiency_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published off-chip bandwidth" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations" }
+clock_fraction = { type = "DOUBLE", null = true, meaning = "of the full clock; below 1 where the power cap gives way" }
 is_in_zone = { type = "BOOLEAN", meaning = "in the power-efficiency zone of its model, hardware, precision and runtime" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }

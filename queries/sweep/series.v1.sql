@@ -1,5 +1,6 @@
 /*
 name = "sweep.series"
+record = "SweepSeries"
 version = 1
 schema = 1
 summary = "The best batch of each hardware: within a latency budget, for throughput and for energy"
@@ -17,25 +18,25 @@ precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 batch_count = { type = "BIGINT", meaning = "batches that it runs" }
 refused_count = { type = "BIGINT", meaning = "batches that it cannot run" }
-least_latency_batch = { type = "INTEGER", meaning = "batch with the least latency; ties go to the smaller batch, here and below" }
-least_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
-budget_batch = { type = "INTEGER", meaning = "batch of the highest throughput within the budget; null without a budget or where none keeps it" }
-budget_throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "its inferences per second" }
-budget_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
-throughput_batch = { type = "INTEGER", meaning = "batch of the highest throughput" }
-throughput_per_s = { type = "DOUBLE", unit = "1/s", meaning = "its inferences per second" }
-throughput_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
-throughput_limit = { type = "VARCHAR", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-energy_batch = { type = "INTEGER", meaning = "batch of the least energy per inference" }
-energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "its energy per inference" }
-energy_latency_s = { type = "DOUBLE", unit = "s", meaning = "its latency" }
-zone_low_batch = { type = "INTEGER", meaning = "the power-efficiency zone begins here: batches next to energy_batch with nearly as many inferences per joule" }
-zone_high_batch = { type = "INTEGER", meaning = "and ends here" }
-zone_low_power_w = { type = "DOUBLE", unit = "W", meaning = "least average power in the zone" }
-zone_high_power_w = { type = "DOUBLE", unit = "W", meaning = "largest average power in the zone" }
-largest_batch = { type = "INTEGER", meaning = "largest batch that it runs" }
-largest_speedup_ratio = { type = "DOUBLE", meaning = "throughput there over that at batch 1; null without a run at batch 1" }
-largest_batch_efficiency_ratio = { type = "DOUBLE", meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }
+least_latency_batch = { type = "INTEGER", null = true, meaning = "batch with the least latency; ties go to the smaller batch, here and below" }
+least_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
+budget_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput within the budget; null without a budget or where none keeps it" }
+budget_throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "its inferences per second" }
+budget_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
+throughput_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "its inferences per second" }
+throughput_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
+throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
+energy_batch = { type = "INTEGER", null = true, meaning = "batch of the least energy per inference" }
+energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "its energy per inference" }
+energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
+zone_low_batch = { type = "INTEGER", null = true, meaning = "the power-efficiency zone begins here: batches next to energy_batch with nearly as many inferences per joule" }
+zone_high_batch = { type = "INTEGER", null = true, meaning = "and ends here" }
+zone_low_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "least average power in the zone" }
+zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "largest average power in the zone" }
+largest_batch = { type = "INTEGER", null = true, meaning = "largest batch that it runs" }
+largest_speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput there over that at batch 1; null without a run at batch 1" }
+largest_batch_efficiency_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it cannot run the smallest batch that it cannot run" }
 */

@@ -1,5 +1,6 @@
 /*
 name = "sweep.winner"
+record = "SweepWinner"
 version = 1
 schema = 1
 summary = "Which hardware is best at each batch of a sweep, and where that changes"
@@ -11,17 +12,17 @@ run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows 
 model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
-metric = { type = "VARCHAR", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
+metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
-runner_up = { type = "VARCHAR", meaning = "second best; null without one" }
-advantage_ratio = { type = "DOUBLE", meaning = "runner-up over winner" }
-probability_ahead = { type = "DOUBLE", meaning = "that the winner is better than the runner-up; null without one" }
+runner_up = { type = "VARCHAR", null = true, meaning = "second best; null without one" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "runner-up over winner" }
+probability_ahead = { type = "DOUBLE", null = true, meaning = "that the winner is better than the runner-up; null without one" }
 candidate_count = { type = "BIGINT", meaning = "hardware that run this batch" }
-previous_batch = { type = "INTEGER", meaning = "the next smaller batch of the sweep; null for the first" }
-previous_winner = { type = "VARCHAR", meaning = "winner at the next smaller batch" }
+previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
+previous_winner = { type = "VARCHAR", null = true, meaning = "winner at the next smaller batch" }
 is_change = { type = "BOOLEAN", meaning = "whether the winner is another than at the next smaller batch" }
 is_overtaking = { type = "BOOLEAN", meaning = "whether the previous winner runs this batch too and is beaten; false where it cannot run it" }
 */

@@ -1,5 +1,6 @@
 /*
 name = "utilization.flag"
+record = "UtilizationFlag"
 version = 1
 schema = 1
 summary = "What is unhealthy about how runs use their hardware, and which subgraphs are the reason"
@@ -17,12 +18,12 @@ value_fraction = { type = "DOUBLE", meaning = "of the quantity that is flagged" 
 limit_fraction = { type = "DOUBLE", meaning = "what it is compared with" }
 cost = { type = "VARCHAR", meaning = "what the reason is counted in: time lost against the peak, bytes moved off chip, or unit-seconds idle" }
 bottleneck = { type = "VARCHAR", meaning = "what bounds the subgraphs that most of the cost is in: compute, memory or launch" }
-bottleneck_fraction = { type = "DOUBLE", meaning = "of the cost that is in them" }
+bottleneck_fraction = { type = "DOUBLE", null = true, meaning = "of the cost that is in them" }
 subgraph_count = { type = "BIGINT", meaning = "how many they are" }
 total_count = { type = "BIGINT", meaning = "subgraphs of the run" }
 subgraph_index = { type = "INTEGER", meaning = "the subgraph with the largest cost; ties go to the first" }
 subgraph = { type = "VARCHAR", meaning = "operator that leads it" }
-subgraph_fraction = { type = "DOUBLE", meaning = "of the cost that is in it" }
+subgraph_fraction = { type = "DOUBLE", null = true, meaning = "of the cost that is in it" }
 tile_count = { type = "DOUBLE", meaning = "its tiles of work" }
 units_used_count = { type = "INTEGER", meaning = "its units with work in the fullest wave" }
 units_total_count = { type = "INTEGER", meaning = "units that have this precision" }

@@ -1,5 +1,6 @@
 /*
 name = "utilization.grade"
+record = "Grade"
 version = 1
 schema = 1
 summary = "The grades of a share of a peak, and where each begins"

@@ -1,5 +1,6 @@
 /*
 name = "utilization.pairing"
+record = "Pairing"
 version = 1
 schema = 1
 summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
@@ -24,10 +25,10 @@ model_count = { type = "BIGINT", meaning = "models among them" }
 hardware_count = { type = "BIGINT", meaning = "hardware that took part in one or more" }
 median_value = { type = "DOUBLE", meaning = "of the goal's quantity where it wins, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of median_value; 1 for a fraction of peak" }
-median_advantage_ratio = { type = "DOUBLE", meaning = "how many times better than the next where it wins" }
+median_advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the next where it wins" }
 median_utilization_fraction = { type = "DOUBLE", meaning = "of its peak where it wins" }
-runner_up = { type = "VARCHAR", meaning = "wins second most; null without one" }
-runner_up_won_count = { type = "BIGINT", meaning = "contests that the runner-up wins" }
+runner_up = { type = "VARCHAR", null = true, meaning = "wins second most; null without one" }
+runner_up_won_count = { type = "BIGINT", null = true, meaning = "contests that the runner-up wins" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 */
 WITH chosen AS (

@@ -1,5 +1,6 @@
 /*
 name = "utilization.precision"
+record = "PrecisionGain"
 version = 1
 schema = 1
 summary = "What each precision of a hardware gains over fp32, or over the widest that it has without fp32"

@@ -1,5 +1,6 @@
 /*
 name = "utilization.remedy"
+record = "Remedy"
 version = 1
 schema = 1
 summary = "What would use the hardware of runs better: the best of other runs that differ in one thing, and what it gains"
@@ -17,7 +18,7 @@ compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed
 bound = { type = "VARCHAR", meaning = "what bounds most of its time: compute, memory or launch; ties go to the first" }
 bound_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that it bounds" }
 remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
-place = { type = "INTEGER", meaning = "its place among the remedies for what bounds the run; null for one that does not follow from it" }
+place = { type = "INTEGER", null = true, meaning = "its place among the remedies for what bounds the run; null for one that does not follow from it" }
 choice = { type = "VARCHAR", meaning = "the batch, precision, runtime or hardware with its power mode" }
 is_better = { type = "BOOLEAN", meaning = "gain_ratio reaches least_gain_ratio, and fewer units do not take more energy" }
 gain_ratio = { type = "DOUBLE", meaning = "throughput_ratio / energy_ratio: how many times less energy x time an inference takes" }

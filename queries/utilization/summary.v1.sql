@@ -1,5 +1,6 @@
 /*
 name = "utilization.summary"
+record = "Utilization"
 version = 1
 schema = 1
 summary = "How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline"
@@ -19,36 +20,36 @@ runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
-flop_count = { type = "BIGINT", meaning = "operations of one inference, two per MAC" }
-least_flop_count = { type = "BIGINT", meaning = "the class of model sizes that it is in begins here, as in `utilization.pairing`" }
-attained_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "2 x MACs over the time from one batch to the next" }
-peak_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "dense peak at this precision and power mode" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
-compute_grade = { type = "VARCHAR", meaning = "compute_utilization_fraction in a word: excellent, good, fair, poor or very poor" }
-attained_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "bytes moved off chip over the time from one batch to the next" }
-memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "of the off-chip memory, as published" }
-bandwidth_utilization_fraction = { type = "DOUBLE", meaning = "attained over published off-chip bandwidth" }
-sustained_bandwidth_fraction = { type = "DOUBLE", meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: what is flagged" }
-arithmetic_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "operations over bytes that cross kernel boundaries, on chip or off" }
-dram_intensity_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "operations over bytes moved off chip; null where there are none" }
-ridge_ops_per_byte = { type = "DOUBLE", unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
-ridge_ratio = { type = "DOUBLE", meaning = "dram_intensity_ops_per_byte over the ridge point" }
-roof = { type = "VARCHAR", meaning = "memory below the ridge point, else compute" }
-roofline_ops_per_s = { type = "DOUBLE", unit = "ops/s", meaning = "the roof: the lesser of the peak and intensity x bandwidth" }
-roofline_fraction = { type = "DOUBLE", meaning = "attained over the roof" }
-roofline_grade = { type = "VARCHAR", meaning = "roofline_fraction in a word" }
-compute_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that compute bounds" }
-memory_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that memory bounds" }
-launch_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that their launch bounds" }
-units_used_count = { type = "INTEGER", meaning = "units with work, mean over time, rounded up" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+flop_count = { type = "BIGINT", null = true, meaning = "operations of one inference, two per MAC" }
+least_flop_count = { type = "BIGINT", null = true, meaning = "the class of model sizes that it is in begins here, as in `utilization.pairing`" }
+attained_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "2 x MACs over the time from one batch to the next" }
+peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak at this precision and power mode" }
+compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
+compute_grade = { type = "VARCHAR", null = true, meaning = "compute_utilization_fraction in a word: excellent, good, fair, poor or very poor" }
+attained_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "bytes moved off chip over the time from one batch to the next" }
+memory_bandwidth_bytes_per_s = { type = "DOUBLE", null = true, unit = "B/s", meaning = "of the off-chip memory, as published" }
+bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published off-chip bandwidth" }
+sustained_bandwidth_fraction = { type = "DOUBLE", null = true, meaning = "attained over the off-chip bandwidth that its class sustains, published x dram_efficiency: what is flagged" }
+arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations over bytes that cross kernel boundaries, on chip or off" }
+dram_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "operations over bytes moved off chip; null where there are none" }
+ridge_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", meaning = "peak over off-chip bandwidth: the intensity from which the peak, not the memory, is the roof" }
+ridge_ratio = { type = "DOUBLE", null = true, meaning = "dram_intensity_ops_per_byte over the ridge point" }
+roof = { type = "VARCHAR", null = true, meaning = "memory below the ridge point, else compute" }
+roofline_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "the roof: the lesser of the peak and intensity x bandwidth" }
+roofline_fraction = { type = "DOUBLE", null = true, meaning = "attained over the roof" }
+roofline_grade = { type = "VARCHAR", null = true, meaning = "roofline_fraction in a word" }
+compute_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that compute bounds" }
+memory_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that memory bounds" }
+launch_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that their launch bounds" }
+units_used_count = { type = "INTEGER", null = true, meaning = "units with work, mean over time, rounded up" }
+units_total_count = { type = "INTEGER", null = true, meaning = "units that have this precision" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-idle_units_fraction = { type = "DOUBLE", meaning = "1 - mean over time of the units with work over all" }
-average_power_w = { type = "DOUBLE", unit = "W", meaning = "energy over the time from one batch to the next" }
+idle_units_fraction = { type = "DOUBLE", null = true, meaning = "1 - mean over time of the units with work over all" }
+average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "the power cap" }
-ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "attained operations per second and watt; 1e12 is one TOPS/W" }
-peak_ops_per_j = { type = "DOUBLE", unit = "ops/J", meaning = "peak over the power cap" }
-clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
+ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "attained operations per second and watt; 1e12 is one TOPS/W" }
+peak_ops_per_j = { type = "DOUBLE", null = true, unit = "ops/J", meaning = "peak over the power cap" }
+clock_fraction = { type = "DOUBLE", null = true, meaning = "of the full clock; below 1 where the power cap gives way" }
 flags = { type = "VARCHAR[]", meaning = "low_compute, high_bandwidth, idle_units: `utilization.flag` has the reasons" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }

@@ -1,5 +1,6 @@
 /*
 name = "utilization.zone"
+record = "BatchZone"
 version = 1
 schema = 1
 summary = "The batches at which a hardware is used well: utilization and inferences per joule near the best of a series"
@@ -15,16 +16,16 @@ precision = { type = "VARCHAR", meaning = "precision" }
 runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 batches = { type = "INTEGER[]", meaning = "batches that were tried, refused ones included" }
 zone_batches = { type = "INTEGER[]", meaning = "those in the zone; empty where none has both" }
-best_batch = { type = "INTEGER", meaning = "the one with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
-best_utilization_fraction = { type = "DOUBLE", meaning = "the most compute utilization of any batch" }
-utilization_batch = { type = "INTEGER", meaning = "the batch that has it; ties go to the smallest" }
-least_energy_per_inference_j = { type = "DOUBLE", unit = "J", meaning = "of any batch" }
-energy_batch = { type = "INTEGER", meaning = "the batch that has it; ties go to the smallest" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "of a batch at best_batch" }
-peak_memory_bytes = { type = "BIGINT", unit = "B", meaning = "weights and peak activations at best_batch" }
-refused_batch = { type = "INTEGER", meaning = "the smallest batch that was refused; null where none was" }
-refusal = { type = "VARCHAR", meaning = "why" }
-run_id = { type = "INTEGER", meaning = "run at best_batch" }
+best_batch = { type = "INTEGER", null = true, meaning = "the one with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }
+best_utilization_fraction = { type = "DOUBLE", null = true, meaning = "the most compute utilization of any batch" }
+utilization_batch = { type = "INTEGER", null = true, meaning = "the batch that has it; ties go to the smallest" }
+least_energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of any batch" }
+energy_batch = { type = "INTEGER", null = true, meaning = "the batch that has it; ties go to the smallest" }
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of a batch at best_batch" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations at best_batch" }
+refused_batch = { type = "INTEGER", null = true, meaning = "the smallest batch that was refused; null where none was" }
+refusal = { type = "VARCHAR", null = true, meaning = "why" }
+run_id = { type = "INTEGER", null = true, meaning = "run at best_batch" }
 */
 WITH one AS (
     SELECT

@@ -1,5 +1,6 @@
 /*
 name = "validate.operator"
+record = "OperatorScore"
 version = 1
 schema = 1
 summary = "Predicted device time of operators inside models against measured, by kind of operator"
@@ -17,15 +18,15 @@ is_overlapping = { type = "BOOLEAN", meaning = "kernels run side by side in a gr
 group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes in one model, precision and batch" }
 operator_count = { type = "BIGINT", meaning = "operators in them" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured" }
-share_fraction = { type = "DOUBLE", meaning = "of the device time of all profiles that the filters let pass, matched or not" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the device time of all profiles that the filters let pass, matched or not" }
 time_bias_fraction = { type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }
 time_weighted_error_fraction = { type = "DOUBLE", meaning = "absolute errors of all groups, weighted by measured time" }
 scored_count = { type = "BIGINT", meaning = "groups whose operators take longer than above_s each" }
-mean_error_fraction = { type = "DOUBLE", meaning = "of those: mean absolute relative error" }
-median_error_fraction = { type = "DOUBLE", meaning = "of those: median absolute relative error" }
-bias_fraction = { type = "DOUBLE", meaning = "of those: mean signed relative error; positive is predicted too high" }
-worst_error_fraction = { type = "DOUBLE", meaning = "of those: signed relative error of the group that is furthest off" }
-worst_case = { type = "VARCHAR", meaning = "that group: model, precision, batch, operation, shapes" }
+mean_error_fraction = { type = "DOUBLE", null = true, meaning = "of those: mean absolute relative error" }
+median_error_fraction = { type = "DOUBLE", null = true, meaning = "of those: median absolute relative error" }
+bias_fraction = { type = "DOUBLE", null = true, meaning = "of those: mean signed relative error; positive is predicted too high" }
+worst_error_fraction = { type = "DOUBLE", null = true, meaning = "of those: signed relative error of the group that is furthest off" }
+worst_case = { type = "VARCHAR", null = true, meaning = "that group: model, precision, batch, operation, shapes" }
 seen_fraction = { type = "DOUBLE", meaning = "part of the groups that coefficients were chosen with in view" }
 */
 WITH pair AS (

@@ -20,7 +20,7 @@ family = { type = "VARCHAR", meaning = "of the model; a single operator is one o
 measured = { type = "DOUBLE", meaning = "in s or J, per batch" }
 predicted = { type = "DOUBLE", meaning = "in s or J, per batch" }
 log_error = { type = "DOUBLE", meaning = "ln(measured / predicted)" }
-half_width = { type = "DOUBLE", meaning = "of the 80 % interval that the run states, of the natural logarithm; null for a single operator" }
+half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval that the run states, of the natural logarithm; null for a single operator" }
 seen = { type = "VARCHAR", meaning = "what was chosen with the measurement in view; empty for nothing" }
 is_calibrated = { type = "BOOLEAN", meaning = "by a calibration of its own hardware with rows of this runtime, whose errors left out by family are known" }
 measurement_id = { type = "INTEGER", meaning = "number of the measurement" }

@@ -1,5 +1,6 @@
 /*
 name = "validate.score"
+record = "PredictionScore"
 version = 1
 schema = 1
 summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
@@ -23,8 +24,8 @@ bias_fraction = { type = "DOUBLE", meaning = "mean signed relative error; positi
 worst_error_fraction = { type = "DOUBLE", meaning = "signed relative error of the row that is furthest off" }
 highest_error_fraction = { type = "DOUBLE", meaning = "largest signed relative error" }
 worst_case = { type = "VARCHAR", meaning = "that row: model, precision, batch, runtime" }
-rank_correlation = { type = "DOUBLE", meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
-exceeded_count = { type = "BIGINT", meaning = "of wall power: rows whose system drew less than is predicted for its boards, which cannot be; null for all else" }
+rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's: whether predictions order the rows as measured; null below three different predictions" }
+exceeded_count = { type = "BIGINT", null = true, meaning = "of wall power: rows whose system drew less than is predicted for its boards, which cannot be; null for all else" }
 seen_fraction = { type = "DOUBLE", meaning = "part of the rows that coefficients, or a calibration, were chosen with their family in view" }
 seen = { type = "VARCHAR", meaning = "which coefficients and calibrations those are; empty where none" }
 calibration = { type = "VARCHAR", meaning = "calibration of the predictions; none for the class defaults" }

@@ -3,17 +3,6 @@
 from joulemap.answer.analyze.answer import (
     AnalyzeAnswer as AnalyzeAnswer,
 )
-from joulemap.answer.analyze.row import (
-    ActionShare as ActionShare,
-    BottleneckShare as BottleneckShare,
-    CategoryShare as CategoryShare,
-    EnergyLeaf as EnergyLeaf,
-    EventCount as EventCount,
-    OperatorShare as OperatorShare,
-    RunTotal as RunTotal,
-    SubgraphRoof as SubgraphRoof,
-    SubgraphShare as SubgraphShare,
-)
 from joulemap.answer.answer import (
     Answer as Answer,
     RunAnswer as RunAnswer,
@@ -21,102 +10,25 @@ from joulemap.answer.answer import (
 from joulemap.answer.architecture.answer import (
     ArchitecturesAnswer as ArchitecturesAnswer,
 )
-from joulemap.answer.architecture.row import (
-    ArchitectureAction as ArchitectureAction,
-    ArchitectureCategory as ArchitectureCategory,
-    ArchitectureSummary as ArchitectureSummary,
-)
-from joulemap.answer.calibrate import (
-    CalibrateAnswer as CalibrateAnswer,
-    CalibrationErrorRow as CalibrationErrorRow,
-    FittedNumber as FittedNumber,
-)
-from joulemap.answer.candidate import (
-    AssumedNumber as AssumedNumber,
-    Candidate as Candidate,
-    Violation as Violation,
-)
-from joulemap.answer.caveat import (
-    Caveat as Caveat,
-    ModelCaveat as ModelCaveat,
-)
-from joulemap.answer.compare.breakdown import (
-    BreakdownAnswer as BreakdownAnswer,
-    EnergyBranch as EnergyBranch,
-    RunFigure as RunFigure,
-)
-from joulemap.answer.compare.contest import (
-    Contender as Contender,
-    ContestAnswer as ContestAnswer,
-    Victory as Victory,
-)
-from joulemap.answer.compare.model import (
-    ModelFigure as ModelFigure,
-    ModelsAnswer as ModelsAnswer,
-)
-from joulemap.answer.compare.rank import (
-    HardwareNumber as HardwareNumber,
-    ModelMix as ModelMix,
-    Placement as Placement,
-    RankedHardware as RankedHardware,
-    Strength as Strength,
-    UtilizationSpread as UtilizationSpread,
-)
+from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
+from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
+from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer
+from joulemap.answer.compare.model import ModelsAnswer as ModelsAnswer
 from joulemap.answer.compare.ranking import (
     RankingAnswer as RankingAnswer,
 )
-from joulemap.answer.compare.summary import (
-    CompareAnswer as CompareAnswer,
-    Comparison as Comparison,
-    Insight as Insight,
-    Recommendation as Recommendation,
-)
-from joulemap.answer.cost import (
-    BreakEven as BreakEven,
-    CostAnswer as CostAnswer,
-    CostOption as CostOption,
-    GridFootprint as GridFootprint,
-)
-from joulemap.answer.database import (
-    AuditAnswer as AuditAnswer,
-    DatabaseAnswer as DatabaseAnswer,
-    Finding as Finding,
-    StoredTable as StoredTable,
-)
-from joulemap.answer.difference import (
-    Constant as Constant,
-    DifferenceAnswer as DifferenceAnswer,
-    Setting as Setting,
-)
+from joulemap.answer.compare.summary import CompareAnswer as CompareAnswer
+from joulemap.answer.cost import CostAnswer as CostAnswer
+from joulemap.answer.database import AuditAnswer as AuditAnswer, DatabaseAnswer as DatabaseAnswer
+from joulemap.answer.difference import DifferenceAnswer as DifferenceAnswer
 from joulemap.answer.edp.answer import (
     EdpAnswer as EdpAnswer,
-)
-from joulemap.answer.edp.row import (
-    EdpBound as EdpBound,
-    EdpComparison as EdpComparison,
-    EdpCut as EdpCut,
-    EdpOperatorShare as EdpOperatorShare,
-    EdpPattern as EdpPattern,
-    EdpShare as EdpShare,
-    EdpTotal as EdpTotal,
 )
 from joulemap.answer.explain.answer import (
     ExplainAnswer as ExplainAnswer,
 )
 from joulemap.answer.explain.pair import (
     PairAnswer as PairAnswer,
-)
-from joulemap.answer.explain.row import (
-    CategoryDifference as CategoryDifference,
-    EdpTerm as EdpTerm,
-    Effect as Effect,
-    EnergyTerm as EnergyTerm,
-    LatencyTerm as LatencyTerm,
-    MemoryTerm as MemoryTerm,
-    MetricTerm as MetricTerm,
-    RunPair as RunPair,
-    SubgraphDifference as SubgraphDifference,
-    Traffic as Traffic,
 )
 from joulemap.answer.flip import (
     BatchWinner as BatchWinner,
@@ -126,61 +38,20 @@ from joulemap.answer.flip import (
 from joulemap.answer.fusion.answer import (
     FusionAnswer as FusionAnswer,
 )
-from joulemap.answer.fusion.row import (
-    FusionOperator as FusionOperator,
-    FusionPattern as FusionPattern,
-    FusionSubgraph as FusionSubgraph,
-    FusionTotal as FusionTotal,
-)
-from joulemap.answer.hardware import (
-    ActionPrice as ActionPrice,
-    HardwareAnswer as HardwareAnswer,
-    HardwareFact as HardwareFact,
-    HardwareLink as HardwareLink,
-    HardwareSummary as HardwareSummary,
-    RidgePoint as RidgePoint,
-    StoredCalibration as StoredCalibration,
-)
+from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer
 from joulemap.answer.hardware_file import (
     Default as Default,
     FileCheck as FileCheck,
     FileChecks as FileChecks,
     Trial as Trial,
 )
-from joulemap.answer.listing import (
-    ListedHardware as ListedHardware,
-)
-from joulemap.answer.measure import (
-    MeasureAnswer as MeasureAnswer,
-    Score as Score,
-)
-from joulemap.answer.measurement import (
-    ListedMeasurement as ListedMeasurement,
-)
-from joulemap.answer.model import (
-    ListedOperator as ListedOperator,
-    ModelProfile as ModelProfile,
-    OperationShare as OperationShare,
-    PatternShare as PatternShare,
-    ProfileAnswer as ProfileAnswer,
-)
-from joulemap.answer.pareto import (
-    ParetoAnswer as ParetoAnswer,
-    ParetoPoint as ParetoPoint,
-)
-from joulemap.answer.part import (
-    PartAction as PartAction,
-    PartAnswer as PartAnswer,
-    PartCategory as PartCategory,
-)
-from joulemap.answer.recommend import (
-    RankedConfiguration as RankedConfiguration,
-    RecommendAnswer as RecommendAnswer,
-)
+from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
+from joulemap.answer.model import ProfileAnswer as ProfileAnswer
+from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
+from joulemap.answer.part import PartAnswer as PartAnswer
+from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
-    Allocation as Allocation,
     EnergyBreakdown as EnergyBreakdown,
-    LedgerLine as LedgerLine,
     Run as Run,
     RunOperator as RunOperator,
     RunSubgraph as RunSubgraph,
@@ -191,19 +62,8 @@ from joulemap.answer.report.answer import (
 from joulemap.answer.report.finding import (
     ModelFinding as ModelFinding,
 )
-from joulemap.answer.report.row import (
-    NumberSource as NumberSource,
-    PredictionStanding as PredictionStanding,
-    Standing as Standing,
-)
-from joulemap.answer.sanity import (
-    Probe as Probe,
-    SanityAnswer as SanityAnswer,
-)
-from joulemap.answer.scope import (
-    RunCalibration as RunCalibration,
-    Scope as Scope,
-)
+from joulemap.answer.sanity import SanityAnswer as SanityAnswer
+from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sensitivity import (
     Sensitivity as Sensitivity,
     SensitivityAnswer as SensitivityAnswer,
@@ -211,28 +71,8 @@ from joulemap.answer.sensitivity import (
 from joulemap.answer.sweep.answer import (
     SweepAnswer as SweepAnswer,
 )
-from joulemap.answer.sweep.row import (
-    Series as Series,
-    SweepCrossing as SweepCrossing,
-    SweepPoint as SweepPoint,
-    SweepSeries as SweepSeries,
-    SweepWinner as SweepWinner,
-)
 from joulemap.answer.utilization.answer import (
     UtilizationAnswer as UtilizationAnswer,
-)
-from joulemap.answer.utilization.row import (
-    BatchZone as BatchZone,
-    Grade as Grade,
-    Pairing as Pairing,
-    PrecisionGain as PrecisionGain,
-    Remedy as Remedy,
-    Utilization as Utilization,
-    UtilizationFlag as UtilizationFlag,
-)
-from joulemap.answer.validate import (
-    OperatorScore as OperatorScore,
-    PredictionScore as PredictionScore,
 )
 from joulemap.catalog.load import (
     load_catalogue as load_catalogue,
@@ -252,6 +92,7 @@ from joulemap.domain.configuration import (
     Precision as Precision,
     Runtime as Runtime,
 )
+from joulemap.domain.doubt import Standing as Standing
 from joulemap.domain.hardware import (
     Hardware as Hardware,
     Link as Link,
@@ -335,6 +176,126 @@ from joulemap.question import (
     Asked as Asked,
     Question as Question,
 )
+from joulemap.row.analyze import (
+    ActionShare as ActionShare,
+    BottleneckShare as BottleneckShare,
+    CategoryShare as CategoryShare,
+    EventCount as EventCount,
+    OperatorShare as OperatorShare,
+    RunTotal as RunTotal,
+    SubgraphRoof as SubgraphRoof,
+    SubgraphShare as SubgraphShare,
+)
+from joulemap.row.architectures import (
+    ArchitectureAction as ArchitectureAction,
+    ArchitectureCategory as ArchitectureCategory,
+    ArchitectureSummary as ArchitectureSummary,
+)
+from joulemap.row.audit import Finding as Finding
+from joulemap.row.breakdown import PartAction as PartAction, PartCategory as PartCategory
+from joulemap.row.calibration import (
+    CalibrationErrorRow as CalibrationErrorRow,
+    FittedNumber as FittedNumber,
+    RunCalibration as RunCalibration,
+    StoredCalibration as StoredCalibration,
+)
+from joulemap.row.compare import (
+    Comparison as Comparison,
+    Contender as Contender,
+    EnergyBranch as EnergyBranch,
+    HardwareNumber as HardwareNumber,
+    Insight as Insight,
+    ModelFigure as ModelFigure,
+    ModelMix as ModelMix,
+    Placement as Placement,
+    RankedHardware as RankedHardware,
+    Recommendation as Recommendation,
+    RunFigure as RunFigure,
+    Strength as Strength,
+    UtilizationSpread as UtilizationSpread,
+    Victory as Victory,
+)
+from joulemap.row.cost import (
+    AssumedNumber as AssumedNumber,
+    BreakEven as BreakEven,
+    CostOption as CostOption,
+    GridFootprint as GridFootprint,
+)
+from joulemap.row.database import StoredTable as StoredTable
+from joulemap.row.edp import (
+    EdpBound as EdpBound,
+    EdpComparison as EdpComparison,
+    EdpCut as EdpCut,
+    EdpOperatorShare as EdpOperatorShare,
+    EdpPattern as EdpPattern,
+    EdpShare as EdpShare,
+    EdpTotal as EdpTotal,
+)
+from joulemap.row.explain import (
+    CategoryDifference as CategoryDifference,
+    EdpTerm as EdpTerm,
+    Effect as Effect,
+    EnergyTerm as EnergyTerm,
+    LatencyTerm as LatencyTerm,
+    MemoryTerm as MemoryTerm,
+    RunPair as RunPair,
+    SubgraphDifference as SubgraphDifference,
+    Traffic as Traffic,
+)
+from joulemap.row.fusion import (
+    FusionOperator as FusionOperator,
+    FusionPattern as FusionPattern,
+    FusionSubgraph as FusionSubgraph,
+    FusionTotal as FusionTotal,
+)
+from joulemap.row.hardware import (
+    ActionPrice as ActionPrice,
+    HardwareFact as HardwareFact,
+    HardwareLink as HardwareLink,
+    HardwareSummary as HardwareSummary,
+    ListedHardware as ListedHardware,
+    Probe as Probe,
+    RidgePoint as RidgePoint,
+)
+from joulemap.row.measure import Score as Score
+from joulemap.row.measurement import ListedMeasurement as ListedMeasurement
+from joulemap.row.model import (
+    Caveat as Caveat,
+    ListedOperator as ListedOperator,
+    ModelCaveat as ModelCaveat,
+    ModelProfile as ModelProfile,
+    OperationShare as OperationShare,
+    PatternShare as PatternShare,
+)
+from joulemap.row.pareto import ParetoPoint as ParetoPoint
+from joulemap.row.recommend import RankedConfiguration as RankedConfiguration, Violation as Violation
+from joulemap.row.report import (
+    EnergyLeaf as EnergyLeaf,
+    NumberSource as NumberSource,
+    PredictionStanding as PredictionStanding,
+)
+from joulemap.row.run import (
+    Allocation as Allocation,
+    Constant as Constant,
+    LedgerLine as LedgerLine,
+    Setting as Setting,
+)
+from joulemap.row.sweep import (
+    SweepCrossing as SweepCrossing,
+    SweepPoint as SweepPoint,
+    SweepSeries as SweepSeries,
+    SweepWinner as SweepWinner,
+)
+from joulemap.row.utilization import (
+    BatchZone as BatchZone,
+    Grade as Grade,
+    Pairing as Pairing,
+    PrecisionGain as PrecisionGain,
+    Remedy as Remedy,
+    Utilization as Utilization,
+    UtilizationFlag as UtilizationFlag,
+)
+from joulemap.row.validate import OperatorScore as OperatorScore, PredictionScore as PredictionScore
 from joulemap.shortcut import (
     analyze as analyze,
     architectures as architectures,
@@ -388,3 +349,5 @@ from joulemap.workspace import (
 )
 
 __all__: list[str]
+from joulemap.answer.explain.pair import MetricTerm as MetricTerm
+from joulemap.row import Row as Row

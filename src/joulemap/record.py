@@ -48,7 +48,7 @@ class _Later:
         return self.kind.__attrs_attrs__  # type: ignore[attr-defined]
 
     def _first(self) -> Callable[..., None]:
-        def __init__(record: object, *values: Any, **named: Any) -> None:  # noqa: N807
+        def __init__(record: object, /, *values: Any, **named: Any) -> None:  # noqa: N807
             self.finish()
             record.__init__(*values, **named)  # type: ignore[misc]
 

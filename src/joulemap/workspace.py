@@ -39,11 +39,9 @@ if TYPE_CHECKING:
     from joulemap.answer.explain.answer import ExplainAnswer
     from joulemap.answer.flip import FlipAnswer
     from joulemap.answer.fusion.answer import FusionAnswer
-    from joulemap.answer.hardware import ActionPrice, HardwareAnswer
-    from joulemap.answer.listing import ListedHardware
+    from joulemap.answer.hardware import HardwareAnswer
     from joulemap.answer.measure import MeasureAnswer
-    from joulemap.answer.measurement import ListedMeasurement
-    from joulemap.answer.model import ListedOperator, ProfileAnswer
+    from joulemap.answer.model import ProfileAnswer
     from joulemap.answer.pareto import ParetoAnswer
     from joulemap.answer.part import PartAnswer
     from joulemap.answer.recommend import RecommendAnswer
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
     from joulemap.answer.sensitivity import SensitivityAnswer
     from joulemap.answer.sweep.answer import SweepAnswer
     from joulemap.answer.utilization.answer import UtilizationAnswer
-    from joulemap.answer.validate import OperatorScore, PredictionScore
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.configuration import Boundary, Precision
     from joulemap.domain.hardware import Hardware
@@ -72,6 +69,10 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
     from joulemap.figure.spec import FigureName
     from joulemap.plan.run import RunTally
+    from joulemap.row.hardware import ActionPrice, ListedHardware
+    from joulemap.row.measurement import ListedMeasurement
+    from joulemap.row.model import ListedOperator
+    from joulemap.row.validate import OperatorScore, PredictionScore
     from joulemap.store.query import Rows
     from joulemap.store.recover import Recovery
     from joulemap.store.statement import Statement

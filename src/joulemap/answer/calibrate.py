@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from joulemap.answer.answer import Answer, close_sections
-from joulemap.answer.hardware import StoredCalibration
 from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
 from joulemap.answer.scope import describe_weight
 from joulemap.catalog.calibration import (
@@ -39,54 +38,12 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.record import frozen
+from joulemap.row.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
-
-
-@frozen
-class CalibrationErrorRow:
-    """How far predictions are from the measurements of one group, by how they were fitted."""
-
-    query: ClassVar[str] = "calibration.error"
-
-    quantity: str
-    runtime: str | None
-    precision: str | None
-    batch: int | None
-    family: str | None
-    measurement_count: int
-    uncalibrated_mean_fraction: float | None
-    uncalibrated_median_fraction: float | None
-    fitted_mean_fraction: float | None
-    fitted_median_fraction: float | None
-    cross_validated_mean_fraction: float | None
-    cross_validated_median_fraction: float | None
-    cross_validated_worst_fraction: float | None
-    rank_correlation: float | None
-
-
-@frozen
-class FittedNumber:
-    """A coefficient or energy scale that a calibration changed."""
-
-    query: ClassVar[str] = "calibration.coefficient"
-
-    part: str
-    """`time`, `energy` or `static`."""
-    name: str
-    default_value: float
-    value: float
-    unit: str
-    ratio: float
-    data_weight_fraction: float
-    """Part of what is known of it that the measurements said."""
-    is_determined: bool
-    """Whether that is enough for it to count as measured."""
-    meaning: str
-    coefficient_index: int
 
 
 @frozen(kw_only=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.run import Outcome
 from joulemap.answer.scope import Scope
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
@@ -16,9 +15,14 @@ from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show, show_count
 from joulemap.present.document import Grid, Section, Shown, grid
-from joulemap.record import frozen
+from joulemap.row.cost import AssumedNumber
 
 if TYPE_CHECKING:
+    from joulemap.row.cost import CostOption
+    from joulemap.row.pareto import ParetoPoint
+    from joulemap.row.recommend import RankedConfiguration
+
+    Candidate = CostOption | ParetoPoint | RankedConfiguration
     from joulemap.domain.settings import Settings, Usage
 
 BATCHES: Final = (1, 8, 32)
@@ -35,55 +39,7 @@ SHOWN_REASONS: Final = 2
 """Reasons for what cannot run that people see; programs get all."""
 
 
-@frozen
-class Candidate(Outcome):
-    """A configuration with its power mode, and what every choice tells of it; None where it was refused."""
-
-    precision: str
-    runtime: str
-    latency_s: float | None
-    energy_per_inference_j: float | None
-    throughput_per_s: float | None
-    throughput_limit: str | None
-    """`latency` where a batch starts after another has ended; else what keeps overlapping ones from coming faster."""
-
-
-Row = TypeVar("Row", bound=Candidate)
-
-
-@frozen
-class AssumedNumber:
-    """A number that costs and carbon rest on."""
-
-    query: ClassVar[str] = "cost.assumption"
-
-    assumption_index: int
-    assumption: str
-    value: float
-    unit: str
-    basis: str
-    """As everywhere, or `given` where it was asked for."""
-    source: str
-    note: str
-
-
-@frozen
-class Violation:
-    """A limit that a configuration does not keep."""
-
-    query: ClassVar[str] = "recommend.violation"
-
-    hardware: str
-    precision: str
-    batch: int
-    runtime: str
-    limit_name: str
-    value: float | None
-    bound: float
-    excess: float | None
-    violation_fraction: float | None
-    unit: str
-    run_id: int
+Row = TypeVar("Row", bound="Candidate")
 
 
 def plan_candidates(model: str, settings: Settings, *, is_money: bool = False, kept: Collection[str] = ()) -> Plan:

@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from joulemap.record import frozen
+from joulemap.row.model import Caveat, ModelCaveat
 
 
-@frozen
-class Caveat:
-    """Something a trace had to assume, or could not count."""
-
-    query: ClassVar[str] = "model.caveat"
-
-    kind: str
-    """`uncounted` or `assumed`."""
-    text: str
-    operator_count: int | None
-
-
-@frozen
-class ModelCaveat(Caveat):
-    """The same of the trace of a model alone."""
-
-    query: ClassVar[str] = "model.assumption"
-
-
-def describe_caveat(row: Caveat) -> str:
+def describe_caveat(row: Caveat | ModelCaveat) -> str:
     """Return what a trace assumed or did not count, for people."""
     if row.kind == "uncounted":
         name = "::".join(row.text.split(".")[:2])

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
-    AssumedNumber,
-    Candidate,
-    Violation,
     analyze_each,
     assume,
     count_candidates,
@@ -34,6 +31,8 @@ from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
+from joulemap.row.recommend import Violation
 from joulemap.store.query import fetch, start
 from joulemap.units import format_si
 
@@ -53,110 +52,6 @@ SCOPE_NOTE: Final = (
 UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
 LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
 IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
-
-
-@frozen
-class CostOption(Candidate):
-    """A configuration and a way to pay for it: `ok`, `no price` or `unsupported`."""
-
-    query: ClassVar[str] = "cost.million"
-
-    rank: int | None
-    is_best_of_hardware: bool
-    way: str
-    """`cloud`, `purchase` or `none`."""
-    usd_per_million: float | None
-    usd_half_width: float | None
-    """Of the 80 % interval of its natural logarithm, by the rate that it rests on."""
-    probability_cheapest: float | None
-    """None beyond the 40 cheapest."""
-    likely_cheapest: bool
-    """Whether it is predicted to be, or cannot be told apart from what is."""
-    hardware_usd_per_million: float | None
-    energy_usd_per_million: float | None
-    host_usd_per_million: float | None
-    price: float | None
-    price_unit: str | None
-    price_basis: str | None
-    price_source: str | None
-    price_note: str | None
-    kwh_per_million: float | None
-    gco2_per_million: float | None
-    inferences_per_year: float | None
-    inferences_per_life: float | None
-    idle_power_w: float | None
-    idle_quantity: str
-    pue_ratio: float
-    host_share_ratio: float
-
-
-@frozen
-class GridFootprint:
-    """A million inferences of one configuration in one grid."""
-
-    query: ClassVar[str] = "cost.grid"
-
-    region: str
-    name: str
-    year: int
-    gco2_per_kwh: float
-    hardware: str
-    precision: str
-    batch: int
-    runtime: str
-    kwh_per_million: float
-    gco2_per_million: float
-    basis: str
-    source: str
-    note: str
-    run_id: int
-
-
-@frozen
-class BreakEven:
-    """Two options, and the number of inferences where both have cost the same."""
-
-    query: ClassVar[str] = "cost.break_even"
-
-    hardware_a: str
-    precision_a: str
-    batch_a: int
-    way_a: str
-    fixed_a_usd: float
-    variable_a_usd_per_million: float
-    inferences_per_life_a: float | None
-    hardware_b: str
-    precision_b: str
-    batch_b: int
-    way_b: str
-    fixed_b_usd: float
-    variable_b_usd_per_million: float
-    inferences_per_life_b: float | None
-    break_even_inferences: float | None
-    """None where one is cheaper at any volume."""
-    cheaper_below: str | None
-    """`A` or `B`; at any volume where there is no break-even."""
-    cheaper_above: str | None
-    is_within_life: bool | None
-    break_even_years: float | None
-    run_a: int
-    run_b: int
-
-    def describe(self) -> str:
-        """Return from which volume on which option is cheaper."""
-        if self.break_even_inferences is None:
-            return f"{self.cheaper_below} is cheaper at any volume" if self.cheaper_below else (
-                "both cost the same at any volume")  # fmt: skip
-        volume = f"{format_si(self.break_even_inferences, '').strip()} inferences"
-        if self.is_within_life:
-            years = self.break_even_years
-            work = "" if years is None else f", {show_plain(years)} years of one chip's work"
-            return f"break-even at {volume}{work}: {self.cheaper_below} is cheaper below, {self.cheaper_above} above"
-        lives = [life for life in (self.inferences_per_life_a, self.inferences_per_life_b) if life is not None]
-        return (
-            f"break-even at {volume}, more than the {format_si(min(lives), '').strip()} that one bought chip does in "
-            f"its lifetime: {self.cheaper_below} stays cheaper"
-        )
 
 
 @frozen(kw_only=True)
@@ -198,7 +93,7 @@ class CostAnswer(RunAnswer):
         """Return what programs get, with the rows that matter most."""
         rows = super().data()
         names = ("best", "best_available", "best_published")
-        first = {name: row and attrs.asdict(row) for name in names for row in (getattr(self, name),)}
+        first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
         found = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
         return {**rows, **first, "break_even": found[0] if found else None, "limits": limits}
@@ -282,7 +177,7 @@ class CostAnswer(RunAnswer):
                 f"{side.upper()}: {self.scope.mark(hardware)} {precision} batch {batch}, {WAYS[way]}: "
                 f"{show(fixed, '', 'USD')} to begin with, then {show(variable, '', 'USD')} per million inferences"
             )
-        return [*lines, even.describe()]
+        return [*lines, describe_break_even(even)]
 
     def _by_grid(self) -> Grid:
         runs = {row.run_id: row for row in self.grid}
@@ -475,3 +370,20 @@ def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> lis
     least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)
     pair = [run for even in break_evens for run in (even.run_a, even.run_b)]
     return list(dict.fromkeys([*(row.run_id for row in evaluated[:1]), *pair, *([least.run_id] if least else [])]))
+
+
+def describe_break_even(row: BreakEven) -> str:
+    """Return from which volume on which option is cheaper."""
+    if row.break_even_inferences is None:
+        return f"{row.cheaper_below} is cheaper at any volume" if row.cheaper_below else (
+            "both cost the same at any volume")  # fmt: skip
+    volume = f"{format_si(row.break_even_inferences, '').strip()} inferences"
+    if row.is_within_life:
+        years = row.break_even_years
+        work = "" if years is None else f", {show_plain(years)} years of one chip's work"
+        return f"break-even at {volume}{work}: {row.cheaper_below} is cheaper below, {row.cheaper_above} above"
+    lives = [life for life in (row.inferences_per_life_a, row.inferences_per_life_b) if life is not None]
+    return (
+        f"break-even at {volume}, more than the {format_si(min(lives), '').strip()} that one bought chip does in "
+        f"its lifetime: {row.cheaper_below} stays cheaper"
+    )

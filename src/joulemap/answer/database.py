@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
@@ -21,6 +21,8 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.record import frozen
 from joulemap.resource import package_version
+from joulemap.row.audit import Finding
+from joulemap.row.database import StoredTable
 from joulemap.store.connection import check_place, missing, reading as reading_file, telling, transaction
 from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
@@ -35,31 +37,6 @@ ADVICE: Final = (
     "restore a copy of the database, or put the runs that are as they were written into a new one "
     "(`joulemap db recover NEW`), and evaluate the others there"
 )
-
-
-@frozen
-class Finding:
-    """A rule that the database breaks."""
-
-    query: ClassVar[str] = "audit.conservation"
-
-    rule: str
-    run_id: int | None
-    place: str
-    expected: str
-    found: str
-
-
-@frozen
-class StoredTable:
-    """A table of the database."""
-
-    query: ClassVar[str] = "database.content"
-
-    table_name: str
-    row_count: int
-    column_count: int
-    meaning: str
 
 
 @frozen(kw_only=True)
@@ -132,7 +109,7 @@ def audit_database(source: Source) -> AuditAnswer:
     from joulemap.store.guard import check_apart
 
     query = find_query(Finding.query)
-    rows = tuple(Finding(*fault) for fault in check_apart(source.path, source.patience))
+    rows = tuple(Finding.of(fault) for fault in check_apart(source.path, source.patience))
     return AuditAnswer(
         findings=Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters={})
     )
@@ -204,7 +181,7 @@ def import_runs(source: Source, folder: Path) -> tuple[int, int]:
     with telling(source.path), _drafting_beside(source.path) as place:
         draft = place / "archive.duckdb"
         with contextlib.closing(read_tables(folder, manifest, draft)) as connection:
-            findings = [Finding(*fault) for fault in find_row_faults(connection)]
+            findings = [Finding.of(fault) for fault in find_row_faults(connection)]
             if findings:
                 first = findings[0]
                 of = f"run {first.run_id}, " if first.run_id is not None else ""

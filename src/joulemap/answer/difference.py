@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import RunAnswer, close_sections
 from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair, prove_terms
-from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
-from joulemap.answer.explain.row import MetricTerm
+from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
 from joulemap.plan.source import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.run import Constant, Setting
 from joulemap.store.query import check_runs, fetch
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source
-
-
-@frozen
-class Setting:
-    """A setting, version or digest in which two runs differ."""
-
-    query: ClassVar[str] = "run.setting"
-
-    setting_index: int
-    setting: str
-    value_a: str
-    value_b: str
-
-
-@frozen
-class Constant:
-    """A number of the hardware in which two runs differ."""
-
-    query: ClassVar[str] = "run.constant"
-
-    constant: str
-    value_a: float | None
-    value_b: float | None
-    unit: str
-    ratio: float | None
-    moved_fj: int | None
-    """Of an energy per action that both sides have: its price term, exact; of the voltage factor: the price terms of
-    all that do not differ in the table."""
-    moved_j: float | None
-    basis_a: str | None
-    basis_b: str | None
-    source_a: str | None
-    source_b: str | None
 
 
 @frozen(kw_only=True)

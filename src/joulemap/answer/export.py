@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import attrs
 
-from joulemap.answer.analyze.row import RunTotal
+from joulemap.answer.run import title_run
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -17,10 +17,12 @@ from joulemap.domain.settings import ExportFormat, check_name
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.exchange.explorer import write_node_data
 from joulemap.exchange.pprof import write_profile
-from joulemap.exchange.row import Sample, Step, Subject
+from joulemap.exchange.subject import Subject
 from joulemap.exchange.trace import write_trace
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
+from joulemap.row.analyze import RunTotal
+from joulemap.row.export import Sample, Step
 from joulemap.store.query import fetch, stream
 from joulemap.store.run import find_workload_of
 
@@ -72,7 +74,7 @@ def opening_export(
         if scope.refused:
             raise UnsupportedError("; ".join(scope.refusals))
         totals = [fetch(connection, RunTotal, run_id=run_id)[0] for run_id in (ids[0], ids[-1])]
-        subject, base = (_describe(total, scope.bounded(total.title(scope))) for total in totals)
+        subject, base = (_describe(total, scope.bounded(title_run(total, scope))) for total in totals)
         steps = stream(connection, Step, run_id=ids[0])
         if form == "explorer":
             name = f"{METRIC[metric].label} ({METRIC[metric].unit}) of {subject.title}"
@@ -107,7 +109,7 @@ def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
 def _find_samples(connection: Connection, run_id: int, nodes: tuple[ProgramNode, ...]) -> Iterator[Sample]:
     """Yield the samples of a run; those of a saved program below the modules that it was made of."""
     for sample in stream(connection, Sample, run_id=run_id):
-        yield attrs.evolve(sample, module_path=nodes[sample.operator_index].module_path) if nodes else sample
+        yield sample.replace(module_path=nodes[sample.operator_index].module_path) if nodes else sample
 
 
 def _sum_by_node(steps: Iterator[Step], nodes: tuple[ProgramNode, ...], metric: PartMetricName) -> dict[str, float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -31,6 +31,7 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_chance, show_quantity, show_share
 from joulemap.present.document import Document, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.compare import PairChance
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
@@ -82,25 +83,6 @@ INTERVALS: Final[Mapping[str, str]] = {
     "power": "power",
 }
 """Metric -> the one in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
-
-
-@frozen
-class PairChance:
-    """One run against another in a metric."""
-
-    query: ClassVar[str] = "compare.probability"
-
-    metric: str
-    label: str
-    other_label: str
-    value: float
-    other_value: float
-    better_ratio: float
-    half_width: float
-    probability_better: float
-    is_told_apart: bool
-    run_id: int
-    other_run_id: int
 
 
 @frozen

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.scope import RunCalibration, describe_calibration
+from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.configuration import BOARD, BOUNDARIES
@@ -26,6 +26,8 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
 from joulemap.record import frozen
+from joulemap.row.calibration import StoredCalibration
+from joulemap.row.hardware import ActionPrice, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
@@ -39,115 +41,6 @@ PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 """Units that people read with a prefix; bytes too, from a thousand on."""
 
 KILO: Final = 1000.0
-
-
-@frozen
-class HardwareSummary:
-    """What a hardware is."""
-
-    query: ClassVar[str] = "hardware.summary"
-
-    hardware: str
-    name: str
-    vendor: str
-    architecture: str
-    microarchitecture: str
-    deployment: list[str]
-    units_total_count: int
-    unit_name: str
-    memory_type: str
-    aliases: list[str]
-    power_modes: list[str]
-    fact_count: int
-    recalled_fact_count: int
-    assumed_fact_count: int
-    action_count: int
-    recalled_action_count: int
-    assumed_action_count: int
-    projection: str
-    unavailable: str
-    doubts: list[str]
-    hardware_digest: str
-
-
-@frozen
-class RidgePoint:
-    """The roofline of a hardware at one precision."""
-
-    query: ClassVar[str] = "hardware.ridge"
-
-    precision_index: int
-    precision: str
-    peak_ops_per_s: float
-    units_count: int
-    operations_per_clock: float
-    clock_hz: float
-    ridge_ops_per_byte: float
-    peak_ops_per_j: float
-    basis: str
-    explanation: str
-
-
-@frozen
-class HardwareLink:
-    """A link of a hardware to devices of its kind or to its host."""
-
-    query: ClassVar[str] = "hardware.link"
-
-    link_index: int
-    link: str
-    generation: str
-    connects: str
-    topology: str
-    link_count: int
-    lane_count: int | None
-    bandwidth_bytes_per_s: float
-    """In one direction, all links together."""
-    domain_size: int | None
-    basis: str
-    source: str
-
-
-@frozen
-class HardwareFact:
-    """One number of a hardware."""
-
-    query: ClassVar[str] = "hardware.fact"
-
-    fact_index: int
-    quantity: str
-    value: float
-    """In `unit`."""
-    unit: str
-    basis: str
-    source: str
-    note: str
-
-
-@frozen
-class ActionPrice:
-    """One row of a hardware's energy reference table."""
-
-    query: ClassVar[str] = "hardware.energy"
-
-    category: str
-    component: str
-    action: str
-    part: str
-    energy_per_action_j: float
-    per: str
-    low_j: float | None
-    high_j: float | None
-    basis: str
-    source: str
-    count_formula: str
-
-
-@frozen
-class StoredCalibration(RunCalibration):
-    """A calibration that a database holds."""
-
-    query: ClassVar[str] = "calibration.list"
 
 
 @frozen(kw_only=True)
@@ -284,7 +177,7 @@ def _find_calibrations(
     table = fetch(connection, StoredCalibration, hardware=used.hardware if used else "-")
     is_inherited = used is not None and used.hardware != hardware
     inheritors = [hardware] if is_inherited else []
-    return attrs.evolve(table, rows=tuple(attrs.evolve(row, inheritors=inheritors) for row in table))
+    return attrs.evolve(table, rows=tuple(row.replace(inheritors=inheritors) for row in table))
 
 
 def list_prices(source: Source, name: str, calibration: str | Calibration, boundary: Boundary) -> Table[ActionPrice]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import Answer, close_sections
-from joulemap.answer.scope import RunCalibration, describe_calibration
+from joulemap.answer.scope import describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
 from joulemap.domain.table import Column, Table
@@ -20,6 +20,8 @@ from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.record import frozen
+from joulemap.row.calibration import RunCalibration
+from joulemap.row.measure import Score
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute
 from joulemap.store.query import fetch
@@ -40,40 +42,6 @@ TIMING: Final = (
     "first_quartile_s", "third_quartile_s", "repetition_count", "calls_per_repetition", "window_s", "warm_up_s",
     "is_steady", "processor_s", "processor_fraction", "spread_fraction", "is_trusted",
 )  # fmt: skip
-
-
-@frozen
-class Score:
-    """A measurement and the prediction of the same configuration, per batch."""
-
-    query: ClassVar[str] = "measure.score"
-
-    measurement_id: int
-    run_id: int
-    model: str
-    hardware: str
-    precision: str
-    batch: int
-    runtime: str
-    scope: str
-    """What measured energy and power cover."""
-    measured_latency_s: float
-    predicted_latency_s: float | None
-    latency_ratio: float | None
-    """Predicted over measured, like every ratio here."""
-    measured_energy_j: float | None
-    predicted_energy_j: float | None
-    energy_ratio: float | None
-    measured_power_w: float | None
-    predicted_power_w: float | None
-    power_ratio: float | None
-    measured_peak_memory_bytes: int | None
-    predicted_peak_memory_bytes: int | None
-    memory_ratio: float | None
-    refusal: str | None
-    """Why there is no prediction."""
-    source: str
-    conditions: str
 
 
 @frozen(kw_only=True)

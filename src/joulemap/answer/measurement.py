@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.measurement import load_measurements, read_measurements
 from joulemap.catalog.public import find_public_table
@@ -27,7 +27,7 @@ from joulemap.plan.workload import (
     trace,
 )
 from joulemap.present.cell import show_count
-from joulemap.record import frozen
+from joulemap.row.measurement import ListedMeasurement
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import fetch, find_projected
@@ -47,34 +47,6 @@ SHOWN_MODELS: Final = 5
 
 PARTS: Final = (OPERATOR, "block")
 """Families of what is less than a model. A fit to models is not made on them."""
-
-
-@frozen
-class ListedMeasurement:
-    """What somebody measured, per batch."""
-
-    query: ClassVar[str] = "measurement.list"
-
-    measurement_id: int
-    hardware: str
-    model: str
-    precision: str
-    batch: int
-    runtime: str
-    latency_s: float | None
-    throughput_per_s: float | None
-    energy_j: float | None
-    power_w: float | None
-    wall_power_w: float | None
-    """Of the whole system, over its devices."""
-    device_count: int | None
-    """Of that system."""
-    peak_memory_bytes: int | None
-    scope: str
-    seen: str
-    """Which coefficients were chosen with it in view; empty where none was."""
-    source: str
-    conditions: str
 
 
 def list_measurements(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.caveat import ModelCaveat, describe_caveat
+from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
 from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns, say_rest
 from joulemap.record import frozen
+from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, OperationShare, PatternShare
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
 
@@ -21,108 +22,6 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
-
-
-@frozen
-class ModelProfile:
-    """A model at one input, independent of hardware. Bytes are at the traced dtype."""
-
-    query: ClassVar[str] = "model.profile"
-
-    name: str
-    batch: int
-    input_spec: str
-    parameter_count: int
-    mac_count: int
-    skipped_mac_count: int
-    """Of `mac_count`, those that a causal mask hides."""
-    flop_count: int
-    elementwise_count: int
-    special_count: int
-    operator_count: int
-    subgraph_count: int
-    uncounted_count: int
-    weight_bytes: int
-    weight_read_bytes: int
-    """Of experts those that are hit, of an embedding its rows."""
-    moved_bytes: int
-    """When every operator is a kernel of its own."""
-    fused_moved_bytes: int
-    """When every subgraph is."""
-    peak_activation_bytes: int
-    fused_peak_activation_bytes: int
-    arithmetic_intensity_ops_per_byte: float | None
-    fused_arithmetic_intensity_ops_per_byte: float | None
-    assumption_count: int
-    is_shipped: bool
-    torch_version: str
-    torchvision_version: str
-    tracer_version: int
-
-
-@frozen
-class OperationShare:
-    """One kind of operation's share of a model."""
-
-    query: ClassVar[str] = "model.mix"
-
-    operation: str
-    kind: str
-    operator_count: int
-    operator_fraction: float
-    mac_count: int
-    mac_fraction: float | None
-    elementwise_count: int
-    special_count: int
-    moved_bytes: int
-    moved_fraction: float | None
-
-
-@frozen
-class PatternShare:
-    """One fusion pattern's share of a model."""
-
-    query: ClassVar[str] = "model.pattern"
-
-    fusion_pattern: str
-    subgraph_count: int
-    operator_count: int
-    mac_count: int
-    mac_fraction: float | None
-    moved_bytes: int
-    """Unfused."""
-    fused_moved_bytes: int
-    saved_fraction: float | None
-    """The part of the bytes that fusing keeps on chip."""
-
-
-@frozen
-class ListedOperator:
-    """An operator of a model with its counts, independent of hardware. Bytes are at the traced dtype."""
-
-    query: ClassVar[str] = "model.operator"
-
-    operator_index: int
-    name: str
-    operation: str
-    output_shape: str
-    dtype: str
-    mac_count: int
-    skipped_mac_count: int
-    """Of `mac_count`, those that a causal mask hides."""
-    elementwise_count: int
-    special_count: int
-    bias_element_count: int
-    """Of the bias that a convolution or linear layer adds as part of itself; 0 without one."""
-    bias_addition_count: int
-    """In `elementwise_count`."""
-    input_bytes: int
-    weight_bytes: int
-    output_bytes: int
-    subgraph_index: int
-    fusion_pattern: str
-    aten: str
-    is_counted: bool
 
 
 @frozen(kw_only=True)

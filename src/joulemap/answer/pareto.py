@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
-    AssumedNumber,
-    Candidate,
     analyze_each,
     assume,
     count_candidates,
@@ -35,6 +33,8 @@ from joulemap.plan.hold import holding_runs
 from joulemap.present.cell import show_chance, show_doubt
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.cost import AssumedNumber
+from joulemap.row.pareto import ParetoPoint
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -44,36 +44,6 @@ if TYPE_CHECKING:
 
 FIGURES: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Shown beside the two metrics, unless it is one of them."""
-
-
-@frozen
-class ParetoPoint(Candidate):
-    """A configuration among those that are compared in two metrics: `front`, `dominated`, `unplaced`, `unsupported`."""
-
-    query: ClassVar[str] = "pareto.front"
-
-    x_value: float | None
-    x_unit: str | None
-    y_value: float | None
-    y_unit: str | None
-    dominated_by: str | None
-    """The configuration of the front that beats it by most."""
-    dominated_by_run_id: int | None
-    x_ratio: float | None
-    """How many times better that one is."""
-    y_ratio: float | None
-    dominator_count: int
-    """Configurations of the front that beat it."""
-    is_available_front: bool
-    """Whether it is on the front of those that can be bought or rented, compared with each other alone."""
-    probability_front: float | None
-    """That no other beats it in both; None for what others beat by far."""
-    x_half_width: float | None
-    """Of the 80 % interval of its natural logarithm."""
-    y_half_width: float | None
-    average_power_w: float | None
-    peak_memory_bytes: int | None
-    edp_per_inference_js: float | None
 
 
 CHANCE: Final[Shown[ParetoPoint]] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
@@ -15,6 +15,7 @@ from joulemap.plan.selection import select_one
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, say_rest
 from joulemap.record import frozen
+from joulemap.row.breakdown import PartAction, PartCategory
 from joulemap.store.query import fetch
 from joulemap.store.run import find_subgraphs
 from joulemap.units import FJ_PER_J
@@ -30,68 +31,6 @@ SMALL_FRACTION: Final = 0.005
 
 FRACTIONS: Final = ("share_fraction", "run_fraction")
 """Fields of a row that add up over rows."""
-
-
-@frozen
-class _PartEnergy:
-    run_id: int
-    model: str
-    hardware: str
-    part_index: int
-    """`subgraph_index` or `operator_index`."""
-    name: str
-    kind: str
-    fusion_pattern: str
-    category: str
-    energy_fj: int
-    energy_j: float
-    share_fraction: float | None
-    """Of its subgraph or operator."""
-    run_fraction: float | None
-    whole_energy_fj: int
-    """Of the run, or of the subgraph that is looked into."""
-
-
-@frozen
-class PartCategory(_PartEnergy):
-    """One category of the energy of a subgraph or operator."""
-
-    query: ClassVar[str] = "breakdown.category"
-
-    common_categories: str
-    """Those of all architectures that its actions belong to, most energy first."""
-    kind_count: int
-    largest_action: str
-    """`component.action` that takes most of it."""
-    largest_action_fraction: float | None
-
-    @property
-    def label(self) -> str:
-        """What it is called in a table."""
-        return self.category
-
-
-@frozen
-class PartAction(_PartEnergy):
-    """One action of a subgraph or operator: count x energy per action."""
-
-    query: ClassVar[str] = "breakdown.action"
-
-    common_category: str
-    component: str
-    action: str
-    part: str
-    """`compute`, `memory`, `control` or `static`."""
-    per: str
-    action_count: float
-    energy_per_action_j: float
-    basis: str
-    source: str
-
-    @property
-    def label(self) -> str:
-        """What it is called in a table."""
-        return f"{self.component}.{self.action}"
 
 
 Row = TypeVar("Row", PartCategory, PartAction)
@@ -180,7 +119,7 @@ class PartAnswer(RunAnswer):
         told, small = _part_small(rows, self.subgraph)
         cells = [
             (
-                f"  {row.label}",
+                f"  {name_part(row)}",
                 show_quantity(row.energy_j, "J"),
                 show_share(row.share_fraction),
                 show_share(row.run_fraction),
@@ -209,13 +148,13 @@ class PartAnswer(RunAnswer):
 
     def _rows_side_by_side(self, runs: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
         """Return a row for each category or action of one part with a column per run, what is small in one."""
-        told = {row.label for rows in runs for row in _part_small(rows, self.subgraph)[0]}
+        told = {name_part(row) for rows in runs for row in _part_small(rows, self.subgraph)[0]}
         sums: dict[str, list[int]] = {}
         for index, rows in enumerate(runs):
             for row in rows:
-                label = row.label if row.label in told else ""
+                label = name_part(row) if name_part(row) in told else ""
                 sums.setdefault(label, [0] * len(runs))[index] += row.energy_fj
-        small = len({row.label for rows in runs for row in rows} - told)
+        small = len({name_part(row) for rows in runs for row in rows} - told)
         ordered = sorted(sums.items(), key=lambda item: (item[0] == "", -sum(item[1])))
         return [
             (
@@ -243,7 +182,8 @@ class PartAnswer(RunAnswer):
         hardware = list(dict.fromkeys(self.scope.spell(row.hardware) for row in self.rows))
         steps = []
         if not self.subgraph and self.level == "subgraph":
-            largest = max(self.rows, key=lambda row: row.energy_fj)
+            rows: Sequence[PartCategory | PartAction] = self.rows.rows
+            largest = max(rows, key=lambda row: row.energy_fj)
             inside = ["--subgraph", largest.name, "--by", "action"]
             steps.append(["analyze", model, self.scope.spell(largest.hardware), *inside, *repeated])
         elif self.level == "subgraph":
@@ -329,3 +269,8 @@ def _break_down(
     if not answer.rows.rows:
         raise UnsupportedError(f"{subgraph}: none of its operators runs as a kernel, so that it takes no energy")
     return answer
+
+
+def name_part(row: PartCategory | PartAction) -> str:
+    """Return what a row is called in a table."""
+    return row.category if isinstance(row, PartCategory) else f"{row.component}.{row.action}"

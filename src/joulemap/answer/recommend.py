@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
-    AssumedNumber,
-    Candidate,
-    Violation,
     analyze_each,
     assume,
     count_candidates,
@@ -35,6 +32,8 @@ from joulemap.plan.hold import holding_runs
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.cost import AssumedNumber
+from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -50,55 +49,6 @@ MISS_NOTE: Final = (
     "infeasible ones are in the order of their largest miss, relative to its limit: value / limit - 1, "
     "for throughput limit / value - 1"
 )
-
-
-@frozen
-class RankedConfiguration(Candidate):
-    """A configuration within its limits (`feasible`, `unranked`), `infeasible`, or `unsupported`."""
-
-    query: ClassVar[str] = "recommend.configuration"
-
-    rank: int | None
-    published_rank: int | None
-    """Among feasible ones that are no projections."""
-    available_rank: int | None
-    """Among feasible ones that can be bought or rented."""
-    miss_rank: int | None
-    """Among infeasible ones, the nearest first."""
-    objective_value: float | None
-    objective_unit: str | None
-    objective_ratio: float | None
-    """How many times worse it is than the best."""
-    objective_half_width: float | None
-    """Of the 80 % interval of the objective's natural logarithm."""
-    probability_best: float | None
-    """That it is the best of those that keep the limits; None for what is not among the best 40."""
-    likely_best: bool
-    """Whether it is predicted to be the best, or cannot be told apart from what is."""
-    probability_kept: float | None
-    """That it keeps the limit that is in most doubt."""
-    average_power_w: float | None
-    peak_memory_bytes: int | None
-    edp_per_inference_js: float | None
-    price_cloud_usd_per_hour: float | None
-    price_purchase_usd: float | None
-    way: str | None
-    """`cloud` or `purchase`: what `usd_per_million` pays for."""
-    usd_per_million: float | None
-    gco2_per_million: float | None
-    failed_count: int
-    failed: str
-    worst_limit: MetricName | None
-    worst_value: float | None
-    worst_bound: float | None
-    worst_unit: str | None
-    violation_fraction: float | None
-    """How far it misses that limit, relative to it; None where a price is not known."""
-
-    @property
-    def failed_besides(self) -> list[str]:
-        """The limits that it misses besides the one that it misses most."""
-        return [METRIC[name].label for name in METRIC if name in self.failed.split(", ") and name != self.worst_limit]
 
 
 @frozen(kw_only=True)
@@ -246,7 +196,8 @@ class RecommendAnswer(RunAnswer):
         ]
 
     def _describe_one_miss(self, row: RankedConfiguration) -> str:
-        more = f"; it misses {' and '.join(row.failed_besides)} too" if row.failed_besides else ""
+        besides = _find_failed_besides(row)
+        more = f"; it misses {' and '.join(besides)} too" if besides else ""
         assert row.worst_limit is not None
         bound = show_metric(row.worst_limit, row.worst_bound)
         has = show_metric(row.worst_limit, row.worst_value)
@@ -282,7 +233,7 @@ class RecommendAnswer(RunAnswer):
                 ("by", _percent),
                 ("has", lambda row: _show_worst(row, row.worst_value) or "not known"),
                 ("limit", lambda row: _show_worst(row, row.worst_bound)),
-                ("also misses", lambda row: ", ".join(row.failed_besides)),
+                ("also misses", lambda row: ", ".join(_find_failed_besides(row))),
             ),
             limit=limit,
             keep=("precision", "batch", "misses most", "by", "has", "limit"),
@@ -331,3 +282,8 @@ def recommend(
         )
     scope.check_evaluated()
     return answer
+
+
+def _find_failed_besides(row: RankedConfiguration) -> list[str]:
+    """The limits that it misses besides the one that it misses most."""
+    return [METRIC[name].label for name in METRIC if name in row.failed.split(", ") and name != row.worst_limit]

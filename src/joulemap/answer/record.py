@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
-from joulemap.answer.analyze.row import RunTotal
-from joulemap.answer.run import ActionEnergy
 from joulemap.errors import UnsupportedError
 from joulemap.plan.source import reading
 from joulemap.record import frozen
+from joulemap.row.analyze import RunTotal
+from joulemap.row.run import Allocation, LedgerLine
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_outlines, find_workload_of
 from joulemap.store.workload import read_workload
@@ -23,50 +23,6 @@ if TYPE_CHECKING:
 
 LedgerField = Literal["category", "common_category", "component", "action", "part", "basis"]
 """What lines of the ledger are grouped by."""
-
-
-@frozen
-class LedgerLine(ActionEnergy):
-    """One action of one operator; its energy is round(count x price) in fJ, the stored fact."""
-
-    query: ClassVar[str] = "run.ledger"
-
-    subgraph_index: int
-    operator_index: int
-    is_overhead: bool
-    """Whether it is neither arithmetic nor off-chip memory nor board nor static."""
-
-
-@frozen
-class Allocation:
-    """A subgraph placed on the units of a hardware, with its time and what bounds it."""
-
-    query: ClassVar[str] = "run.allocation"
-
-    subgraph_index: int
-    units_used_count: int
-    units_total_count: int
-    tile_count: float
-    wave_count: float
-    wave_fill_fraction: float | None
-    """Tiles over waves x units; None without tiles."""
-    executed_mac_count: float | None
-    padding_fraction: float | None
-    """The part of the tiles' MAC slots without a MAC."""
-    kernel_count: int
-    latency_fs: int
-    latency_s: float
-    compute_s: float
-    memory_s: float
-    launch_s: float
-    bottleneck: str
-    """`compute`, `memory` or `launch`."""
-    dram_bytes: float
-    moved_bytes: float
-    pass_bytes: float
-    """Read and written again by passes that the runtime adds."""
-    compute_utilization_fraction: float | None
-    bandwidth_utilization_fraction: float | None
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -19,6 +19,7 @@ from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source, reading
 from joulemap.present.document import Document, Section, Text, grid
 from joulemap.record import frozen
+from joulemap.row.hardware import Probe
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 
@@ -33,38 +34,6 @@ RUNTIME: Final = "graph"
 """One kernel without the host, as the measurements were taken."""
 
 STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
-
-
-@frozen
-class Probe:
-    """What a large product or a stream copy draws on a hardware."""
-
-    query: ClassVar[str] = "hardware.sanity"
-
-    hardware: str
-    architecture: str
-    model: str
-    precision: str
-    status: str
-    """One of `STATES`."""
-    average_power_w: float | None
-    tdp_w: float
-    power_ratio: float | None
-    uncapped_ratio: float | None
-    clock_fraction: float | None
-    attained_ops_per_s: float | None
-    attained_bytes_per_s: float | None
-    compute_utilization_fraction: float | None
-    bandwidth_utilization_fraction: float | None
-    static_share_fraction: float | None
-    unattributed_share_fraction: float | None
-    """What the power limit, or power measured under a load, says beyond all other prices."""
-    measured_power_w: float | None
-    measured_ratio: float | None
-    peak_ops_per_s: float | None
-    is_projection: bool
-    reason: str
-    run_id: int
 
 
 @frozen(kw_only=True)

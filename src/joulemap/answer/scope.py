@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.caveat import Caveat, describe_caveat
+from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
@@ -17,6 +17,8 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
 from joulemap.record import frozen
+from joulemap.row.calibration import RunCalibration, StoredCalibration
+from joulemap.row.model import Caveat
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
     find_configurations,
@@ -49,41 +51,6 @@ SHOWN_CHANGES: Final = 3
 
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
-
-
-@frozen
-class RunCalibration:
-    """A calibration that runs used."""
-
-    query: ClassVar[str] = "calibration.run"
-
-    calibration: str
-    hardware: str
-    place: str
-    """`shipped`, the file, or `given` by a program."""
-    hardware_generation: str
-    """Class, microarchitecture and process node of hardware that may inherit it."""
-    inheritors: list[str]
-    """Hardware of the runs that inherit it, in alphabetical order."""
-    measurement_count: int
-    family_count: int
-    latency_credibility_fraction: float
-    """How far coefficients went from the class's values to those that fit the measurements best."""
-    energy_credibility_fraction: float
-    """The same of energy scales and static power."""
-    moved_count: int
-    """Numbers that it moved."""
-    determined_count: int
-    """Of them, those that the measurements determine."""
-    most_moved: str | None
-    """The number that it moved most; None where it moved none."""
-    most_moved_ratio: float | None
-    precisions: list[str]
-    runtimes: list[str]
-    latency_error_fraction: float | None
-    """Median; None where no latency was measured."""
-    energy_error_fraction: float | None
-    """Median; None where no energy was measured."""
 
 
 @frozen(kw_only=True)
@@ -356,7 +323,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
     }
 
 
-def describe_calibration(row: RunCalibration, hardware: Collection[str]) -> list[str]:
+def describe_calibration(row: RunCalibration | StoredCalibration, hardware: Collection[str]) -> list[str]:
     """Return where a calibration of some of this hardware is from, how much it says, and how well it does."""
     errors = [
         f"{show_share(error)} of {name}"
@@ -383,7 +350,7 @@ def describe_calibration(row: RunCalibration, hardware: Collection[str]) -> list
     return lines
 
 
-def describe_weight(row: RunCalibration) -> list[str]:
+def describe_weight(row: RunCalibration | StoredCalibration) -> list[str]:
     """Return how much few measurements count; none where they are many."""
     shares = {
         name: share

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
@@ -20,7 +20,7 @@ from joulemap.plan.hold import ensure_all
 from joulemap.plan.run import Plan, plan_runs
 from joulemap.plan.source import reading
 from joulemap.present.cell import show_count
-from joulemap.record import frozen
+from joulemap.row.validate import OperatorScore, PredictionScore
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 
@@ -30,56 +30,6 @@ if TYPE_CHECKING:
     from joulemap.domain.table import Table
     from joulemap.plan.estimate import Place
     from joulemap.plan.source import Source
-
-
-@frozen
-class PredictionScore:
-    """How far predictions are from measurements of one quantity, for one part of a hardware's rows."""
-
-    query: ClassVar[str] = "validate.score"
-
-    quantity: str
-    hardware: str
-    part: str
-    measurement_count: int
-    mean_error_fraction: float
-    median_error_fraction: float
-    bias_fraction: float
-    """Mean signed relative error; positive is predicted too high."""
-    worst_error_fraction: float
-    highest_error_fraction: float
-    """Signed: of wall power, how near a board comes to its system."""
-    worst_case: str
-    rank_correlation: float | None
-    exceeded_count: int | None
-    """Of wall power: rows whose system drew less than is predicted for its boards."""
-    seen_fraction: float
-    seen: str
-    calibration: str
-
-
-@frozen
-class OperatorScore:
-    """How far predicted device times inside models are from measured ones, for one kind of operator."""
-
-    query: ClassVar[str] = "validate.operator"
-
-    hardware: str
-    kind: str
-    is_overlapping: bool
-    group_count: int
-    operator_count: int
-    device_time_s: float
-    share_fraction: float | None
-    time_bias_fraction: float
-    time_weighted_error_fraction: float
-    scored_count: int
-    mean_error_fraction: float | None
-    median_error_fraction: float | None
-    bias_fraction: float | None
-    worst_error_fraction: float | None
-    worst_case: str | None
-    seen_fraction: float
 
 
 def score_predictions(

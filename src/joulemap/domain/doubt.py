@@ -14,6 +14,9 @@ import attrs
 from joulemap.domain.quantity import BASES, Quantity
 from joulemap.record import frozen
 
+Standing = Literal["this hardware", "its class", "other classes"]
+"""Whose measurements say how far predictions of a run are off."""
+
 COVERAGE: Final = 0.8
 """Of an interval."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 
@@ -25,16 +25,12 @@ class Column:
     name: str
     type: str
     """DuckDB type."""
+    null: bool = False
+    """Whether a cell may be empty."""
+    values: str = ""
+    """The type that lists what its texts may be."""
     unit: str = ""
     meaning: str
-
-
-class Record(Protocol):
-    """A row type: its fields are the columns of one query, in their order."""
-
-    query: ClassVar[str]
-    """`topic.name`."""
-    __attrs_attrs__: ClassVar[Any]
 
 
 Row = TypeVar("Row")

@@ -19,8 +19,9 @@ from typing import Final
 import attrs
 
 from joulemap.exchange.message import bytes_field, number_field, packed_field, varint
-from joulemap.exchange.row import Sample, Subject
+from joulemap.exchange.subject import Subject
 from joulemap.record import define
+from joulemap.row.export import Sample
 
 SAMPLE_TYPES: Final = (
     ("energy", "femtojoules"),

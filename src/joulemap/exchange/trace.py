@@ -18,8 +18,9 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.exchange.row import Step, Subject
+from joulemap.exchange.subject import Subject
 from joulemap.record import define
+from joulemap.row.export import Step
 
 GRID: Final = 1024
 """Of a microsecond."""

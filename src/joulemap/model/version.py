@@ -23,7 +23,7 @@ PIPELINE: Final = "model.pipeline"
 
 ANCHOR: Final = "model.anchor"
 
-WORDS: Final = frozenset({"errors"})
+WORDS: Final = frozenset({"errors", "record"})
 """Modules that formulas import and that compute nothing."""
 
 _IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "

@@ -4,6 +4,7 @@ A query file is one SELECT under a block comment that holds TOML:
 
     /*
     name = "compare.summary"
+    record = "Comparison"
     version = 1
     schema = 2
     summary = "One line for people"
@@ -12,12 +13,13 @@ A query file is one SELECT under a block comment that holds TOML:
     [parameters]
     run_ids = { type = "INTEGER[]", meaning = "…" }
     [columns]
-    energy_j = { type = "DOUBLE", unit = "J", meaning = "…" }
+    energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "…" }
     */
     SELECT …
 
 The contract is name, version, parameters, columns, grain, order and the meaning of every number: changing any of these
-is a new version beside the old file.
+is a new version beside the old file. `record` is the type of its rows in Python, where it has one: `make rows` makes it
+of the columns, with `values` as the type of a text that is one of few.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ MOST_BYTES: Final = 1_000_000
 _HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/\n(?P<sql>.*)\Z", re.DOTALL)
 _KINDS: Final = {
     "name": str,
+    "record": str,
     "version": int,
     "schema": int,
     "summary": str,
@@ -47,7 +50,7 @@ _KINDS: Final = {
     "columns": dict,
 }
 _KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
-_FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit")}
+_FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values")}
 """Of each parameter and column, those that are text."""
 
 
@@ -74,6 +77,8 @@ class Query:
 
     name: str
     """`topic.name`."""
+    record: str
+    """The type of its rows, in `joulemap.row`; empty where there is none."""
     version: int
     schema: int
     """The migration whose views it is written for."""
@@ -107,7 +112,7 @@ def parse_query(path: Path) -> Query:
         header = _read(found["header"]) if is_own else remember("queries", name, lambda: _read(found["header"]))
     except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
-    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters"} - set(header)
+    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters", "record"} - set(header)
     if surplus or missing:
         raise SqlError(
             f"{path.name}: header keys "
@@ -128,6 +133,7 @@ def parse_query(path: Path) -> Query:
         raise SqlError(f"{path.name}: {error}") from error
     return Query(
         name=header["name"],
+        record=header.get("record", ""),
         version=header["version"],
         schema=header["schema"],
         summary=header["summary"],
@@ -158,6 +164,7 @@ def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
                 isinstance(entry, dict)
                 and {"type", "meaning"} <= set(entry)
                 and all(isinstance(entry.get(field, ""), str) for field in _FIELDS[key])
+                and isinstance(entry.get("null", False), bool)
                 for entry in value.values()
             )
         if not is_right:

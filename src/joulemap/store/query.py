@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 import duckdb
 
 from joulemap.domain.settings import Bounds
-from joulemap.domain.table import HARDWARE_COLUMNS, Record, Table
+from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.number import read_real, read_whole
 from joulemap.store import literal
@@ -31,7 +32,10 @@ from joulemap.store.statement import (
 )
 from joulemap.store.surface import begin_cursor
 
-Row = TypeVar("Row", bound=Record)
+if TYPE_CHECKING:
+    from joulemap.row import Row as AnyRow
+
+Row = TypeVar("Row", bound="AnyRow")
 Made = TypeVar("Made")
 
 ENDLESS: Final = ("nan", "inf", "-inf")
@@ -104,11 +108,15 @@ def run_query(
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
-    """Run the query that a row type names and return its rows as records; raises as `run_query`."""
+    """Run the query that a row type names and return its rows; raises as `run_query`."""
+    return _run(connection, _find_query_of(record), given, partial(tuple.__new__, record))
+
+
+def _find_query_of(record: type[Row]) -> Query:
     query = find_query(record.query)
-    names = [column.name for column in query.columns]
-    order = [names.index(field.name) for field in attrs.fields(record)]
-    return _run(connection, query, given, lambda cells: record(*[cells[index] for index in order]))
+    if [column.name for column in query.columns] != list(record.columns):
+        raise SqlError(f"{record.__name__} is not what the header of {query.title} says: `make rows` makes it anew")
+    return query
 
 
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
@@ -119,15 +127,12 @@ def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) ->
 
 def stream(connection: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Iterator[Row]:
     """Yield the rows of the query that a row type names as records, held batch by batch; raises as `run_query`."""
-    query = find_query(record.query)
-    names = [column.name for column in query.columns]
-    order = [names.index(field.name) for field in attrs.fields(record)]
+    query = _find_query_of(record)
     with contextlib.closing(begin_cursor(connection)) as own, blaming():
         cursor = execute(own, query.sql, bind(query, given))
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         while batch := cursor.fetchmany(BATCH):
-            for cells in batch:
-                yield record(*[cells[index] for index in order])
+            yield from map(partial(tuple.__new__, record), batch)
 
 
 def _run(

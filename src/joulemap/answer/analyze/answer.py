@@ -7,19 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from joulemap.answer.analyze.figure import draw_roof, draw_tree
-from joulemap.answer.analyze.row import (
-    ActionShare,
-    BottleneckShare,
-    CategoryShare,
-    EnergyLeaf,
-    EventCount,
-    OperatorShare,
-    RunTotal,
-    SubgraphRoof,
-    SubgraphShare,
-)
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps
+from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, title_run
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
@@ -29,6 +18,17 @@ from joulemap.plan.selection import select_one
 from joulemap.present.cell import show, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
 from joulemap.record import frozen
+from joulemap.row.analyze import (
+    ActionShare,
+    BottleneckShare,
+    CategoryShare,
+    EventCount,
+    OperatorShare,
+    RunTotal,
+    SubgraphRoof,
+    SubgraphShare,
+)
+from joulemap.row.report import EnergyLeaf
 from joulemap.store.query import fetch, start
 from joulemap.store.run import find_subgraphs
 
@@ -158,12 +158,12 @@ class AnalyzeAnswer(RunAnswer):
             Section("Bottlenecks", self._bottlenecks()),
             *self._divided(by),
         )
-        title = self.total.title(self.scope)
+        title = title_run(self.total, self.scope)
         return self._compose(title, sections, self.rows(by), notes=self.notes(), steps=self._steps(by, repeated))
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the tree of its energy, and its subgraphs under the roof of the hardware."""
-        subject = self.scope.bounded(self.total.title(self.scope))
+        subject = self.scope.bounded(title_run(self.total, self.scope))
         return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
 
     def _divided(self, by: RunDivision) -> Sequence[Section]:

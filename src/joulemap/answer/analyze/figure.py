@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.analyze.row import EnergyLeaf, SubgraphRoof
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_count, show_share
+from joulemap.row.analyze import SubgraphRoof
+from joulemap.row.report import EnergyLeaf
 from joulemap.units import FJ_PER_J
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.architecture.row import PARTS, ArchitectureAction, ArchitectureCategory, ArchitectureSummary
-from joulemap.answer.architecture.sentence import tell_contrast, tell_place
+from joulemap.answer.architecture.sentence import PARTS, name_action, tell_contrast, tell_place
 from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
@@ -21,6 +20,7 @@ from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
 from joulemap.record import frozen
+from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ArchitectureNote
@@ -204,7 +204,7 @@ class ArchitecturesAnswer(RunAnswer):
                 ("energy", "energy_j"),
                 ("share", "share_fraction"),
                 ("energy per MAC", "energy_per_mac_j"),
-                ("largest action", lambda one: first[one.common_category].name if one.kind_count else ""),
+                ("largest action", lambda one: name_action(first[one.common_category]) if one.kind_count else ""),
                 ("of", "kind_count"),
                 ("overhead", "is_overhead"),
                 ("called", "categories"),
@@ -229,7 +229,7 @@ class ArchitecturesAnswer(RunAnswer):
         drawn = grid(
             attrs.evolve(self.actions, rows=tuple(shown)),
             (
-                ("action", lambda one: one.name),
+                ("action", name_action),
                 count,
                 ("price", lambda one: show_quantity(one.energy_per_action_j, "W" if one.per == "s" else "J")),
                 energy,
@@ -241,7 +241,7 @@ class ArchitecturesAnswer(RunAnswer):
         )
         sources: dict[str, list[str]] = {}
         for one in shown:
-            sources.setdefault(one.source, []).append(one.name)
+            sources.setdefault(one.source, []).append(name_action(one))
         return drawn, Lines(f"{', '.join(names)}: {source}" for source, names in sources.items())
 
     def remarks(self) -> list[str]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.row import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.weight import keep_narrower
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
+from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:

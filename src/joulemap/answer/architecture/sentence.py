@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from joulemap.answer.architecture.row import PARTS, ArchitectureSummary
 from joulemap.present.cell import show_plain, show_quantity, show_share, show_units
+from joulemap.row.architectures import ArchitectureAction, ArchitectureSummary
 from joulemap.units import FJ_PER_J
+
+PARTS: Final = {
+    "compute": "arithmetic",
+    "register": "registers",
+    "on_chip_memory": "on-chip memory",
+    "interconnect": "wires and switches",
+    "off_chip_memory": "off-chip memory",
+    "control": "control",
+    "board": "the board",
+    "static": "static power",
+}
+"""What energy is spent on, from the arithmetic outwards: field -> words."""
 
 MOSTLY: Final = 0.5
 """Share of an energy from which on a part explains it."""
@@ -53,18 +65,28 @@ def _ordinal(number: int) -> str:
     return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
+def find_share(row: ArchitectureSummary, part: str) -> float:
+    """Return the share that a part has of the energy; 0 of a run that was refused."""
+    return getattr(row, f"{part}_fraction") or 0.0
+
+
+def find_per_mac(row: ArchitectureSummary, part: str) -> float | None:
+    """Return the energy of a part for one MAC, in J; None without MACs."""
+    energy: float | None = getattr(row, f"{part}_per_mac_j")
+    return energy
+
+
 def _tell_largest(row: ArchitectureSummary) -> list[str]:
     """Return what takes most of its energy, and what of its peak is used."""
-    part = max(PARTS, key=row.share)
+    part = max(PARTS, key=lambda one: find_share(row, one))
     used = row.compute_utilization_fraction or 0.0
     if part == "static":
         drawn_s = (row.static_fj or 0) / FJ_PER_J / (row.static_power_w or 1.0)
         power, time = show_quantity(row.static_power_w, "W"), show_quantity(drawn_s, "s")
         text = f"{show_share(row.static_fraction)} is static power, {power} for {time} in which "
         return [f"{text}{show_share(used)} of its peak is used{_tell_wait(row)}"]
-    return [
-        f"{show_share(row.share(part))} goes to {PARTS[part]}, its largest part; {show_share(used)} of its peak is used"
-    ]
+    share = show_share(find_share(row, part))
+    return [f"{share} goes to {PARTS[part]}, its largest part; {show_share(used)} of its peak is used"]
 
 
 def _tell_wait(row: ArchitectureSummary) -> str:
@@ -82,10 +104,10 @@ def _tell_surroundings(row: ArchitectureSummary) -> list[str]:
     """Return what a MAC costs on the chip beside its arithmetic; nothing for a model without MACs."""
     if row.overhead_ratio is None or row.compute_per_mac_j is None:
         return []
-    part = max(AROUND, key=row.share)
+    part = max(AROUND, key=lambda one: find_share(row, one))
     arithmetic = show_quantity(row.compute_per_mac_j, "J")
     around = show_quantity(row.overhead_ratio * row.compute_per_mac_j, "J")
-    most = show_quantity(row.per_mac(part), "J")
+    most = show_quantity(find_per_mac(row, part), "J")
     orders = ""
     if row.macs_per_order is not None:
         orders = f"; one {row.order_name} for {show_plain(row.macs_per_order)} MACs"
@@ -117,7 +139,7 @@ def tell_contrast(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
 
 def _tell_static(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
     """Return where static power is most of the energy, and where a larger batch would share it."""
-    waiting = [row for row in rows if row.share("static") >= MOSTLY]
+    waiting = [row for row in rows if find_share(row, "static") >= MOSTLY]
     if not waiting:
         return []
     lines = [
@@ -152,3 +174,8 @@ def _tell_spread(
     low, high = show_quantity(energy(least), "J"), show_quantity(energy(most), "J")
     ratio = f", {show_plain(energy(most) / energy(least))}x" if energy(least) > 0.0 else ""
     return f"a MAC, {what}: from {low} ({name(least)}) to {high} ({name(most)}){ratio}"
+
+
+def name_action(row: ArchitectureAction) -> str:
+    """Return what acts and what it does."""
+    return f"{row.component}.{row.action}"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import BOUNDS, ENERGY_PARTS, FigureOutcome
+from joulemap.answer.run import BOUNDS, ENERGY_PARTS
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Text
 from joulemap.record import frozen
+from joulemap.row.compare import EnergyBranch, RunFigure
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -42,69 +43,6 @@ FIGURES = (
 
 SHOWN_RUNS: Final = 6
 """Runs that a figure tells in words; its table has all."""
-
-
-@frozen
-class RunFigure(FigureOutcome):
-    """One run as a whole."""
-
-    query: ClassVar[str] = "compare.detail"
-
-    precision: str
-    runtime: str
-    energy_fj: int | None
-    energy_per_inference_j: float | None
-    compute_energy_j: float | None
-    memory_energy_j: float | None
-    control_energy_j: float | None
-    static_energy_j: float | None
-    overhead_energy_j: float | None
-    """Architectural overhead: neither arithmetic nor off-chip memory nor board nor static."""
-    overhead_fraction: float | None
-    bandwidth_utilization_fraction: float | None
-    units_used_count: int | None
-    units_total_count: int | None
-    unit_name: str
-    activation_bytes: int | None
-    weight_bytes: int | None
-    memory_capacity_bytes: float | None
-    compute_bound_count: int | None
-    memory_bound_count: int | None
-    launch_bound_count: int | None
-    compute_time_fraction: float | None
-    memory_time_fraction: float | None
-    launch_time_fraction: float | None
-    clock_fraction: float | None
-    clock_hz: float | None
-    voltage_factor: float | None
-    uncapped_power_w: float | None
-    interval_s: float | None
-    """From one batch to the next, in steady state."""
-    throughput_limit: str | None
-
-
-@frozen
-class EnergyBranch:
-    """An action in its category, in one run."""
-
-    query: ClassVar[str] = "compare.tree"
-
-    model: str
-    hardware: str
-    category: str
-    category_energy_fj: int
-    category_energy_j: float
-    category_fraction: float | None
-    common_category: str
-    """Of all architectures."""
-    component: str
-    action: str
-    part: str
-    energy_fj: int
-    energy_j: float
-    share_fraction: float | None
-    category_share_fraction: float | None
-    run_id: int
 
 
 @frozen(kw_only=True)

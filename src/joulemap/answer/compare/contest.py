@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
@@ -18,6 +18,7 @@ from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, Text, say_rest
 from joulemap.record import frozen
+from joulemap.row.compare import Contender, Victory
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -28,57 +29,6 @@ if TYPE_CHECKING:
 
 SHOWN_WINNERS: Final = 4
 """Hardware that a figure tells in words."""
-
-
-@frozen
-class Contender:
-    """A subgraph or operator on one hardware."""
-
-    query: ClassVar[str] = "compare.part"
-
-    model: str
-    part_index: int
-    name: str
-    kind: str
-    fusion_pattern: str
-    hardware: str
-    metric: str
-    value: float
-    unit: str
-    rank: int
-    ratio: float | None
-    winner: str
-    is_winner: bool
-    tied_count: int
-    energy_j: float
-    latency_s: float
-    edp_share_js: float
-    memory_bytes: float
-    bottleneck: str
-    units_used_count: int
-    is_available: bool
-    run_id: int
-    workload_id: int
-
-
-@frozen
-class Victory:
-    """How many subgraphs or operators of a kind one hardware runs at the least cost."""
-
-    query: ClassVar[str] = "compare.victory"
-
-    model: str
-    hardware: str
-    kind: str
-    part_count: int
-    won_count: int
-    tied_count: int
-    won_fraction: float
-    verdict: str
-    hardware_won_count: int
-    hardware_tied_count: int
-    all_part_count: int
-    workload_id: int
 
 
 @frozen(kw_only=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import FigureOutcome
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import check_name
@@ -17,33 +16,12 @@ from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, grid
 from joulemap.record import frozen
+from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
-
-
-@frozen
-class ModelFigure(FigureOutcome):
-    """One model on one hardware, and its ranks both ways."""
-
-    query: ClassVar[str] = "compare.matrix"
-
-    metric: str
-    value: float | None
-    unit: str
-    hardware_rank: int | None
-    hardware_ratio: float | None
-    tied_count: int
-    model_rank: int | None
-    model_ratio: float | None
-    hardware_won_count: int
-    model_count: int
-    mac_count: int | None
-    ops_per_j: float | None
-    parameter_count: int
-    workload_id: int
 
 
 @frozen(kw_only=True)

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.compare.contest import Contender, lay_out
-from joulemap.answer.compare.rank import (
-    HardwareNumber,
-    ModelMix,
-    Placement,
-    RankedHardware,
-    Strength,
-    UtilizationSpread,
-)
+from joulemap.answer.compare.contest import lay_out
+from joulemap.answer.compare.rank import tell_mix, tell_number, tell_spread, tell_strength
 from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
@@ -26,6 +19,15 @@ from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
 from joulemap.record import frozen
+from joulemap.row.compare import (
+    Contender,
+    HardwareNumber,
+    ModelMix,
+    Placement,
+    RankedHardware,
+    Strength,
+    UtilizationSpread,
+)
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ class RankingAnswer(RunAnswer):
         macs = show_quantity(float(first.all_mac_count), "MAC") if first.all_mac_count else "no MACs"
         operators = show_count(first.all_operator_count, "operator")
         whole = f"{show_count(first.all_subgraph_count, 'subgraph')} of {operators}, {macs}"
-        told = [str(one) for one in self.mix if one.mac_count]
+        told = [tell_mix(one) for one in self.mix if one.mac_count]
         others = [f"{one.operator_count} {one.kind.replace('_', ' ')}" for one in self.mix if not one.mac_count]
         told += [f"{'without MACs ' if told else ''}{', '.join(others)}"] if others else []
         return f"{whole}: {'; '.join(told)}"
@@ -142,7 +144,7 @@ class RankingAnswer(RunAnswer):
         for row in self.rows:
             own = [one for one in self.strengths if one.run_id == row.run_id]
             told = [
-                f"{label}: {', '.join(str(one) for one in own if one.verdict == verdict)}"
+                f"{label}: {', '.join(tell_strength(one) for one in own if one.verdict == verdict)}"
                 for label, verdict in (("strong", "strength"), ("weak", "weakness"))
                 if any(one.verdict == verdict for one in own)
             ]
@@ -186,7 +188,7 @@ class RankingAnswer(RunAnswer):
         numbers = [one for one in self.numbers or () if one.run_id == row.run_id]
         facts = [("microarchitecture", row.microarchitecture)]
         facts += [
-            (section, "; ".join(str(one) for one in numbers if one.section == section))
+            (section, "; ".join(tell_number(one) for one in numbers if one.section == section))
             for section in ("geometry", "memory", "power", "peak")
         ]
         bounds = (
@@ -200,7 +202,7 @@ class RankingAnswer(RunAnswer):
                 f"{show_quantity(row.latency_s, 's')}, {show_quantity(row.throughput_per_s, '1/s')}, "
                 f"{show_quantity(row.average_power_w, 'W')} on average",
             ),
-            ("utilization", str(spread)),
+            ("utilization", tell_spread(spread)),
             ("bound by", ", ".join(bounds)),
         ]
         return Grid(headings=("about", "figures"), rows=tuple((about, text) for about, text in facts if text))

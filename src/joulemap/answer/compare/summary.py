@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import RunAnswer, cut_lines, drop_options, find_place
-from joulemap.answer.run import OVERHEAD, FigureOutcome, overlaps
+from joulemap.answer.run import OVERHEAD, overlaps
 from joulemap.answer.scope import (
     TIE_RATIO,
     describe_advantage,
@@ -15,7 +15,7 @@ from joulemap.answer.scope import (
     holding_scope,
     join_words,
 )
-from joulemap.domain.metric import METRIC, MetricName, PartMetricName
+from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
 from joulemap.errors import UnsupportedError
@@ -24,6 +24,7 @@ from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.record import frozen
+from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start
 
 if TYPE_CHECKING:
@@ -61,106 +62,6 @@ JUDGED: Final = (
 
 SHOWN_INSIGHTS: Final = 6
 """Pairs that people see; programs get all."""
-
-
-@frozen
-class Comparison(FigureOutcome):
-    """One configuration, answered or refused."""
-
-    query: ClassVar[str] = "compare.summary"
-
-    label: str
-    """What tells it from the others."""
-    precision: str
-    runtime: str
-    energy_per_inference_j: float | None
-    bandwidth_utilization_fraction: float | None
-    units_used_count: int | None
-    units_total_count: int | None
-    unit_name: str
-    overhead_energy_j: float | None
-    """Architectural overhead: neither arithmetic nor off-chip memory nor board nor static."""
-    overhead_fraction: float | None
-    energy_ratio: float | None
-    latency_ratio: float | None
-    baseline_hardware: str | None
-    clock_fraction: float | None
-    clock_hz: float | None
-    voltage_factor: float | None
-    uncapped_power_w: float | None
-    interval_s: float | None
-    """From one batch to the next, in steady state."""
-    throughput_limit: str | None
-    assumed_energy_fraction: float | None
-    """The part of the energy whose price per action rests on an assumption."""
-    recalled_energy_fraction: float | None
-    """The part whose price per action is a public number that was not checked against its source."""
-    unattributed_energy_fraction: float | None
-    """The part that no circuit explains: what the power limit says of busy units and memories."""
-    energy_low_j: float | None
-    energy_high_j: float | None
-    """The energy is between the two four times in five."""
-    energy_half_width: float | None
-    """Of that interval, of the natural logarithm."""
-    energy_doubt: str | None
-    """What it follows from."""
-    latency_low_s: float | None
-    latency_high_s: float | None
-    latency_half_width: float | None
-    latency_doubt: str | None
-
-
-@frozen
-class Recommendation:
-    """The winner for one goal."""
-
-    query: ClassVar[str] = "compare.recommendation"
-
-    goal: MetricName
-    hardware: str
-    value: float
-    unit: str
-    advantage_ratio: float | None
-    runner_up: str | None
-    tied_count: int
-    """Runs that are exactly as good, the winner included."""
-    probability_best: float | None
-    """That it is the best of all; None for memory, which has no interval."""
-    probability_ahead: float | None
-    """That it is better than the runner-up."""
-    rivals: tuple[str, ...]
-    """What cannot be told apart from it."""
-    ranked_ids: tuple[int, ...]
-    """All these runs, the best first."""
-    probabilities: tuple[float, ...]
-    """That each of them, in that order, is the best; empty for memory."""
-    is_projection: bool
-    published_hardware: str | None
-    """The best whose key numbers are neither projections nor estimates."""
-    published_value: float | None
-    is_available: bool
-    """Whether the winner can be bought or rented, at a price that is no guess."""
-    available_hardware: str | None
-    """The best that can."""
-    available_value: float | None
-
-
-@frozen
-class Insight:
-    """The run of lowest energy against another."""
-
-    query: ClassVar[str] = "compare.insight"
-
-    best_hardware: str
-    other_hardware: str
-    energy_ratio: float
-    latency_per_inference_ratio: float
-    difference_j: float
-    part: str
-    part_difference_j: float
-    part_share_fraction: float | None
-    best_power_w: float
-    other_power_w: float
 
 
 @frozen(kw_only=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.edp.row import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
-from joulemap.answer.run import ENERGY_PARTS
+from joulemap.answer.run import ENERGY_PARTS, title_run
 from joulemap.answer.scope import find_scope
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -19,6 +18,7 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class EdpAnswer(RunAnswer):
         """Return the shares of subgraphs and their sum, the largest first."""
         from joulemap.figure.figure import make_figure
 
-        subject = self.scope.bounded(self.total.title(self.scope))
+        subject = self.scope.bounded(title_run(self.total, self.scope))
         return (make_figure("edp", self.subgraphs, subject, "; ".join(self.insights()[:2])),)
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
@@ -101,7 +101,7 @@ class EdpAnswer(RunAnswer):
             Section("The same subgraph on other hardware", self._beside(limit)),
             Section("Insights", Lines(self.insights())),
         )
-        title = self.total.title(self.scope)
+        title = title_run(self.total, self.scope)
         return self._compose(title, sections, rows, notes=self.notes(), steps=self._steps(by, repeated))
 
     def _facts(self) -> Grid:

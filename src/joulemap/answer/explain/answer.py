@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, PairAnswer
-from joulemap.answer.explain.row import (
-    CategoryDifference,
-    Effect,
-    EnergyTerm,
-    MetricTerm,
-    RunPair,
-    SubgraphDifference,
-    Traffic,
-)
+from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm, PairAnswer
 from joulemap.answer.explain.sentence import write_sentences
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
@@ -29,6 +20,7 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_signed
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.explain import CategoryDifference, Effect, EnergyTerm, RunPair, SubgraphDifference, Traffic
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:

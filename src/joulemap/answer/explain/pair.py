@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.explain.row import (
+from joulemap.domain.metric import PartMetricName
+from joulemap.domain.table import Table
+from joulemap.record import frozen
+from joulemap.row.explain import (
     CategoryDifference,
     EdpTerm,
     Effect,
     EnergyTerm,
     LatencyTerm,
     MemoryTerm,
-    MetricTerm,
     RunPair,
     SubgraphDifference,
     Traffic,
 )
-from joulemap.domain.metric import PartMetricName
-from joulemap.domain.table import Table
-from joulemap.record import frozen
+
+MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
+"""A term of a difference in another metric than energy."""
 
 TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, "edp": EdpTerm, "memory": MemoryTerm}
 """Metric -> what its difference is made of; that of energy has terms of its own."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.answer.explain.pair import PairAnswer
-from joulemap.answer.explain.row import Effect, MetricTerm
+from joulemap.answer.explain.pair import MetricTerm, PairAnswer
 from joulemap.answer.run import overlaps
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.present.cell import show_chance, show_count, show_quantity, show_share, show_signed
+from joulemap.row.explain import Effect
 
 SMALL: Final = 0.01
 """Of the difference: what is smaller is not mentioned."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.fusion.row import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.answer.fusion.sentence import (
     tell_bias,
     tell_bytes,
@@ -18,7 +17,7 @@ from joulemap.answer.fusion.sentence import (
     tell_saving,
     tell_unfused,
 )
-from joulemap.answer.scope import find_scope
+from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -28,6 +27,7 @@ from joulemap.plan.selection import select_one
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
 from joulemap.record import frozen
+from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class FusionAnswer(RunAnswer):
             Section(f"By {by}, most energy x delay saved first", parts),
             Section("Insights", Lines(self.insights())),
         )
-        title = self.total.title(self.scope)
+        title = _title(self.total, self.scope)
         return self._compose(title, sections, rows, notes=self.notes(), steps=self._steps(by, repeated))
 
     def _facts(self) -> Grid:
@@ -233,4 +233,13 @@ def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) 
         show_quantity(separate, unit),
         show_quantity(separate - fused, unit),
         show_share(share),
+    )
+
+
+def _title(row: FusionTotal, scope: Scope) -> str:
+    """Return model, hardware and configuration in a line."""
+    merged = row.runtime if row.runtime in MERGING else "fused"
+    return (
+        f"{row.model} on {scope.mark(row.hardware)} ({row.architecture}), batch {row.batch}, {row.precision}, "
+        f"{merged} against {row.separate_runtime}"
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from joulemap.answer.fusion.row import FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.answer.scope import SHOWN_FRACTION
 from joulemap.present.cell import show_count, show_quantity, show_share
+from joulemap.row.fusion import FusionPattern, FusionSubgraph, FusionTotal
 
 MERGED = "a compiler adds a bias in the convolution's kernel, where it has one of its own otherwise"
 PASSED = "what follows a library's product runs in a pass of its own, which writes and reads its result again"

@@ -28,10 +28,10 @@ from joulemap.webpage.page import write_page
 from joulemap.webpage.report import Badges, Chapter, Report, Source as Behind
 
 if TYPE_CHECKING:
-    from joulemap.answer.compare.summary import Comparison, Recommendation
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
+    from joulemap.row.compare import Comparison, Recommendation
 
 GOALS = ("energy", "energy_per_inference", "latency", "edp", "edp_per_inference")
 """What a report answers first."""

@@ -9,16 +9,15 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.analyze.figure import draw_roof
-from joulemap.answer.analyze.row import EnergyLeaf
 from joulemap.answer.answer import Answer
 from joulemap.answer.report.finding import ModelFinding
-from joulemap.answer.report.row import NumberSource, PredictionStanding
 from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text, grid
 from joulemap.record import frozen
+from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.units import FJ_PER_J
 from joulemap.webpage.report import (
     Badge,

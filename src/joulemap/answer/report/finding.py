@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.analyze.row import EnergyLeaf, SubgraphRoof
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer, break_down
 from joulemap.answer.compare.contest import ContestAnswer, hold_contest
-from joulemap.answer.compare.summary import CompareAnswer, Comparison, compare
+from joulemap.answer.compare.summary import CompareAnswer, compare
 from joulemap.answer.cost import CostAnswer, price_inferences
 from joulemap.answer.edp.answer import EdpAnswer, take_apart
 from joulemap.answer.explain.answer import ExplainAnswer, explain
 from joulemap.answer.flip import FlipAnswer, find_flips
 from joulemap.answer.pareto import ParetoAnswer, find_front
-from joulemap.answer.report.row import NumberSource, PredictionStanding
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep_batches
 from joulemap.answer.utilization.answer import UtilizationAnswer, judge
@@ -27,6 +25,9 @@ from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.run import plan_runs
 from joulemap.record import frozen
+from joulemap.row.analyze import SubgraphRoof
+from joulemap.row.compare import Comparison
+from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.analyze.answer import AnalyzeAnswer
-from joulemap.answer.analyze.row import ActionShare, CategoryShare, RunTotal, SubgraphShare
 from joulemap.answer.run import ENERGY_PARTS
 from joulemap.answer.sketch.choice import Choice
 from joulemap.domain.settings import RunDivision
@@ -16,6 +15,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import show_share
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, Chart, Curve, Point, cut_bars
+from joulemap.row.analyze import ActionShare, CategoryShare, RunTotal, SubgraphShare
 
 MOST_BARS: Final = 30
 

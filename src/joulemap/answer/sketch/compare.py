@@ -9,12 +9,13 @@ from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer
-from joulemap.answer.compare.summary import CompareAnswer, Comparison
+from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.answer.run import ENERGY_PARTS
 from joulemap.answer.sketch.choice import Choice
 from joulemap.domain.metric import METRIC, RankMetricName
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, Heat, HeatRow, cut_bars
+from joulemap.row.compare import Comparison
 
 UNSUPPORTED: Final = "unsupported"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from joulemap.answer.candidate import name_candidate, show_metric
-from joulemap.answer.pareto import ParetoAnswer, ParetoPoint
+from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.sketch.choice import Choice
 from joulemap.answer.sketch.interval import find_ends, make_axis
 from joulemap.present.document import Section
 from joulemap.present.sketch import Chart, Curve, Point
+from joulemap.row.pareto import ParetoPoint
 
 
 def sketch(answer: ParetoAnswer, choice: Choice) -> Section:  # noqa: ARG001

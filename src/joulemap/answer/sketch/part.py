@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from joulemap.answer.part import PartAnswer
+from joulemap.answer.part import PartAnswer, name_part
 from joulemap.answer.sketch.choice import Choice
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Bar, Bars, cut_bars
@@ -19,7 +19,7 @@ def sketch(answer: PartAnswer, choice: Choice) -> Section:
     rows: list[Any] = list(answer.rows)
     sums: dict[str, float] = {}
     for row in rows:
-        sums[row.label] = sums.get(row.label, 0.0) + row.energy_j
+        sums[name_part(row)] = sums.get(name_part(row), 0.0) + row.energy_j
     ordered = sorted(sums, key=lambda label: (-sums[label], label))
     kept = ordered[:MOST_PARTS]
     names = (*kept, *((f"{len(ordered) - len(kept)} smaller",) if len(ordered) > len(kept) else ()))
@@ -46,7 +46,7 @@ def sketch(answer: PartAnswer, choice: Choice) -> Section:
 def _stack(label: str, rows: Iterable[Any], kept: Iterable[str], *, has_rest: bool) -> Bar:
     found: dict[str, float] = {}
     for row in rows:
-        found[row.label] = found.get(row.label, 0.0) + row.energy_j
+        found[name_part(row)] = found.get(name_part(row), 0.0) + row.energy_j
     parts = _take(found, kept)
     rest = (sum(found.values()) - sum(parts),) if has_rest else ()
     return Bar(label=label, value=sum(found.values()), parts=(*parts, *rest))

@@ -6,9 +6,9 @@ from typing import Final
 
 from joulemap.answer.sketch.choice import Choice
 from joulemap.answer.sweep.answer import SweepAnswer
-from joulemap.answer.sweep.row import SweepPoint
 from joulemap.present.document import Section
 from joulemap.present.sketch import Axis, Chart, Curve, Point
+from joulemap.row.sweep import SweepPoint
 
 MOST_MODELS: Final = 4
 

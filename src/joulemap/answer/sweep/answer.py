@@ -10,7 +10,6 @@ import attrs
 from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_chance, find_scope
-from joulemap.answer.sweep.row import Series, SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, SweepDivision
@@ -21,6 +20,7 @@ from joulemap.plan.run import RunTally, plan_runs
 from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, grid
 from joulemap.record import frozen
+from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class SweepAnswer(RunAnswer):
         )
         return self._draw(self.crossings, columns, ("least", "from batch", "overtaker", "overtaken"))
 
-    def _group(self, row: Series) -> str:
+    def _group(self, row: SweepSeries | SweepWinner | SweepCrossing) -> str:
         """Return what a sentence begins with where there are several models, precisions or runtimes."""
         text = ", ".join(getattr(row, name) for name in self._varying)
         return f"{text}: " if text else ""

@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.scope import holding_scope
-from joulemap.answer.utilization.row import (
-    BatchZone,
-    Grade,
-    Pairing,
-    PrecisionGain,
-    Remedy,
-    Utilization,
-    UtilizationFlag,
-)
 from joulemap.answer.utilization.sentence import (
     tell_advantage,
     tell_bound,
     tell_distribution,
+    tell_flag,
     tell_gain,
     tell_least_energy,
     tell_median,
@@ -37,6 +29,7 @@ from joulemap.plan.selection import name_pair
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
 from joulemap.record import frozen
+from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
@@ -167,7 +160,7 @@ class UtilizationAnswer(RunAnswer):
 
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
-        return [f"{self.scope.mark(row.hardware)}: {row}" for row in self.flags]
+        return [f"{self.scope.mark(row.hardware)}: {tell_flag(row)}" for row in self.flags]
 
     def advice(self) -> list[str]:
         """Return for each hardware what its time is spent on, and what would be better; empty if not asked for."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import SHOWN_FRACTION
-from joulemap.answer.utilization.row import BatchZone, Pairing, Remedy, Utilization
-from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.cell import show, show_quantity, show_share
+from joulemap.row.utilization import BatchZone, Pairing, Remedy, Utilization, UtilizationFlag
 
 IDLE_FRACTION: Final = 0.2
 """Of the units: what is worth a word."""
@@ -84,3 +84,20 @@ def tell_median(row: Pairing) -> str:
 def tell_advantage(row: Pairing) -> str:
     """Return how many times better the winner is than the next; nothing where that is not known."""
     return "" if row.median_advantage_ratio is None else f"{row.median_advantage_ratio:.3g}x better"
+
+
+def tell_flag(row: UtilizationFlag) -> str:
+    """Return what is high or low, and where most of it comes from."""
+    value, limit = show_share(row.value_fraction), show_share(row.limit_fraction)
+    what = {
+        "low_compute": f"{value} of its peak, below {limit}",
+        "high_bandwidth": f"{value} of the off-chip bandwidth that it sustains, above {limit}",
+        "idle_units": f"its {row.unit_name}s idle {value} of their time, above {limit}",
+    }[row.flag]
+    tiles = f"{show(int(row.tile_count), 'tile_count')} tiles on " if row.tile_count else ""
+    return (
+        f"{what}; {show_share(row.bottleneck_fraction)} of the {row.cost} falls on {row.subgraph_count} of "
+        f"{row.total_count} subgraphs, bound by {row.bottleneck}; the largest part, "
+        f"{show_share(row.subgraph_fraction)}, in {row.subgraph} ({tiles}{row.units_used_count} of "
+        f"{row.units_total_count} {row.unit_name}s)"
+    )

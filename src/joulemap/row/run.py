@@ -1,0 +1,136 @@
+"""Rows of the queries of `queries/run`, made from their headers by `make rows`."""
+
+from __future__ import annotations
+
+from joulemap.row import Row
+
+
+class Allocation(Row, query="run.allocation"):
+    """Where each subgraph of one run is placed, how long it takes and what bounds it; one row per subgraph that
+    runs; latencies sum to the run, exactly.
+    """
+
+    subgraph_index: int
+    """In the order of first operators."""
+    units_used_count: int
+    """Units with work in the fullest wave."""
+    units_total_count: int
+    """Units that have this precision."""
+    tile_count: float
+    """Tiles of work."""
+    wave_count: float
+    """Rounds of tiles over the units."""
+    wave_fill_fraction: float | None
+    """Tiles over waves x units; null without tiles."""
+    executed_mac_count: float | None
+    """MAC slots of its tiles, padding included."""
+    padding_fraction: float | None
+    """Part of those slots without a MAC."""
+    kernel_count: int
+    """Kernels launched: one in fused, one per operator otherwise."""
+    latency_fs: int
+    """fs: exact."""
+    latency_s: float
+    """s: latency."""
+    compute_s: float
+    """s: time of the units, padded tiles and partial waves included."""
+    memory_s: float
+    """s: time of the slowest memory level."""
+    launch_s: float
+    """s: fixed cost of its kernels."""
+    bottleneck: str
+    """The largest of compute, memory and launch time."""
+    dram_bytes: float
+    """B: read and written off chip."""
+    moved_bytes: float
+    """B: across the borders of its kernels."""
+    pass_bytes: float
+    """B: read and written again by passes that the runtime adds."""
+    compute_utilization_fraction: float | None
+    """Operations computed over what the peak allows within its latency."""
+    bandwidth_utilization_fraction: float | None
+    """Attained over published off-chip bandwidth, within its latency."""
+
+
+class Constant(Row, query="run.constant"):
+    """Constants of the hardware in which two runs differ, and what each price moved: exactly its part of the
+    difference; one row per constant that differs or that only one side has.
+    """
+
+    constant: str
+    """Quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or voltage_factor, that of
+    the run.
+    """
+    value_a: float | None
+    """On A, in unit; null where A has none."""
+    value_b: float | None
+    """On B, in unit; null where B has none."""
+    unit: str
+    """SI unit."""
+    ratio: float | None
+    """B over A."""
+    moved_fj: int | None
+    """fJ: of an energy per action that both have: its price term, exact, of the voltage factor: those of all
+    energies that do not differ in the table; together the effects price and static power of explain.effect; null
+    for other constants, whose effect is in the counts and the time.
+    """
+    moved_j: float | None
+    """J: the same."""
+    basis_a: str | None
+    """Where it comes from on A."""
+    basis_b: str | None
+    """Where it comes from on B."""
+    source_a: str | None
+    """document, measurement or arithmetic on A."""
+    source_b: str | None
+    """document, measurement or arithmetic on B."""
+
+
+class LedgerLine(Row, query="run.ledger"):
+    """The ledger of one run: every line with its count and the energy of one; one row per operator and action;
+    lines sum to operators, subgraphs and the run, exactly.
+    """
+
+    subgraph_index: int
+    """Subgraph of the operator."""
+    operator_index: int
+    """Execution order."""
+    category: str
+    """The architecture's own."""
+    common_category: str
+    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
+    component: str
+    """What acts."""
+    action: str
+    """What it does."""
+    part: str
+    """compute, memory, control or static."""
+    per: str
+    """What one count is."""
+    action_count: float
+    """How often."""
+    energy_per_action_j: float
+    """J: price of one at the voltage of the run."""
+    energy_fj: int
+    """fJ: exact: round(count x price)."""
+    energy_j: float
+    """J: energy."""
+    is_overhead: bool
+    """Neither arithmetic nor off-chip memory nor board nor static."""
+    basis: str
+    """Where the price comes from: measured, published, derived, scaled, recalled or assumed."""
+    source: str
+    """document, measurement or arithmetic behind the price."""
+
+
+class Setting(Row, query="run.setting"):
+    """Settings, versions and digests in which two runs differ; one row per setting that differs."""
+
+    setting_index: int
+    """Fixed order."""
+    setting: str
+    """What differs."""
+    value_a: str
+    """On A."""
+    value_b: str
+    """On B."""

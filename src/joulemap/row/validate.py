@@ -1,0 +1,85 @@
+"""Rows of the queries of `queries/validate`, made from their headers by `make rows`."""
+
+from __future__ import annotations
+
+from joulemap.row import Row
+
+
+class OperatorScore(Row, query="validate.operator"):
+    """Predicted device time of operators inside models against measured, by kind of operator; one row per hardware
+    and operator kind, and one for all kinds.
+    """
+
+    hardware: str
+    """Catalogue id, with @MODE where the power mode is not the default."""
+    kind: str
+    """Kind of operator, or all: every kind but those whose kernels overlap."""
+    is_overlapping: bool
+    """Kernels run side by side in a graph, so that the profile is too slow: not in all."""
+    group_count: int
+    """Groups of operators with one operation and shapes in one model, precision and batch."""
+    operator_count: int
+    """Operators in them."""
+    device_time_s: float
+    """s: measured."""
+    share_fraction: float | None
+    """Of the device time of all profiles that the filters let pass, matched or not."""
+    time_bias_fraction: float
+    """Total predicted over total measured time, minus 1."""
+    time_weighted_error_fraction: float
+    """Absolute errors of all groups, weighted by measured time."""
+    scored_count: int
+    """Groups whose operators take longer than above_s each."""
+    mean_error_fraction: float | None
+    """Of those: mean absolute relative error."""
+    median_error_fraction: float | None
+    """Of those: median absolute relative error."""
+    bias_fraction: float | None
+    """Of those: mean signed relative error; positive is predicted too high."""
+    worst_error_fraction: float | None
+    """Of those: signed relative error of the group that is furthest off."""
+    worst_case: str | None
+    """That group: model, precision, batch, operation, shapes."""
+    seen_fraction: float
+    """Part of the groups that coefficients were chosen with in view."""
+
+
+class PredictionScore(Row, query="validate.score"):
+    """Predictions against measurements: how far off, which way, and whether they rank as measured; one row per
+    group and measured quantity.
+    """
+
+    quantity: str
+    """latency, rate (inferences per second), energy, power, wall power (of the system around a board, which the
+    prediction for the board may not exceed) or memory.
+    """
+    hardware: str
+    """Catalogue id, with @MODE where the power mode is not the default."""
+    part: str
+    """Value of what divides the rows; single operators stand apart from models."""
+    measurement_count: int
+    """Measurements that have this quantity and a prediction."""
+    mean_error_fraction: float
+    """Mean absolute relative error."""
+    median_error_fraction: float
+    """Median absolute relative error."""
+    bias_fraction: float
+    """Mean signed relative error; positive is predicted too high."""
+    worst_error_fraction: float
+    """Signed relative error of the row that is furthest off."""
+    highest_error_fraction: float
+    """Largest signed relative error."""
+    worst_case: str
+    """That row: model, precision, batch, runtime."""
+    rank_correlation: float | None
+    """Spearman's: whether predictions order the rows as measured; null below three different predictions."""
+    exceeded_count: int | None
+    """Of wall power: rows whose system drew less than is predicted for its boards, which cannot be; null for all
+    else.
+    """
+    seen_fraction: float
+    """Part of the rows that coefficients, or a calibration, were chosen with their family in view."""
+    seen: str
+    """Which coefficients and calibrations those are; empty where none."""
+    calibration: str
+    """Calibration of the predictions; none for the class defaults."""

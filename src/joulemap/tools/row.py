@@ -1,0 +1,92 @@
+"""Write the types of rows from the headers of the queries: `python -m joulemap.tools.row`, or `make rows`.
+
+Each folder of `queries` becomes a module of `joulemap.row`, and each query in it whose header names a record a class.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import Final
+
+import joulemap
+from joulemap.domain.table import Column
+from joulemap.store.contract import Query
+from joulemap.store.library import list_queries
+
+FOLDER: Final = Path(joulemap.__file__).parent / "row"
+
+TYPES: Final = {
+    "INTEGER": "int", "BIGINT": "int", "HUGEINT": "int", "DOUBLE": "float", "VARCHAR": "str", "BOOLEAN": "bool",
+}  # fmt: skip
+"""Type of the engine -> type of Python."""
+
+HOMES: Final = {"MetricName": "joulemap.domain.metric", "Standing": "joulemap.domain.doubt"}
+"""Words that a text is one of -> the module that lists them."""
+
+WIDTH: Final = 112
+
+
+def spell_type(column: Column) -> str:
+    """Return the type of a column's cells."""
+    inner = column.values or TYPES[column.type.removesuffix("[]")]
+    return f"{f'list[{inner}]' if column.type.endswith('[]') else inner}{' | None' if column.null else ''}"
+
+
+def _spell_text(text: str) -> list[str]:
+    first = text.split()[0]
+    text = f"{text if first.endswith(':') or not first.isalpha() else text[0].upper() + text[1:]}."
+    text = text.replace("\\", "\\\\")
+    lines = wrap(f'"""{text}', WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = [f'{lines[0]}"""'] if len(lines) == 1 else [*lines, '"""']
+    return [f"    {line}" for line in lines]
+
+
+def spell_class(query: Query) -> str:
+    """Return the code of the type of a query's rows."""
+    lines = [f'class {query.record}(Row, query="{query.name}"):', *_spell_text(f"{query.summary}; {query.grain}"), ""]
+    for column in query.columns:
+        unit = f"{column.unit}: " if column.unit else ""
+        lines.append(f"    {column.name}: {spell_type(column)}")
+        if column.meaning != column.name.replace("_", " "):
+            lines += _spell_text(f"{unit}{column.meaning}")
+    return "\n".join(lines)
+
+
+def spell_module(topic: str, queries: list[Query]) -> str:
+    """Return the code of the rows of one folder of queries."""
+    words = sorted({column.values for query in queries for column in query.columns} - {""})
+    imports = [f"    from {HOMES[word]} import {word}" for word in words]
+    head = [
+        f'"""Rows of the queries of `queries/{topic}`, made from their headers by `make rows`."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        *(["from typing import TYPE_CHECKING", ""] if imports else []),
+        "from joulemap.row import Row",
+        *(["", "if TYPE_CHECKING:", *imports] if imports else []),
+    ]
+    return "\n\n\n".join(["\n".join(head), *map(spell_class, queries)]) + "\n"
+
+
+def spell_modules() -> dict[str, str]:
+    """Return file name -> code of every module of rows."""
+    topics: dict[str, list[Query]] = {}
+    for query in list_queries():
+        if query.record:
+            topics.setdefault(query.name.partition(".")[0], []).append(query)
+    return {f"{topic}.py": spell_module(topic, mine) for topic, mine in topics.items()}
+
+
+def main() -> None:
+    """Write the modules, and remove those of folders that are gone."""
+    modules = spell_modules()
+    for path in FOLDER.glob("[!_]*.py"):
+        if path.name not in modules:
+            path.unlink()
+    for name, text in modules.items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
