@@ -121,7 +121,7 @@ LINES: dict[str, int] = {
     "answer": 12_150,
     "trace": 8_300,
     "model": 6_900,
-    "store": 5_950,
+    "store": 6_150,
     "domain": 4_500,
     "cli": 4_250,
     "catalog": 2_950,

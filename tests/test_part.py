@@ -78,7 +78,7 @@ def test_one_subgraph_is_compared_with_itself(book: Book) -> None:
 
 
 def test_a_level_that_does_not_exist_is_refused(book: Book) -> None:
-    with pytest.raises(SqlError, match="expected subgraph or operator"):
+    with pytest.raises(SqlError, match="subgraph or operator"):
         ask(book, "breakdown.action", level="layer")
 
 

@@ -19,26 +19,18 @@ energy_j = { type = "DOUBLE", unit = "J", meaning = "of the subgraphs that it bo
 energy_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
 busy_s = { type = "DOUBLE", unit = "s", meaning = "its own time in all subgraphs; compute and memory overlap" }
 */
-WITH energy AS (
-    SELECT subgraph_index, sum(energy_fj) AS energy_fj
-    FROM ledger_line
-    WHERE run_id = $run_id
-    GROUP BY subgraph_index
-),
-part AS (
+WITH part AS (
     SELECT
-        s.subgraph_index,
-        s.bottleneck,
-        s.latency_fs,
-        coalesce(e.energy_fj, 0) AS energy_fj,
+        place_index,
+        bottleneck,
+        latency_fs,
+        energy_fj,
         unnest([
-            {'position': 1, 'bottleneck': 'compute', 'busy_s': s.compute_s},
-            {'position': 2, 'bottleneck': 'memory', 'busy_s': s.memory_s},
-            {'position': 3, 'bottleneck': 'launch', 'busy_s': s.launch_s}
+            {'position': 1, 'bottleneck': 'compute', 'busy_s': compute_s},
+            {'position': 2, 'bottleneck': 'memory', 'busy_s': memory_s},
+            {'position': 3, 'bottleneck': 'launch', 'busy_s': launch_s}
         ]) AS resource
-    FROM run_subgraph AS s
-    LEFT JOIN energy AS e ON e.subgraph_index = s.subgraph_index
-    WHERE s.run_id = $run_id
+    FROM cube.place(run_ids := [$run_id])
 ),
 bound AS (
     SELECT
@@ -47,7 +39,7 @@ bound AS (
         count(*) FILTER (WHERE p.bottleneck = p.resource.bottleneck) AS subgraph_count,
         sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.latency_fs ELSE 0 END) AS latency_fs,
         sum(CASE WHEN p.bottleneck = p.resource.bottleneck THEN p.energy_fj ELSE 0 END) AS energy_fj,
-        sum(p.resource.busy_s ORDER BY p.subgraph_index) AS busy_s
+        sum(p.resource.busy_s ORDER BY p.place_index) AS busy_s
     FROM part AS p
     GROUP BY p.resource.position, p.resource.bottleneck
 )

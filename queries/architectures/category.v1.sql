@@ -28,13 +28,9 @@ WITH kind (category_index, common_category) AS (
         (6, 'off_chip_memory'), (7, 'control'), (8, 'board'),
         (9, 'static')
 ),
-act AS (
-    SELECT
-        l.run_id, a.common_category, a.category, count(DISTINCT l.action_id) AS kind_count, sum(l.energy_fj) AS energy_fj
-    FROM run_action AS l
-    JOIN action AS a ON a.action_id = l.action_id
-    WHERE l.run_id IN (SELECT unnest($run_ids))
-    GROUP BY ALL
+act AS MATERIALIZED (
+    SELECT run_id, position, architecture, hardware, common_category, category, energy_fj, run_fj, mac_count
+    FROM cube.cause(run_ids := $run_ids)
 ),
 spent AS (
     SELECT
@@ -43,17 +39,16 @@ spent AS (
         string_agg(category, ', ' ORDER BY energy_fj DESC, category) AS categories,
         sum(kind_count) AS kind_count,
         sum(energy_fj) AS energy_fj
-    FROM act
+    FROM (
+        SELECT run_id, common_category, category, count(*) AS kind_count, sum(energy_fj) AS energy_fj
+        FROM act
+        GROUP BY run_id, common_category, category
+    )
     GROUP BY run_id, common_category
-),
-answered AS (
-    SELECT run_id, nullif(mac_count, 0) AS mac_count
-    FROM runs
-    WHERE run_id IN (SELECT unnest($run_ids))
 )
 SELECT
     r.architecture,
-    r.configured_hardware AS hardware,
+    r.hardware,
     CAST(k.category_index AS BIGINT) AS category_index,
     k.common_category,
     is_overhead(k.common_category) AS is_overhead,
@@ -61,12 +56,10 @@ SELECT
     CAST(coalesce(s.kind_count, 0) AS BIGINT) AS kind_count,
     coalesce(s.energy_fj, 0) AS energy_fj,
     joules(coalesce(s.energy_fj, 0)) AS energy_j,
-    joules(coalesce(s.energy_fj, 0)) / a.mac_count AS energy_per_mac_j,
-    fraction(coalesce(s.energy_fj, 0), sum(s.energy_fj) OVER (PARTITION BY a.run_id)) AS share_fraction,
+    joules(coalesce(s.energy_fj, 0)) / r.mac_count AS energy_per_mac_j,
+    fraction(coalesce(s.energy_fj, 0), r.run_fj) AS share_fraction,
     r.run_id
-FROM answered AS a
-JOIN run_configurations AS r ON r.run_id = a.run_id
+FROM (SELECT DISTINCT run_id, position, architecture, hardware, run_fj, mac_count FROM act) AS r
 CROSS JOIN kind AS k
-LEFT JOIN spent AS s ON s.run_id = a.run_id AND s.common_category = k.common_category
-JOIN places_of($run_ids) AS o ON o.run_id = r.run_id
-ORDER BY o.position, r.run_id, k.category_index
+LEFT JOIN spent AS s ON s.run_id = r.run_id AND s.common_category = k.common_category
+ORDER BY r.position, r.run_id, k.category_index

@@ -35,49 +35,55 @@ is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rent
 run_id = { type = "INTEGER", meaning = "number of the run" }
 workload_id = { type = "INTEGER", meaning = "number of the workload" }
 */
-WITH ranked AS (
+WITH valued AS (
     SELECT
-        run_id, workload_id, model, hardware, part_index, subgraph_index,
-        energy_j, latency_s, edp_share_js, memory_bytes, value,
+        model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+        bottleneck, units_used_count, is_available, run_id, workload_id,
+        CASE $metric
+            WHEN 'energy' THEN energy_j
+            WHEN 'latency' THEN latency_s
+            WHEN 'edp' THEN edp_share_js
+            WHEN 'memory' THEN dram_bytes
+            ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
+        END AS value
+    FROM cube.place(run_ids := $run_ids, division := $level)
+),
+ranked AS (
+    SELECT
+        model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
+        bottleneck, units_used_count, is_available, run_id, workload_id, value,
         row_number() OVER by_value AS rank,
         first_value(hardware) OVER by_value AS winner,
         first_value(value) OVER by_value AS least
-    FROM parts($run_ids, $level, $metric)
+    FROM valued
     WINDOW by_value AS (
-        PARTITION BY workload_id, part_index ORDER BY value, hardware, run_id
+        PARTITION BY workload_id, place_index ORDER BY value, hardware, run_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
 )
 SELECT
-    r.model,
-    r.part_index,
-    coalesce(o.name, g.name) AS name,
-    coalesce(o.operation, split_part(g.pattern, '+', 1)) AS kind,
-    g.pattern AS fusion_pattern,
-    r.hardware,
+    model,
+    place_index AS part_index,
+    name,
+    operation AS kind,
+    fusion_pattern,
+    hardware,
     $metric AS metric,
-    r.value,
+    value,
     metric_unit($metric) AS unit,
-    r.rank,
-    CASE WHEN r.value = r.least THEN 1e0 ELSE r.value / nullif(r.least, 0e0) END AS ratio,
-    r.winner,
-    r.rank = 1 AS is_winner,
-    count(*) FILTER (WHERE r.value = r.least) OVER (PARTITION BY r.workload_id, r.part_index) AS tied_count,
-    r.energy_j,
-    r.latency_s,
-    r.edp_share_js,
-    r.memory_bytes,
-    s.bottleneck,
-    s.units_used_count,
-    v.unavailable = '' AS is_available,
-    r.run_id,
-    r.workload_id
-FROM ranked AS r
-JOIN run AS q ON q.run_id = r.run_id
-JOIN hardware_version AS v ON v.hardware_digest = q.hardware_digest
-JOIN run_subgraph AS s ON s.run_id = r.run_id AND s.subgraph_index = r.subgraph_index
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = r.subgraph_index
-LEFT JOIN workload_operator AS o
-    ON $level = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = r.part_index
-WHERE s.run_id IN (SELECT unnest($run_ids))
-ORDER BY r.model, r.workload_id, r.part_index, r.rank
+    rank,
+    CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
+    winner,
+    rank = 1 AS is_winner,
+    count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,
+    energy_j,
+    latency_s,
+    edp_share_js,
+    dram_bytes AS memory_bytes,
+    bottleneck,
+    units_used_count,
+    is_available,
+    run_id,
+    workload_id
+FROM ranked
+ORDER BY model, workload_id, place_index, rank

@@ -24,35 +24,16 @@ hardware_tied_count = { type = "HUGEINT", meaning = "parts of any kind that it s
 all_part_count = { type = "HUGEINT", meaning = "parts of the workload" }
 workload_id = { type = "INTEGER", meaning = "number of the workload" }
 */
-WITH least AS (
-    SELECT
-        workload_id, model, hardware, part_index, subgraph_index,
-        value = min(value) OVER (PARTITION BY workload_id, part_index) AS is_least
-    FROM parts($run_ids, $level, $metric)
-),
-judged AS (
-    SELECT
-        l.workload_id,
-        l.model,
-        l.hardware,
-        coalesce(o.operation, split_part(g.pattern, '+', 1)) AS kind,
-        l.is_least,
-        count(*) FILTER (WHERE l.is_least) OVER (PARTITION BY l.workload_id, l.part_index) AS least_count
-    FROM least AS l
-    JOIN workload_subgraph AS g ON g.workload_id = l.workload_id AND g.subgraph_index = l.subgraph_index
-    LEFT JOIN workload_operator AS o
-        ON $level = 'operator' AND o.workload_id = l.workload_id AND o.operator_index = l.part_index
-),
-counted AS (
+WITH counted AS (
     SELECT
         workload_id,
         model,
         hardware,
         kind,
         count(*) AS part_count,
-        count(*) FILTER (WHERE is_least AND least_count = 1) AS won_count,
-        count(*) FILTER (WHERE is_least AND least_count > 1) AS tied_count
-    FROM judged
+        count(*) FILTER (WHERE rank = 1 AND tied_count = 1) AS won_count,
+        count(*) FILTER (WHERE rank <= tied_count AND tied_count > 1) AS tied_count
+    FROM compare.part(run_ids := $run_ids, level := $level, metric := $metric)
     GROUP BY workload_id, model, hardware, kind
 )
 SELECT

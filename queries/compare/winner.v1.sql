@@ -21,19 +21,19 @@ advantage_ratio = { type = "DOUBLE", null = true, meaning = "runner-up over winn
 */
 WITH candidate AS (
     SELECT
-        s.subgraph_index,
-        s.name,
-        s.fusion_pattern,
-        configuration_name(s.hardware, s.power_mode) AS hardware,
+        subgraph_index,
+        name,
+        fusion_pattern,
+        hardware,
         CASE $metric
-            WHEN 'energy' THEN s.energy_j
-            WHEN 'latency' THEN s.latency_s
-            WHEN 'edp' THEN s.edp_share_js
+            WHEN 'energy' THEN energy_j
+            WHEN 'latency' THEN latency_s
+            WHEN 'edp' THEN edp_share_js
             ELSE error('metric is ' || $metric || ', expected energy, latency or edp')
         END AS value
-    FROM subgraph_results AS s
-    WHERE list_contains($run_ids, s.run_id) -- a filter of the view's runs, which a join would only follow
-        AND CASE
+    FROM cube.place(run_ids := $run_ids)
+    WHERE
+        CASE
             WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 1
                 THEN error('the runs are of several workloads; subgraphs compare within one')
             ELSE TRUE

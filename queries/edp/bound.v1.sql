@@ -19,45 +19,38 @@ energy_saving_fraction = { type = "DOUBLE", meaning = "of E that would go" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that it touches" }
 total_count = { type = "BIGINT", meaning = "subgraphs that run" }
 */
-WITH energy AS (
+WITH placed AS MATERIALIZED (
+    SELECT
+        place_index, latency_s, compute_s, memory_s, launch_s, energy_fj, static_fj, control_fj, mac_count,
+        executed_mac_count, wave_fill_fraction, computed_mac_count, peak_ops_per_s, dram_bytes,
+        memory_bandwidth_bytes_per_s
+    FROM cube.place(run_ids := [$run_id])
+),
+energy AS (
     SELECT
         joules(sum(energy_fj)) AS energy_j,
         joules(sum(static_fj)) AS static_j,
         joules(sum(control_fj)) AS control_j
-    FROM energy_parts
-    WHERE run_id = $run_id
-),
-work AS (
-    SELECT o.subgraph_index, sum(q.mac_count) AS mac_count
-    FROM run_operator AS o
-    JOIN run AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    WHERE o.run_id = $run_id
-    GROUP BY o.subgraph_index
+    FROM placed
 ),
 part AS (
     SELECT
-        s.subgraph_index,
-        seconds(s.latency_fs) AS latency_s,
-        least(s.launch_s, seconds(s.latency_fs)) AS launch_s,
-        greatest(seconds(s.latency_fs) - s.launch_s, 0e0) AS busy_s,
-        s.compute_s,
-        s.memory_s,
-        s.compute_s
-            * coalesce(s.tile_count / nullif(s.wave_count * r.units_total_count, 0e0), 1e0)
-            * coalesce(CAST(w.mac_count AS DOUBLE) / nullif(s.executed_mac_count, 0e0), 1e0) AS full_s,
+        place_index,
+        latency_s,
+        least(launch_s, latency_s) AS launch_s,
+        greatest(latency_s - launch_s, 0e0) AS busy_s,
+        compute_s,
+        memory_s,
+        compute_s * coalesce(wave_fill_fraction, 1e0) * coalesce(fraction(mac_count, executed_mac_count), 1e0)
+            AS full_s,
         greatest(
-            2e0 * CAST(s.computed_mac_count AS DOUBLE) / r.peak_ops_per_s,
-            s.dram_bytes / r.memory_bandwidth_bytes_per_s
+            2e0 * CAST(computed_mac_count AS DOUBLE) / peak_ops_per_s, dram_bytes / memory_bandwidth_bytes_per_s
         ) AS roofline_s
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
-    LEFT JOIN work AS w ON w.subgraph_index = s.subgraph_index
-    WHERE s.run_id = $run_id
+    FROM placed
 ),
 remedied AS (
     SELECT
-        p.subgraph_index,
+        p.place_index,
         p.latency_s,
         unnest([
             {'remedy': 'roofline', 'latency_s': least(p.latency_s, p.roofline_s)},
@@ -72,8 +65,8 @@ remedied AS (
 timed AS (
     SELECT
         d.change.remedy AS remedy,
-        sum(d.latency_s ORDER BY d.subgraph_index) AS whole_s,
-        sum(least(d.change.latency_s, d.latency_s) ORDER BY d.subgraph_index) AS latency_s,
+        sum(d.latency_s ORDER BY d.place_index) AS whole_s,
+        sum(least(d.change.latency_s, d.latency_s) ORDER BY d.place_index) AS latency_s,
         count(*) FILTER (WHERE d.change.latency_s < d.latency_s * (1e0 - 1e-9)) AS subgraph_count,
         count(*) AS total_count
     FROM remedied AS d

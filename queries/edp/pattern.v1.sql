@@ -24,90 +24,55 @@ mac_fraction = { type = "DOUBLE", null = true, meaning = "of the run's MACs" }
 bottleneck = { type = "VARCHAR", meaning = "what bounds most of their time" }
 bottleneck_fraction = { type = "DOUBLE", meaning = "how much of their time it bounds" }
 */
-WITH energy AS (
-    SELECT subgraph_index, sum(energy_fj) AS energy_fj
-    FROM ledger_line
-    WHERE run_id = $run_id
-    GROUP BY subgraph_index
-),
-work AS (
-    SELECT o.subgraph_index, count(*) AS operator_count, sum(q.mac_count) AS mac_count
-    FROM run_operator AS o
-    JOIN run AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    WHERE o.run_id = $run_id
-    GROUP BY o.subgraph_index
-),
-part AS (
+WITH part AS MATERIALIZED (
     SELECT
-        g.pattern,
-        s.latency_fs,
-        s.bottleneck,
-        coalesce(e.energy_fj, 0) AS energy_fj,
-        coalesce(w.operator_count, 0) AS operator_count,
-        coalesce(w.mac_count, 0) AS mac_count
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
-    LEFT JOIN energy AS e ON e.subgraph_index = s.subgraph_index
-    LEFT JOIN work AS w ON w.subgraph_index = s.subgraph_index
-    WHERE s.run_id = $run_id
+        fusion_pattern, operator_count, mac_count, energy_fj, run_fj, latency_fs, run_fs, edp_share_js, bottleneck
+    FROM cube.place(run_ids := [$run_id])
 ),
 bound AS (
     SELECT
-        pattern,
+        fusion_pattern,
         bottleneck,
-        fraction(sum(latency_fs), sum(sum(latency_fs)) OVER (PARTITION BY pattern))
-            AS bottleneck_fraction
+        fraction(sum(latency_fs), sum(sum(latency_fs)) OVER (PARTITION BY fusion_pattern)) AS bottleneck_fraction
     FROM part
-    GROUP BY pattern, bottleneck
-    QUALIFY row_number() OVER (PARTITION BY pattern ORDER BY sum(latency_fs) DESC, bottleneck) = 1
-),
-whole AS (
-    SELECT
-        nullif(CAST(sum(energy_fj) AS DOUBLE), 0e0) AS energy_fj,
-        nullif(CAST(sum(latency_fs) AS DOUBLE), 0e0) AS latency_fs,
-        nullif(CAST(sum(mac_count) AS DOUBLE), 0e0) AS mac_count
-    FROM part
+    GROUP BY fusion_pattern, bottleneck
+    QUALIFY row_number() OVER (PARTITION BY fusion_pattern ORDER BY sum(latency_fs) DESC, bottleneck) = 1
 ),
 grouped AS (
     SELECT
-        p.pattern,
+        fusion_pattern,
         count(*) AS subgraph_count,
-        sum(p.operator_count) AS operator_count,
-        sum(p.energy_fj) AS energy_fj,
-        sum(p.latency_fs) AS latency_fs,
-        sum(p.mac_count) AS mac_count,
-        (
-            CAST(sum(p.energy_fj) AS DOUBLE) / any_value(w.energy_fj)
-            + CAST(sum(p.latency_fs) AS DOUBLE) / any_value(w.latency_fs)
-        ) / 2e0 AS share_fraction
-    FROM part AS p
-    CROSS JOIN whole AS w
-    GROUP BY p.pattern
+        sum(operator_count) AS operator_count,
+        sum(mac_count) AS mac_count,
+        sum(energy_fj) AS energy_fj,
+        any_value(run_fj) AS run_fj,
+        sum(latency_fs) AS latency_fs,
+        any_value(run_fs) AS run_fs,
+        (fraction(sum(energy_fj), any_value(run_fj)) + fraction(sum(latency_fs), any_value(run_fs))) / 2e0
+            AS share_fraction
+    FROM part
+    GROUP BY fusion_pattern
 )
 SELECT
     row_number() OVER by_share AS rank,
-    g.pattern AS fusion_pattern,
+    g.fusion_pattern,
     g.subgraph_count,
     g.operator_count,
     g.energy_fj,
     joules(g.energy_fj) AS energy_j,
     g.latency_fs,
     seconds(g.latency_fs) AS latency_s,
-    edp_share(g.energy_fj, g.latency_fs, w.energy_fj, w.latency_fs) AS edp_share_js,
+    edp_share(g.energy_fj, g.latency_fs, g.run_fj, g.run_fs) AS edp_share_js,
     g.share_fraction,
     (
-        CAST(sum(g.energy_fj) OVER running AS DOUBLE) / w.energy_fj
-        + CAST(sum(g.latency_fs) OVER running AS DOUBLE) / w.latency_fs
+        fraction(sum(g.energy_fj) OVER by_share, g.run_fj) + fraction(sum(g.latency_fs) OVER by_share, g.run_fs)
     ) / 2e0 AS cumulative_fraction,
-    CAST(g.mac_count AS DOUBLE) / w.mac_count AS mac_fraction,
+    fraction(g.mac_count, sum(g.mac_count) OVER ()) AS mac_fraction,
     b.bottleneck,
     b.bottleneck_fraction
 FROM grouped AS g
-JOIN bound AS b ON b.pattern = g.pattern
-CROSS JOIN whole AS w
-WINDOW
-    by_share AS (ORDER BY g.share_fraction DESC, g.pattern),
-    running AS (ORDER BY g.share_fraction DESC, g.pattern ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
-ORDER BY g.share_fraction DESC, g.pattern
+JOIN bound AS b ON b.fusion_pattern = g.fusion_pattern
+WINDOW by_share AS (
+    ORDER BY g.share_fraction DESC, g.fusion_pattern ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+)
+ORDER BY g.share_fraction DESC, g.fusion_pattern

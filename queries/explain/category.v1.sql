@@ -23,9 +23,8 @@ difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH act AS (
-    SELECT l.run_id, a.common_category, a.category, sum(l.energy_fj) AS energy_fj
-    FROM lines_of_pair($run_a, $run_b, $subgraph) AS l
-    JOIN action AS a ON a.action_id = l.action_id
+    SELECT run_id, common_category, category, sum(energy_fj) AS energy_fj
+    FROM cube.cause(run_ids := [$run_a, $run_b], within := $subgraph)
     GROUP BY ALL
 ),
 summed AS (

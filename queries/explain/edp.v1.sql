@@ -25,35 +25,10 @@ difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
-WITH split AS (
-    SELECT
-        category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
-        is_shared, by_count_fj, difference_fj
-    FROM ledger_pairs($run_a, $run_b, $subgraph)
-),
-terms AS (
-    SELECT
-        CASE WHEN part = 'static' THEN 'static' WHEN price_b IS NULL THEN 'only in A' ELSE 'only in B' END AS term,
-        category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
-        difference_fj
-    FROM split
-    WHERE NOT is_shared
-    UNION ALL
-    SELECT 'count', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
-        by_count_fj
-    FROM split
-    WHERE is_shared
-    UNION ALL
-    SELECT
-        'price', category_a, category_b, component, action, per, part, count_a, count_b, price_a, price_b, basis_a, basis_b,
-        difference_fj - by_count_fj
-    FROM split
-    WHERE is_shared
-),
-whole AS (
-    SELECT
-        (SELECT sum(energy_fj) FROM lines_of_pair($run_a, $run_b, $subgraph)) AS energy_fj,
-        (SELECT sum(latency_fs) FROM subgraphs_of_pair($run_a, $run_b, $subgraph)) AS latency_fs
+WITH whole AS (
+    SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
+    FROM cube.place(run_ids := [$run_a, $run_b])
+    WHERE $subgraph IN ('', name)
 ),
 halves AS (
     SELECT
@@ -63,26 +38,25 @@ halves AS (
         CAST(1 AS BIGINT) AS part_count,
         t.count_a,
         t.count_b,
-        t.price_a / 1e15 AS price_a,
-        t.price_b / 1e15 AS price_b,
+        t.energy_per_action_a_j AS price_a,
+        t.energy_per_action_b_j AS price_b,
         CASE WHEN t.per = 's' THEN 'W' ELSE 'J' END AS price_unit,
         CAST(t.difference_fj AS HUGEINT) * w.latency_fs AS difference_exact
-    FROM terms AS t
+    FROM explain.energy(run_a := $run_a, run_b := $run_b, subgraph := $subgraph) AS t
     CROSS JOIN whole AS w
-    WHERE t.difference_fj <> 0
     UNION ALL
     SELECT
         'latency: ' || d.term,
-        d.resource,
+        d.place,
         d.per,
         d.part_count,
-        CAST(d.work_a AS DOUBLE),
-        CAST(d.work_b AS DOUBLE),
-        seconds(d.spent_a) / nullif(CAST(d.work_a AS DOUBLE), 0e0),
-        seconds(d.spent_b) / nullif(CAST(d.work_b AS DOUBLE), 0e0),
-        's',
-        d.difference_fs * w.energy_fj
-    FROM latency_terms($run_a, $run_b, $subgraph) AS d
+        d.count_a,
+        d.count_b,
+        d.price_a,
+        d.price_b,
+        d.price_unit,
+        d.difference_exact * w.energy_fj
+    FROM explain.latency(run_a := $run_a, run_b := $run_b, subgraph := $subgraph) AS d
     CROSS JOIN whole AS w
 )
 SELECT

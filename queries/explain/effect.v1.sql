@@ -21,7 +21,7 @@ largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "wh
 */
 WITH split AS (
     SELECT component, action, part, price_a, price_b, is_shared, by_count_fj, difference_fj
-    FROM ledger_pairs($run_a, $run_b, $subgraph)
+    FROM explain.action(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
 ),
 time AS (
     SELECT

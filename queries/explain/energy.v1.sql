@@ -29,7 +29,10 @@ difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A"
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH split AS (
-    FROM ledger_pairs($run_a, $run_b, $subgraph)
+    SELECT
+        component, action, part, per, category_a, category_b, count_a, count_b, price_a, price_b, basis_a, basis_b,
+        difference_fj, is_shared, by_count_fj
+    FROM explain.action(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
 ),
 terms AS (
     SELECT

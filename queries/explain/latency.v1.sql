@@ -25,19 +25,104 @@ difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
+WITH time AS (
+    SELECT
+        run_id,
+        name,
+        latency_fs,
+        least(latency_fs, CAST(round(launch_s * 1e15) AS BIGINT)) AS launch_fs,
+        is_computing,
+        kernel_count,
+        executed_mac_count,
+        moved_bytes
+    FROM cube.place(run_ids := [$run_a, $run_b])
+    WHERE $subgraph IN ('', name)
+),
+spent AS (
+    SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count
+    FROM time
+    UNION ALL
+    SELECT
+        run_id,
+        name,
+        CASE WHEN is_computing THEN 'compute' ELSE 'memory' END,
+        latency_fs - launch_fs,
+        CASE WHEN is_computing THEN coalesce(executed_mac_count, 0e0) ELSE moved_bytes END
+    FROM time
+),
+met AS (
+    SELECT
+        coalesce(a.name, b.name) AS name,
+        coalesce(a.resource, b.resource) AS resource,
+        coalesce(a.spent_fs, 0) AS spent_a,
+        coalesce(b.spent_fs, 0) AS spent_b,
+        coalesce(a.work_count, 0e0) AS work_a,
+        coalesce(b.work_count, 0e0) AS work_b,
+        a.spent_fs IS NOT NULL AND b.spent_fs IS NOT NULL AS is_met,
+        b.spent_fs IS NULL AS is_a
+    FROM (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_a AND spent_fs > 0) AS a
+    FULL JOIN (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_b AND spent_fs > 0) AS b
+        ON b.name = a.name AND b.resource = a.resource
+),
+parted AS (
+    SELECT
+        name,
+        resource,
+        spent_a,
+        spent_b,
+        work_a,
+        work_b,
+        is_met,
+        is_a,
+        CASE
+            WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
+            ELSE CAST((work_b - work_a) * ((spent_a / work_a + spent_b / work_b) / 2e0) AS BIGINT)
+        END AS by_work_fs
+    FROM met
+),
+delay AS (
+    SELECT
+        CASE WHEN is_a THEN 'only in A' ELSE 'only in B' END AS term,
+        resource, spent_a, spent_b, work_a, work_b,
+        spent_b - spent_a AS difference_fs
+    FROM parted
+    WHERE NOT is_met
+    UNION ALL
+    SELECT 'count', resource, spent_a, spent_b, work_a, work_b, by_work_fs
+    FROM parted
+    WHERE is_met
+    UNION ALL
+    SELECT 'price', resource, spent_a, spent_b, work_a, work_b, spent_b - spent_a - by_work_fs
+    FROM parted
+    WHERE is_met
+),
+summed AS (
+    SELECT
+        term,
+        resource,
+        CAST(count(*) AS BIGINT) AS part_count,
+        CAST(sum(CAST(work_a AS DECIMAL(38, 6))) AS DOUBLE) AS work_a,
+        CAST(sum(CAST(work_b AS DECIMAL(38, 6))) AS DOUBLE) AS work_b,
+        seconds(sum(spent_a)) AS spent_a,
+        seconds(sum(spent_b)) AS spent_b,
+        sum(difference_fs) AS difference_fs
+    FROM delay
+    GROUP BY term, resource
+    HAVING sum(difference_fs) <> 0
+)
 SELECT
     term,
     resource AS place,
-    per,
+    CASE resource WHEN 'launch' THEN 'kernel' WHEN 'compute' THEN 'MAC slot' ELSE 'B' END AS per,
     part_count,
-    CAST(work_a AS DOUBLE) AS count_a,
-    CAST(work_b AS DOUBLE) AS count_b,
-    seconds(spent_a) / nullif(CAST(work_a AS DOUBLE), 0e0) AS price_a,
-    seconds(spent_b) / nullif(CAST(work_b AS DOUBLE), 0e0) AS price_b,
+    work_a AS count_a,
+    work_b AS count_b,
+    spent_a / nullif(work_a, 0e0) AS price_a,
+    spent_b / nullif(work_b, 0e0) AS price_b,
     's' AS price_unit,
     difference_fs AS difference_exact,
     seconds(difference_fs) AS difference,
     's' AS unit,
     fraction(difference_fs, sum(difference_fs) OVER ()) AS share_fraction
-FROM latency_terms($run_a, $run_b, $subgraph)
+FROM summed
 ORDER BY abs(difference_fs) DESC, place, term

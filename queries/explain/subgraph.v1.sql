@@ -30,39 +30,18 @@ bottleneck_b = { type = "VARCHAR", null = true, meaning = "what bounds it on B" 
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action whose energy differs most; null where none does" }
 largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "B minus A of its energy" }
 */
-WITH line AS (
-    SELECT run_id, subgraph_index, action_id, sum(energy_fj) AS energy_fj
-    FROM ledger_line
-    WHERE run_id IN ($run_a, $run_b)
-    GROUP BY ALL
-),
-energy AS (
-    SELECT run_id, subgraph_index, sum(energy_fj) AS energy_fj
-    FROM line
-    GROUP BY ALL
-),
-part AS (
-    SELECT
-        s.run_id,
-        s.name,
-        s.pattern,
-        coalesce(e.energy_fj, 0) AS energy_fj,
-        s.latency_fs,
-        s.dram_bytes,
-        s.bottleneck
-    FROM subgraphs_of_pair($run_a, $run_b, '') AS s
-    LEFT JOIN energy AS e ON e.run_id = s.run_id AND e.subgraph_index = s.subgraph_index
+WITH part AS (
+    SELECT run_id, name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck
+    FROM cube.place(run_ids := [$run_a, $run_b])
 ),
 moved AS (
     SELECT
-        s.name,
-        a.component || '.' || a.action AS action,
-        sum(CASE WHEN l.run_id = $run_b THEN l.energy_fj ELSE 0 END)
-            - sum(CASE WHEN l.run_id = $run_a THEN l.energy_fj ELSE 0 END) AS difference_fj
-    FROM line AS l
-    JOIN subgraphs_of_pair($run_a, $run_b, '') AS s ON s.run_id = l.run_id AND s.subgraph_index = l.subgraph_index
-    JOIN action AS a ON a.action_id = l.action_id
-    GROUP BY ALL
+        name,
+        full_action AS action,
+        sum(CASE WHEN run_id = $run_b THEN energy_fj ELSE 0 END)
+            - sum(CASE WHEN run_id = $run_a THEN energy_fj ELSE 0 END) AS difference_fj
+    FROM cube.cause(run_ids := [$run_a, $run_b], division := 'subgraph')
+    GROUP BY name, full_action
 ),
 largest AS (
     SELECT name, min({'size': -abs(difference_fj), 'action': action, 'fj': difference_fj}) AS moved
@@ -73,7 +52,7 @@ largest AS (
 met AS (
     SELECT
         coalesce(a.name, b.name) AS name,
-        coalesce(a.pattern, b.pattern) AS fusion_pattern,
+        coalesce(a.fusion_pattern, b.fusion_pattern) AS fusion_pattern,
         CAST(coalesce(a.energy_fj, 0) AS HUGEINT) AS energy_a_fj,
         CAST(coalesce(b.energy_fj, 0) AS HUGEINT) AS energy_b_fj,
         CAST(coalesce(a.latency_fs, 0) AS HUGEINT) AS latency_a_fs,
@@ -83,10 +62,10 @@ met AS (
         a.bottleneck AS bottleneck_a,
         b.bottleneck AS bottleneck_b
     FROM (
-        SELECT name, pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_a
+        SELECT name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_a
     ) AS a
     FULL JOIN (
-        SELECT name, pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_b
+        SELECT name, fusion_pattern, energy_fj, latency_fs, dram_bytes, bottleneck FROM part WHERE run_id = $run_b
     ) AS b ON b.name = a.name
 ),
 weighed AS (

@@ -49,14 +49,11 @@ run_b = { type = "INTEGER", meaning = "number of run B" }
 WITH total AS (
     SELECT
         sum(energy_fj) FILTER (WHERE run_id = $run_a) AS energy_a_fj,
-        sum(energy_fj) FILTER (WHERE run_id = $run_b) AS energy_b_fj
-    FROM lines_of_pair($run_a, $run_b, $subgraph)
-),
-delay AS (
-    SELECT
+        sum(energy_fj) FILTER (WHERE run_id = $run_b) AS energy_b_fj,
         sum(latency_fs) FILTER (WHERE run_id = $run_a) AS latency_a_fs,
         sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs
-    FROM subgraphs_of_pair($run_a, $run_b, $subgraph)
+    FROM cube.place(run_ids := [$run_a, $run_b])
+    WHERE $subgraph IN ('', name)
 ),
 chance AS (
     SELECT
@@ -76,17 +73,17 @@ SELECT
     joules(t.energy_b_fj) AS energy_b_j,
     joules(t.energy_b_fj - t.energy_a_fj) AS difference_j,
     CAST(t.energy_b_fj AS DOUBLE) / CAST(t.energy_a_fj AS DOUBLE) AS ratio,
-    d.latency_a_fs,
-    d.latency_b_fs,
-    d.latency_b_fs - d.latency_a_fs AS latency_difference_fs,
-    seconds(d.latency_a_fs) AS latency_a_s,
-    seconds(d.latency_b_fs) AS latency_b_s,
-    fraction(d.latency_b_fs, d.latency_a_fs) AS latency_ratio,
-    joules(t.energy_a_fj) * seconds(d.latency_a_fs) AS edp_a_js,
-    joules(t.energy_b_fj) * seconds(d.latency_b_fs) AS edp_b_js,
-    2 * (t.energy_b_fj * d.latency_b_fs - t.energy_a_fj * d.latency_a_fs) AS edp_difference_exact,
-    CAST(t.energy_b_fj AS DOUBLE) * CAST(d.latency_b_fs AS DOUBLE)
-        / nullif(CAST(t.energy_a_fj AS DOUBLE) * CAST(d.latency_a_fs AS DOUBLE), 0e0) AS edp_ratio,
+    t.latency_a_fs,
+    t.latency_b_fs,
+    t.latency_b_fs - t.latency_a_fs AS latency_difference_fs,
+    seconds(t.latency_a_fs) AS latency_a_s,
+    seconds(t.latency_b_fs) AS latency_b_s,
+    fraction(t.latency_b_fs, t.latency_a_fs) AS latency_ratio,
+    edp_of(t.energy_a_fj, t.latency_a_fs) AS edp_a_js,
+    edp_of(t.energy_b_fj, t.latency_b_fs) AS edp_b_js,
+    2 * (t.energy_b_fj * t.latency_b_fs - t.energy_a_fj * t.latency_a_fs) AS edp_difference_exact,
+    CAST(t.energy_b_fj AS DOUBLE) * CAST(t.latency_b_fs AS DOUBLE)
+        / nullif(CAST(t.energy_a_fj AS DOUBLE) * CAST(t.latency_a_fs AS DOUBLE), 0e0) AS edp_ratio,
     a.weight_bytes + a.activation_bytes AS memory_a_bytes,
     b.weight_bytes + b.activation_bytes AS memory_b_bytes,
     (b.weight_bytes + b.activation_bytes) - (a.weight_bytes + a.activation_bytes) AS memory_difference_bytes,
@@ -103,7 +100,6 @@ SELECT
     a.run_id AS run_a,
     b.run_id AS run_b
 FROM total AS t
-CROSS JOIN delay AS d
 CROSS JOIN chance AS c
 JOIN run AS a ON a.run_id = $run_a
 JOIN run AS b ON b.run_id = $run_b

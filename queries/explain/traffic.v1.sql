@@ -20,16 +20,10 @@ energy_b_j = { type = "DOUBLE", unit = "J", meaning = "that it costs on B" }
 is_off_chip = { type = "BOOLEAN", meaning = "reads or writes dram" }
 */
 WITH side AS (
-    SELECT
-        l.run_id,
-        a.component,
-        a.action,
-        CAST(sum(CAST(l.action_count AS DECIMAL(38, 6))) AS DOUBLE) AS byte_count,
-        joules(sum(l.energy_fj)) AS energy_j
-    FROM ledger_line AS l
-    JOIN action AS a ON a.action_id = l.action_id
-    WHERE l.run_id IN ($run_a, $run_b) AND a.part = 'memory' AND a.per = 'B'
-    GROUP BY l.run_id, a.component, a.action
+    SELECT run_id, component, action, sum(action_count) AS byte_count, joules(sum(energy_fj)) AS energy_j
+    FROM cube.cause(run_ids := [$run_a, $run_b])
+    WHERE part = 'memory' AND per = 'B'
+    GROUP BY run_id, component, action
 )
 SELECT
     coalesce(a.component, b.component) AS component,

@@ -66,7 +66,7 @@ WITH subgraph AS (
         count(*) FILTER (WHERE kernel_count > 0) AS subgraph_count,
         count(*) FILTER (WHERE kernel_count > 0 AND kernel_count < separate_kernel_count) AS fused_subgraph_count,
         count(*) FILTER (WHERE pass_bytes > 0) AS passed_count
-    FROM fusion_parts($run_a, $run_b, 'subgraph')
+    FROM cube.saving(run_a := $run_a, run_b := $run_b, division := 'subgraph')
 )
 SELECT
     r.model,
@@ -119,7 +119,7 @@ SELECT
     p.separate_pass_bytes,
     r.run_id,
     a.run_id AS separate_run_id
-FROM fusion_parts($run_a, $run_b, 'run') AS p
+FROM cube.saving(run_a := $run_a, run_b := $run_b) AS p
 JOIN run_configurations AS r ON r.run_id = $run_b
 JOIN run AS a ON a.run_id = $run_a
 CROSS JOIN subgraph AS s

@@ -26,25 +26,24 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH act AS (
     SELECT
-        l.run_id,
-        a.common_category,
-        a.component || '.' || a.action AS "action",
-        l.part_index,
-        sum(l.energy_fj) AS energy_fj
-    FROM lines_of_parts($run_ids, 'subgraph', '') AS l
-    JOIN action AS a ON a.action_id = l.action_id
-    GROUP BY ALL
+        run_id, common_category, full_action AS "action", place_index, any_value(position) AS run_position,
+        any_value(model) AS model, any_value(hardware) AS hardware, any_value(name) AS name, sum(energy_fj) AS energy_fj
+    FROM cube.cause(run_ids := $run_ids, division := 'subgraph')
+    GROUP BY run_id, common_category, full_action, place_index
 ),
 placed AS (
     SELECT
         run_id,
         common_category,
         "action",
-        part_index,
+        run_position,
+        model,
+        hardware,
+        name,
         energy_fj,
         least(
             row_number() OVER (
-                PARTITION BY run_id, common_category, "action" ORDER BY energy_fj DESC, part_index
+                PARTITION BY run_id, common_category, "action" ORDER BY energy_fj DESC, place_index
             ),
             $most + 1
         ) AS "position"
@@ -56,7 +55,10 @@ merged AS (
         common_category,
         "action",
         "position",
-        any_value(part_index) AS part_index,
+        any_value(run_position) AS run_position,
+        any_value(model) AS model,
+        any_value(hardware) AS hardware,
+        any_value(name) AS name,
         count(*) AS subgraph_count,
         sum(energy_fj) AS energy_fj
     FROM placed
@@ -68,7 +70,10 @@ summed AS (
         common_category,
         "action",
         "position",
-        part_index,
+        run_position,
+        model,
+        hardware,
+        name,
         subgraph_count,
         energy_fj,
         sum(energy_fj) OVER (PARTITION BY run_id) AS run_fj,
@@ -77,22 +82,20 @@ summed AS (
     FROM merged
 )
 SELECT
-    p.model,
-    p.hardware,
+    s.model,
+    s.hardware,
     s.common_category,
     s.category_fj,
     s."action",
     s.action_fj,
     CAST(s."position" AS INTEGER) AS "position",
-    CASE WHEN s.subgraph_count = 1 THEN p.name END AS subgraph,
+    CASE WHEN s.subgraph_count = 1 THEN s.name END AS subgraph,
     CAST(s.subgraph_count AS INTEGER) AS subgraph_count,
     s.energy_fj,
     joules(s.energy_fj) AS energy_j,
     fraction(s.energy_fj, s.run_fj) AS run_fraction,
     s.run_id
 FROM summed AS s
-JOIN names_of_parts($run_ids, 'subgraph') AS p ON p.run_id = s.run_id AND p.part_index = s.part_index
-JOIN places_of($run_ids) AS o ON o.run_id = s.run_id
 ORDER BY
-    o.position, s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",
+    s.run_position, s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",
     s."position"

@@ -26,7 +26,7 @@ WITH moved AS (
     SELECT
         'energy.' || component || '.' || action AS name,
         sum(difference_fj - by_count_fj) AS moved_fj
-    FROM ledger_pairs($run_a, $run_b, '')
+    FROM explain.action(run_a := $run_a, run_b := $run_b)
     WHERE price_a IS NOT NULL AND price_b IS NOT NULL
     GROUP BY component, action
 ),

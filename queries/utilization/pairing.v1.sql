@@ -77,8 +77,7 @@ candidate AS (
         c.is_projection,
         joules(t.energy_fj) / c.batch AS energy_per_inference_j,
         seconds(t.latency_fs) AS latency_s,
-        2e0 * t.computed_mac_count / nullif(seconds(t.interval_fs), 0e0) / c.peak_ops_per_s
-            AS compute_utilization_fraction
+        utilization_of(t.computed_mac_count, t.interval_fs, c.peak_ops_per_s) AS compute_utilization_fraction
     FROM chosen AS c
     JOIN run_total AS t ON t.run_id = c.run_id
     JOIN work AS k ON k.workload_id = c.workload_id AND k.runtime = c.runtime

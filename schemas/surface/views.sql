@@ -260,7 +260,7 @@ FROM run_configurations
 WHERE refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
 
-CREATE VIEW runs AS
+CREATE VIEW run_figures AS
 SELECT
     r.run_id,
     r.model,
@@ -275,11 +275,12 @@ SELECT
     r.runtime,
     r.boundary,
     r.is_newest,
+    r.refusal,
     x.latency_s,
     x.energy_j,
     x.energy_j / r.batch AS energy_per_inference_j,
     r.batch / x.energy_j AS inferences_per_j,
-    x.energy_j * x.latency_s AS edp_js,
+    edp_of(x.energy_fj, x.latency_fs) AS edp_js,
     x.energy_j / r.batch * x.latency_s AS edp_per_inference_js,
     r.batch / x.interval_s AS throughput_per_s,
     x.interval_s,
@@ -291,7 +292,7 @@ SELECT
     x.mac_count,
     2 * x.mac_count / x.interval_s AS attained_ops_per_s,
     r.peak_ops_per_s,
-    2 * x.computed_mac_count / x.interval_s / r.peak_ops_per_s AS compute_utilization_fraction,
+    utilization_of(x.computed_mac_count, x.interval_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
     x.dram_bytes / x.interval_s / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
     2 * x.mac_count / nullif(x.moved_bytes, 0) AS arithmetic_intensity_ops_per_byte,
     CAST(least((x.unit_fs + x.interval_fs - 1) // nullif(x.interval_fs, 0), r.units_total_count) AS INTEGER) AS units_used_count,
@@ -323,10 +324,10 @@ SELECT
     x.average_power_w * exp(x.power_half_width) AS power_high_w,
     r.batch / x.interval_s * exp(-x.latency_half_width) AS throughput_low_per_s,
     r.batch / x.interval_s * exp(x.latency_half_width) AS throughput_high_per_s,
-    x.energy_j * x.latency_s * exp(-x.edp_half_width) AS edp_low_js,
-    x.energy_j * x.latency_s * exp(x.edp_half_width) AS edp_high_js
+    edp_of(x.energy_fj, x.latency_fs) * exp(-x.edp_half_width) AS edp_low_js,
+    edp_of(x.energy_fj, x.latency_fs) * exp(x.edp_half_width) AS edp_high_js
 FROM run_configurations AS r
-JOIN (
+LEFT JOIN (
     SELECT
         *,
         seconds(latency_fs) AS latency_s,
@@ -335,6 +336,12 @@ JOIN (
         fraction(energy_fj, interval_fs) AS average_power_w
     FROM run_total
 ) AS x ON x.run_id = r.run_id;
+COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figures of runs, which are null of a refused one';
+
+CREATE VIEW runs AS
+SELECT * EXCLUDE (refusal)
+FROM run_figures
+WHERE refusal IS NULL;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
@@ -485,14 +492,14 @@ SELECT
     joules(p.spent.static_fj) AS static_energy_j,
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
-    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
+    edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
     p.units_used_count,
     r.units_total_count,
     p.tile_count,
     p.wave_count,
     p.kernel_count,
-    2 * p.computed_mac_count / nullif(seconds(p.latency_fs), 0) / r.peak_ops_per_s AS compute_utilization_fraction,
+    utilization_of(p.computed_mac_count, p.latency_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
     p.dram_bytes / nullif(seconds(p.latency_fs), 0) / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
     p.bottleneck,
     p.executed_mac_count,
@@ -602,7 +609,7 @@ SELECT
     joules(p.spent.static_fj) AS static_energy_j,
     joules(p.spent.overhead_fj) AS overhead_energy_j,
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
-    joules(p.spent.energy_fj) * seconds(p.latency_fs) AS edp_js,
+    edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
     r.runtime IN ('fused', 'engine') AND n.operator_count > 1 AS is_fused,
     joules(p.separate_energy_fj) AS separate_energy_j,

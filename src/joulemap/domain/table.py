@@ -27,6 +27,8 @@ class Column:
     """DuckDB type."""
     null: bool = False
     """Whether a cell may be empty."""
+    of: str = ""
+    """The divisions of a cube that have it: of any other, its cells are empty."""
     values: str = ""
     """The type that lists what its texts may be."""
     unit: str = ""

@@ -31,11 +31,11 @@ class ActionShare(Row, query="analyze.action"):
     energy_j: float
     """J: energy."""
     share_fraction: float | None
-    """Of the run."""
+    """Of its place; null where that takes nothing."""
     category_fraction: float | None
-    """Of its category."""
+    """Of its category in its place."""
     basis: str
-    """Where the price comes from: measured, published, derived, scaled or assumed."""
+    """Where the price comes from: measured, published, derived, scaled, recalled or assumed."""
     source: str
     """document, measurement or arithmetic behind the price."""
 
@@ -71,7 +71,7 @@ class CategoryShare(Row, query="analyze.category"):
     """
 
     category: str
-    """The architecture's own."""
+    """The architecture's own, or one that all share."""
     common_categories: str
     """Those of all architectures that its actions belong to, most energy first."""
     parts: str
@@ -83,7 +83,7 @@ class CategoryShare(Row, query="analyze.category"):
     energy_j: float
     """J: energy."""
     share_fraction: float | None
-    """Of the run."""
+    """Of its place: the run, subgraph or operator."""
     largest_action: str
     """component.action that takes most of it."""
     largest_action_fraction: float | None
@@ -131,11 +131,13 @@ class OperatorShare(Row, query="analyze.operator"):
     operator_index: int
     """Execution order."""
     subgraph_index: int
-    """Subgraph that holds it."""
+    """Of the subgraph, in the order of first operators."""
     name: str
-    """Module path, with the operation where the module holds several."""
+    """Of the operator: module path, with the operation where the module holds several; of a subgraph that of the
+    operator that leads it.
+    """
     operation: str
-    """conv2d, relu, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
     kind: str
     """What it is to a mapping model."""
     mac_count: int
@@ -143,7 +145,7 @@ class OperatorShare(Row, query="analyze.operator"):
     energy_fj: int
     """fJ: exact."""
     energy_j: float
-    """J: energy."""
+    """J: energy, static energy included."""
     compute_energy_j: float
     """J: of arithmetic and its registers."""
     memory_energy_j: float
@@ -152,20 +154,20 @@ class OperatorShare(Row, query="analyze.operator"):
     """J: of deciding what happens next, and of what regulators lose."""
     static_energy_j: float
     """J: static power x the time from one batch to the next."""
-    share_fraction: float | None
+    share_fraction: float
     """Of the run's energy."""
     latency_fs: int
     """fs: exact."""
     latency_s: float
-    """s: its share of its kernel's latency."""
-    latency_fraction: float | None
+    """s: of its kernels; of an operator its share of its kernel's."""
+    latency_fraction: float
     """Of the run's latency."""
     edp_share_js: float
     """Js: (E_i T + E t_i) / 2; adds up to E T."""
-    edp_share_fraction: float | None
-    """Of the run's energy-delay product."""
+    edp_share_fraction: float
+    """(E_i / E + t_i / T) / 2: its share of the run's energy-delay product."""
     is_fused: bool
-    """Shares its kernel with others."""
+    """Shares its kernel with other operators."""
     separate_energy_j: float
     """J: as a kernel of its own, static energy included."""
     separate_latency_s: float
@@ -190,19 +192,21 @@ class SubgraphRoof(Row, query="analyze.roofline"):
     """
 
     subgraph_index: int
-    """In the order of first operators."""
+    """Of the subgraph, in the order of first operators."""
     name: str
-    """Operator that leads it."""
+    """Of the operator: module path, with the operation where the module holds several; of a subgraph that of the
+    operator that leads it.
+    """
     kind: str
-    """Operation of that operator: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
     fusion_pattern: str
-    """Operations in order."""
+    """Operations of the subgraph, in order."""
     energy_j: float
-    """J: energy."""
+    """J: energy, static energy included."""
     latency_s: float
-    """s: latency."""
+    """s: of its kernels; of an operator its share of its kernel's."""
     bottleneck: str
-    """The largest of compute, memory and launch time."""
+    """The largest of compute, memory and launch time of its subgraph."""
     dram_bytes: float
     """B: read and written off chip."""
     dram_intensity_ops_per_byte: float | None
@@ -227,21 +231,23 @@ class SubgraphShare(Row, query="analyze.subgraph"):
     """
 
     subgraph_index: int
-    """In the order of first operators."""
+    """Of the subgraph, in the order of first operators."""
     name: str
-    """Operator that leads it."""
+    """Of the operator: module path, with the operation where the module holds several; of a subgraph that of the
+    operator that leads it.
+    """
     fusion_pattern: str
-    """Operations in order."""
+    """Operations of the subgraph, in order."""
     operator_count: int
-    """Operators that run."""
+    """Operators of the subgraph that run."""
     kernel_count: int
-    """Kernels launched: one in fused, one per operator otherwise."""
+    """Kernels launched; of an operator 1 where it leads a kernel, else 0."""
     mac_count: int
     """multiply-accumulates."""
     energy_fj: int
     """fJ: exact."""
     energy_j: float
-    """J: energy."""
+    """J: energy, static energy included."""
     compute_energy_j: float
     """J: of arithmetic and its registers."""
     memory_energy_j: float
@@ -250,30 +256,30 @@ class SubgraphShare(Row, query="analyze.subgraph"):
     """J: of deciding what happens next, and of what regulators lose."""
     static_energy_j: float
     """J: static power x the time from one batch to the next."""
-    share_fraction: float | None
+    share_fraction: float
     """Of the run's energy."""
     latency_fs: int
     """fs: exact."""
     latency_s: float
-    """s: latency."""
-    latency_fraction: float | None
+    """s: of its kernels; of an operator its share of its kernel's."""
+    latency_fraction: float
     """Of the run's latency."""
     edp_share_js: float
     """Js: (E_i T + E t_i) / 2; adds up to E T."""
-    edp_share_fraction: float | None
-    """Of the run's energy-delay product."""
+    edp_share_fraction: float
+    """(E_i / E + t_i / T) / 2: its share of the run's energy-delay product."""
     bottleneck: str
-    """The largest of compute, memory and launch time."""
+    """The largest of compute, memory and launch time of its subgraph."""
     compute_s: float
-    """s: time of the units, padded tiles and partial waves included."""
+    """s: time of the units, padded tiles and partial waves included, of its subgraph."""
     memory_s: float
-    """s: time of the slowest memory level."""
+    """s: time of the slowest memory level, of its subgraph."""
     launch_s: float
-    """s: fixed cost of its kernels."""
+    """s: fixed cost of the kernels of its subgraph."""
     dram_bytes: float
     """B: read and written off chip."""
     units_used_count: int
-    """Units with work in the fullest wave."""
+    """Units with work in the fullest wave of its subgraph."""
     units_total_count: int
     """Units that have this precision."""
     tile_count: float
@@ -282,7 +288,7 @@ class SubgraphShare(Row, query="analyze.subgraph"):
     """Rounds of tiles over the units."""
     wave_fill_fraction: float | None
     """Tiles over waves x units; null without tiles."""
-    executed_mac_count: float | None
+    executed_mac_count: float
     """MAC slots of its tiles, padding included."""
     padding_fraction: float | None
     """Part of those slots without a MAC."""

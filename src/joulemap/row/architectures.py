@@ -15,9 +15,9 @@ class ArchitectureAction(Row, query="architectures.action"):
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     rank: int
-    """1 for the action with most energy in its run."""
+    """1 for the action with most energy in its place."""
     category_rank: int
-    """1 for the action with most energy of its common category in its run."""
+    """1 for the action with most energy of its common category in its place."""
     common_category: str
     """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
     category: str
@@ -29,19 +29,19 @@ class ArchitectureAction(Row, query="architectures.action"):
     per: str
     """What one count is."""
     action_count: float
-    """How often, in the run."""
+    """How often."""
     count_per_mac: float | None
     """How often for one MAC of the model; null without MACs."""
     energy_per_action_j: float
     """J: price of one at the voltage of the run."""
     energy_fj: int
-    """fJ: in the run, exact; the sum of lines that are each round(count x price)."""
+    """fJ: exact; the sum of lines that are each round(count x price)."""
     energy_j: float
-    """J: in the run."""
+    """J: energy."""
     energy_per_mac_j: float | None
     """J: for one MAC of the model; null without MACs."""
     share_fraction: float | None
-    """Of the run."""
+    """Of its place; null where that takes nothing."""
     basis: str
     """Where the price comes from: measured, published, derived, scaled, recalled or assumed."""
     source: str

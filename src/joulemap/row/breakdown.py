@@ -16,11 +16,11 @@ class PartAction(Row, query="breakdown.action"):
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     part_index: int
-    """subgraph_index or operator_index."""
+    """subgraph_index or operator_index; 0 for the run."""
     name: str
     """Of the operator, or of that which leads the subgraph."""
     kind: str
-    """Operation of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
     fusion_pattern: str
     """Operations of its subgraph in order."""
     category: str
@@ -44,7 +44,7 @@ class PartAction(Row, query="breakdown.action"):
     energy_j: float
     """J: energy."""
     share_fraction: float | None
-    """Of its subgraph or operator."""
+    """Of its place; null where that takes nothing."""
     run_fraction: float | None
     """Of the run."""
     whole_energy_fj: int
@@ -66,25 +66,25 @@ class PartCategory(Row, query="breakdown.category"):
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     part_index: int
-    """subgraph_index or operator_index."""
+    """subgraph_index or operator_index; 0 for the run."""
     name: str
     """Of the operator, or of that which leads the subgraph."""
     kind: str
-    """Operation of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
     fusion_pattern: str
     """Operations of its subgraph in order."""
     category: str
     """The architecture's own, or one that all share."""
     common_categories: str
-    """Those that all architectures share and its actions belong to, most energy first."""
+    """Those of all architectures that its actions belong to, most energy first."""
     kind_count: int
-    """Actions in it."""
+    """Different actions."""
     energy_fj: int
     """fJ: exact."""
     energy_j: float
     """J: energy."""
     share_fraction: float | None
-    """Of its subgraph or operator."""
+    """Of its place: the run, subgraph or operator."""
     run_fraction: float | None
     """Of the run."""
     whole_energy_fj: int
@@ -92,4 +92,4 @@ class PartCategory(Row, query="breakdown.category"):
     largest_action: str
     """component.action that takes most of it."""
     largest_action_fraction: float | None
-    """Of the category in this part."""
+    """How much of the category it takes."""

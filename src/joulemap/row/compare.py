@@ -18,25 +18,25 @@ class Placement(Row, query="compare.allocation"):
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     subgraph_index: int
-    """Subgraph of the workload."""
+    """Of the subgraph, in the order of first operators."""
     subgraph: str
-    """Operator that leads it."""
+    """Name of the operator that leads the subgraph."""
     fusion_pattern: str
-    """Its operations in order."""
+    """Operations of the subgraph, in order."""
     latency_s: float
-    """s: of its kernels."""
-    latency_fraction: float | None
-    """Of the run."""
+    """s: of its kernels; of an operator its share of its kernel's."""
+    latency_fraction: float
+    """Of the run's latency."""
     bottleneck: str
-    """The largest of compute, memory and launch time."""
+    """The largest of compute, memory and launch time of its subgraph."""
     compute_s: float
-    """s: time of the units, padded tiles and partial waves included."""
+    """s: time of the units, padded tiles and partial waves included, of its subgraph."""
     memory_s: float
-    """s: time of the slowest memory level."""
+    """s: time of the slowest memory level, of its subgraph."""
     launch_s: float
-    """s: fixed cost of its kernels."""
+    """s: fixed cost of the kernels of its subgraph."""
     units_used_count: int
-    """Units with work in the fullest wave."""
+    """Units with work in the fullest wave of its subgraph."""
     units_total_count: int
     """Units that have this precision."""
     unit_name: str
@@ -48,7 +48,7 @@ class Placement(Row, query="compare.allocation"):
     compute_utilization_fraction: float | None
     """Operations computed over what the peak allows within its latency."""
     energy_j: float
-    """J: static energy included."""
+    """J: energy, static energy included."""
     run_id: int
     """Number of the run."""
 
@@ -676,15 +676,13 @@ class EnergyBranch(Row, query="compare.tree"):
     category: str
     """The architecture's own."""
     category_energy_fj: int
-    """fJ: of the category, exact."""
+    """fJ: of its category in its place, exact."""
     category_energy_j: float
-    """J: of the category."""
+    """J: of its category in its place."""
     category_fraction: float | None
-    """Of the run's energy."""
+    """Of its place that its category takes."""
     common_category: str
-    """Of the action: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or
-    static.
-    """
+    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
     component: str
     """What acts."""
     action: str
@@ -692,13 +690,13 @@ class EnergyBranch(Row, query="compare.tree"):
     part: str
     """compute, memory, control or static."""
     energy_fj: int
-    """fJ: of the action, exact."""
+    """fJ: exact; the sum of lines that are each round(count x price)."""
     energy_j: float
-    """J: of the action."""
+    """J: energy."""
     share_fraction: float | None
-    """Of the run's energy."""
+    """Of its place; null where that takes nothing."""
     category_share_fraction: float | None
-    """Of its category's energy."""
+    """Of its category in its place."""
     run_id: int
     """Number of the run."""
 

@@ -91,23 +91,25 @@ class EdpShare(Row, query="edp.distribution"):
     """
 
     rank: int
-    """1 for the largest share."""
+    """By that share in its run, 1 for the largest."""
     subgraph_index: int
-    """Subgraph."""
+    """Of the subgraph, in the order of first operators."""
     name: str
-    """Operator that leads it."""
+    """Of the operator: module path, with the operation where the module holds several; of a subgraph that of the
+    operator that leads it.
+    """
     fusion_pattern: str
-    """Operations in order."""
+    """Operations of the subgraph, in order."""
     operator_count: int
-    """Operators that run."""
+    """Operators of the subgraph that run."""
     energy_fj: int
-    """fJ: E_i, exact."""
+    """fJ: exact."""
     energy_j: float
-    """J: E_i."""
+    """J: energy, static energy included."""
     latency_fs: int
-    """fs: t_i, exact."""
+    """fs: exact."""
     latency_s: float
-    """s: t_i."""
+    """s: of its kernels; of an operator its share of its kernel's."""
     edp_js: float
     """Js: E_i t_i, its own energy x its own latency; does not add up."""
     edp_share_js: float
@@ -117,7 +119,9 @@ class EdpShare(Row, query="edp.distribution"):
     cumulative_fraction: float
     """Of this and all larger shares; 1 in the last row."""
     compute_share_fraction: float
-    """The part of share_fraction that arithmetic takes: half its energy over E, half its time over T."""
+    """The part of its share that arithmetic takes: half its energy over E, half its time over T; an operator's time
+    is split as its subgraph's.
+    """
     memory_share_fraction: float
     """The part that data movement takes."""
     control_share_fraction: float
@@ -125,9 +129,9 @@ class EdpShare(Row, query="edp.distribution"):
     static_share_fraction: float
     """The part that static energy takes; it has no time of its own."""
     halving_fraction: float
-    """Of E T that goes if this subgraph takes half its energy and half its time."""
+    """Of E T that goes if it takes half its energy and half its time."""
     bottleneck: str
-    """compute, memory or launch."""
+    """The largest of compute, memory and launch time of its subgraph."""
 
 
 class EdpOperatorShare(Row, query="edp.operator"):
@@ -136,29 +140,31 @@ class EdpOperatorShare(Row, query="edp.operator"):
     """
 
     rank: int
-    """1 for the largest share."""
+    """By that share in its run, 1 for the largest."""
     operator_index: int
     """Execution order."""
     subgraph_index: int
-    """Subgraph that holds it."""
+    """Of the subgraph, in the order of first operators."""
     name: str
-    """Module path, with the operation where the module holds several."""
+    """Of the operator: module path, with the operation where the module holds several; of a subgraph that of the
+    operator that leads it.
+    """
     operation: str
-    """conv2d, relu, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
     kind: str
     """What it is to a mapping model."""
     fusion_pattern: str
-    """Of its subgraph: operations in order."""
+    """Operations of the subgraph, in order."""
     is_fused: bool
-    """Shares its kernel with others."""
+    """Shares its kernel with other operators."""
     energy_fj: int
-    """fJ: E_i, exact."""
+    """fJ: exact."""
     energy_j: float
-    """J: E_i."""
+    """J: energy, static energy included."""
     latency_fs: int
-    """fs: t_i, exact: its share of its kernel's latency."""
+    """fs: exact."""
     latency_s: float
-    """s: t_i."""
+    """s: of its kernels; of an operator its share of its kernel's."""
     edp_js: float
     """Js: E_i t_i, its own energy x its own latency; does not add up."""
     edp_share_js: float
@@ -168,7 +174,9 @@ class EdpOperatorShare(Row, query="edp.operator"):
     cumulative_fraction: float
     """Of this and all larger shares; 1 in the last row."""
     compute_share_fraction: float
-    """The part of share_fraction that arithmetic takes; time is split as in its subgraph."""
+    """The part of its share that arithmetic takes: half its energy over E, half its time over T; an operator's time
+    is split as its subgraph's.
+    """
     memory_share_fraction: float
     """The part that data movement takes."""
     control_share_fraction: float
@@ -176,9 +184,9 @@ class EdpOperatorShare(Row, query="edp.operator"):
     static_share_fraction: float
     """The part that static energy takes; it has no time of its own."""
     halving_fraction: float
-    """Of E T that goes if this operator takes half its energy and half its time."""
+    """Of E T that goes if it takes half its energy and half its time."""
     bottleneck: str
-    """Of its subgraph: compute, memory or launch."""
+    """The largest of compute, memory and launch time of its subgraph."""
 
 
 class EdpPattern(Row, query="edp.pattern"):

@@ -13,15 +13,17 @@ class Step(Row, query="export.operator"):
     place: int
     """What orders kernels: the last operator of a subgraph where it is one kernel, else the operator."""
     operator_index: int
-    """Order in which the model calls it."""
+    """Execution order."""
     subgraph_index: int
-    """Subgraph that holds it."""
+    """Of the subgraph, in the order of first operators."""
     name: str
-    """Module path, with the operation where the module holds several."""
+    """Of the operator: module path, with the operation where the module holds several; of a subgraph that of the
+    operator that leads it.
+    """
     module_path: str
     """Module that calls it; empty for the model itself."""
     operation: str
-    """conv2d, relu, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
     kind: str
     """What it is to a mapping model."""
     aten: str
@@ -29,23 +31,23 @@ class Step(Row, query="export.operator"):
     output_shape: str
     """e.g. 1x64x56x56."""
     subgraph: str
-    """Name of the operator that leads its subgraph."""
+    """Name of the operator that leads the subgraph."""
     fusion_pattern: str
-    """Operations of its subgraph, in order."""
+    """Operations of the subgraph, in order."""
     is_fused: bool
     """Its subgraph is one kernel."""
     kernel_count: int
-    """1 where it leads a kernel, else 0."""
+    """Kernels launched; of an operator 1 where it leads a kernel, else 0."""
     bottleneck: str
-    """Of its subgraph: compute, memory or launch."""
+    """The largest of compute, memory and launch time of its subgraph."""
     units_used_count: int
-    """Of its subgraph, in the fullest wave."""
+    """Units with work in the fullest wave of its subgraph."""
     units_total_count: int
     """Units that have this precision."""
     mac_count: int
     """multiply-accumulates."""
     moved_bytes: float
-    """B: its part of what crosses the borders of its kernel."""
+    """B: across the borders of its kernels; of an operator its part of it."""
     dram_bytes: float
     """B: read and written off chip."""
     latency_fs: int
@@ -53,17 +55,17 @@ class Step(Row, query="export.operator"):
     energy_fj: int
     """fJ: exact."""
     compute_fj: int
-    """fJ: of arithmetic and its registers."""
+    """fJ: of arithmetic and its registers, exact."""
     memory_fj: int
-    """fJ: of moving and keeping data."""
+    """fJ: of moving and keeping data, exact."""
     control_fj: int
-    """fJ: of deciding what happens next, and of what regulators lose."""
+    """fJ: of deciding what happens next, and of what regulators lose, exact."""
     static_fj: int
-    """fJ: static power x the time from one batch to the next."""
+    """fJ: static power x the time from one batch to the next, exact."""
     energy_j: float
-    """J: energy."""
+    """J: energy, static energy included."""
     latency_s: float
-    """s: its share of its kernel's latency."""
+    """s: of its kernels; of an operator its share of its kernel's."""
     edp_share_js: float
     """Js: (E_i T + E t_i) / 2; adds up to E T."""
 

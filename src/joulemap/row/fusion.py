@@ -13,15 +13,15 @@ class FusionOperator(Row, query="fusion.operator"):
     operator_index: int
     """Execution order."""
     subgraph_index: int
-    """Subgraph that holds it."""
+    """In the order of first operators."""
     name: str
-    """Module path, with the operation where the module holds several."""
+    """Of the operator, or of that which leads the subgraph."""
     operation: str
-    """conv2d, relu, add ...; `with bias` where it adds one."""
+    """What its kernel does, in order, and where a bias is part of it."""
     kind: str
     """What it is to a mapping model."""
     fusion_pattern: str
-    """Of its subgraph."""
+    """Operations of its subgraph in order."""
     is_folded: bool
     """Depends on no input, so that a compiler computes it once and the fused run not at all."""
     bias_addition_count: int
@@ -104,29 +104,29 @@ class FusionPattern(Row, query="fusion.pattern"):
     """
 
     fusion_pattern: str
-    """Operations in order."""
+    """Operations of its subgraph in order."""
     subgraph_count: int
-    """Subgraphs of this pattern."""
+    """Subgraphs in it."""
     operator_count: int
-    """Operators in them."""
+    """Operators in it."""
     biased_count: int
     """Convolutions and linear layers that add a bias as part of themselves."""
     bias_addition_count: int
-    """Additions that they make of it."""
+    """Additions of its bias; 0 without one."""
     bias_element_count: int
-    """Elements of their biases."""
+    """Elements of its bias."""
     kernel_count: int
-    """Kernels that run."""
+    """1 where it leads a kernel."""
     separate_kernel_count: int
-    """Kernels where every ATen call is one."""
+    """1 where it leads a kernel of one ATen call."""
     energy_fj: int
     """fJ: fused, exact."""
     energy_j: float
     """J: fused."""
     separate_energy_fj: int
-    """fJ: as kernels of their own, exact."""
+    """fJ: as a kernel of its own, exact."""
     separate_energy_j: float
-    """J: as kernels of their own."""
+    """J: as a kernel of its own."""
     saved_energy_fj: int
     """fJ: separate minus fused, exact; below 0 where fusing costs."""
     saved_energy_j: float
@@ -140,9 +140,9 @@ class FusionPattern(Row, query="fusion.pattern"):
     latency_s: float
     """s: fused."""
     separate_latency_fs: int
-    """fs: as kernels of their own, exact."""
+    """fs: as a kernel of its own, exact."""
     separate_latency_s: float
-    """s: as kernels of their own."""
+    """s: as a kernel of its own."""
     saved_latency_fs: int
     """fs: separate minus fused, exact; below 0 where fusing costs."""
     saved_latency_s: float
@@ -166,7 +166,7 @@ class FusionPattern(Row, query="fusion.pattern"):
     dram_bytes: float
     """B: fused: read and written off chip."""
     separate_dram_bytes: float
-    """B: as kernels of their own: read and written off chip."""
+    """B: as a kernel of its own: read and written off chip."""
     saved_dram_bytes: float
     """B: separate minus fused."""
     saved_dram_fraction: float | None
@@ -174,7 +174,7 @@ class FusionPattern(Row, query="fusion.pattern"):
     moved_bytes: float
     """B: fused: crossing kernel boundaries at any level."""
     separate_moved_bytes: float
-    """B: as kernels of their own: crossing their boundaries."""
+    """B: as a kernel of its own: crossing its boundary."""
     saved_moved_bytes: float
     """B: separate minus fused."""
     saved_moved_fraction: float | None
@@ -182,7 +182,7 @@ class FusionPattern(Row, query="fusion.pattern"):
     pass_bytes: float
     """B: fused: written and read again by passes that the runtime adds, an epilogue of a library's product."""
     separate_pass_bytes: float
-    """B: as kernels of their own: of such passes, a bias in a kernel of its own."""
+    """B: as a kernel of its own: of such passes, a bias in a kernel of its own."""
 
 
 class FusionSubgraph(Row, query="fusion.subgraph"):
@@ -193,9 +193,9 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     subgraph_index: int
     """In the order of first operators."""
     name: str
-    """Operator that leads it."""
+    """Of the operator, or of that which leads the subgraph."""
     fusion_pattern: str
-    """Operations in order."""
+    """Operations of its subgraph in order."""
     operations: str
     """What its kernel does, in order, and where a bias is part of it."""
     operator_count: int
@@ -203,21 +203,21 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     biased_count: int
     """Convolutions and linear layers that add a bias as part of themselves."""
     bias_addition_count: int
-    """Additions that they make of it."""
+    """Additions of its bias; 0 without one."""
     bias_element_count: int
-    """Elements of their biases."""
+    """Elements of its bias."""
     kernel_count: int
-    """Kernels that run."""
+    """1 where it leads a kernel."""
     separate_kernel_count: int
-    """Kernels where every ATen call is one."""
+    """1 where it leads a kernel of one ATen call."""
     energy_fj: int
     """fJ: fused, exact."""
     energy_j: float
     """J: fused."""
     separate_energy_fj: int
-    """fJ: as kernels of their own, exact."""
+    """fJ: as a kernel of its own, exact."""
     separate_energy_j: float
-    """J: as kernels of their own."""
+    """J: as a kernel of its own."""
     saved_energy_fj: int
     """fJ: separate minus fused, exact; below 0 where fusing costs."""
     saved_energy_j: float
@@ -231,9 +231,9 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     latency_s: float
     """s: fused."""
     separate_latency_fs: int
-    """fs: as kernels of their own, exact."""
+    """fs: as a kernel of its own, exact."""
     separate_latency_s: float
-    """s: as kernels of their own."""
+    """s: as a kernel of its own."""
     saved_latency_fs: int
     """fs: separate minus fused, exact; below 0 where fusing costs."""
     saved_latency_s: float
@@ -257,7 +257,7 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     dram_bytes: float
     """B: fused: read and written off chip."""
     separate_dram_bytes: float
-    """B: as kernels of their own: read and written off chip."""
+    """B: as a kernel of its own: read and written off chip."""
     saved_dram_bytes: float
     """B: separate minus fused."""
     saved_dram_fraction: float | None
@@ -265,7 +265,7 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     moved_bytes: float
     """B: fused: crossing kernel boundaries at any level."""
     separate_moved_bytes: float
-    """B: as kernels of their own: crossing their boundaries."""
+    """B: as a kernel of its own: crossing its boundary."""
     saved_moved_bytes: float
     """B: separate minus fused."""
     saved_moved_fraction: float | None
@@ -273,7 +273,7 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     pass_bytes: float
     """B: fused: written and read again by passes that the runtime adds, an epilogue of a library's product."""
     separate_pass_bytes: float
-    """B: as kernels of their own: of such passes, a bias in a kernel of its own."""
+    """B: as a kernel of its own: of such passes, a bias in a kernel of its own."""
 
 
 class FusionTotal(Row, query="fusion.total"):

@@ -11,9 +11,9 @@ class Allocation(Row, query="run.allocation"):
     """
 
     subgraph_index: int
-    """In the order of first operators."""
+    """Of the subgraph, in the order of first operators."""
     units_used_count: int
-    """Units with work in the fullest wave."""
+    """Units with work in the fullest wave of its subgraph."""
     units_total_count: int
     """Units that have this precision."""
     tile_count: float
@@ -22,28 +22,28 @@ class Allocation(Row, query="run.allocation"):
     """Rounds of tiles over the units."""
     wave_fill_fraction: float | None
     """Tiles over waves x units; null without tiles."""
-    executed_mac_count: float | None
+    executed_mac_count: float
     """MAC slots of its tiles, padding included."""
     padding_fraction: float | None
     """Part of those slots without a MAC."""
     kernel_count: int
-    """Kernels launched: one in fused, one per operator otherwise."""
+    """Kernels launched; of an operator 1 where it leads a kernel, else 0."""
     latency_fs: int
     """fs: exact."""
     latency_s: float
-    """s: latency."""
+    """s: of its kernels; of an operator its share of its kernel's."""
     compute_s: float
-    """s: time of the units, padded tiles and partial waves included."""
+    """s: time of the units, padded tiles and partial waves included, of its subgraph."""
     memory_s: float
-    """s: time of the slowest memory level."""
+    """s: time of the slowest memory level, of its subgraph."""
     launch_s: float
-    """s: fixed cost of its kernels."""
+    """s: fixed cost of the kernels of its subgraph."""
     bottleneck: str
-    """The largest of compute, memory and launch time."""
+    """The largest of compute, memory and launch time of its subgraph."""
     dram_bytes: float
     """B: read and written off chip."""
     moved_bytes: float
-    """B: across the borders of its kernels."""
+    """B: across the borders of its kernels; of an operator its part of it."""
     pass_bytes: float
     """B: read and written again by passes that the runtime adds."""
     compute_utilization_fraction: float | None

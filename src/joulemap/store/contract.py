@@ -37,7 +37,7 @@ from joulemap.resource import folder, remember
 
 MOST_BYTES: Final = 1_000_000
 
-_HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/\n(?P<sql>.*)\Z", re.DOTALL)
+_HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/(?P<sql>\n.*)\Z", re.DOTALL)
 _KINDS: Final = {
     "name": str,
     "record": str,
@@ -45,12 +45,13 @@ _KINDS: Final = {
     "schema": int,
     "summary": str,
     "grain": str,
+    "from": str,
     "order": list,
     "parameters": dict,
     "columns": dict,
 }
 _KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
-_FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values")}
+_FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values", "of")}
 """Of each parameter and column, those that are text."""
 
 
@@ -87,6 +88,10 @@ class Query:
     """What one row is."""
     order: tuple[str, ...]
     """Columns that order the rows."""
+    called: str
+    """The call of another query that a view is of; empty where the file has SQL of its own."""
+    picked: tuple[str, ...]
+    """Columns that a view has of it."""
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     sql: str
@@ -112,7 +117,7 @@ def parse_query(path: Path) -> Query:
         header = _read(found["header"]) if is_own else remember("queries", name, lambda: _read(found["header"]))
     except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
-    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters", "record"} - set(header)
+    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters", "record", "from"} - set(header)
     if surplus or missing:
         raise SqlError(
             f"{path.name}: header keys "
@@ -122,13 +127,17 @@ def parse_query(path: Path) -> Query:
                 if keys
             )
         )
+    is_view = "from" in header
+    if is_view == bool(found["sql"].strip()):
+        raise SqlError(f"{path.name}: " + ("a header with `from` has no SQL after it" if is_view else "it has no SQL"))
     _check_kinds(path, header)
     expected = f"{header['name'].rpartition('.')[2]}.v{header['version']}.sql"
     if path.name != expected or path.parent.name != header["name"].partition(".")[0]:
         raise SqlError(f"{path.name}: the header says {header['name']} version {header['version']}")
     try:
         parameters = tuple(Parameter(name=name, **entry) for name, entry in header.get("parameters", {}).items())
-        columns = tuple(Column(name=name, **entry) for name, entry in header["columns"].items())
+        listed = header["columns"]
+        columns = () if is_view else tuple(Column(name=name, **entry) for name, entry in listed.items())
     except TypeError as error:
         raise SqlError(f"{path.name}: {error}") from error
     return Query(
@@ -141,6 +150,8 @@ def parse_query(path: Path) -> Query:
         order=tuple(header["order"]),
         parameters=parameters,
         columns=columns,
+        called=header.get("from", ""),
+        picked=tuple(listed) if is_view else (),
         sql=found["sql"].strip(),
         path=path,
     )
@@ -155,7 +166,7 @@ def _read(header: str) -> dict[str, Any]:
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
     """Raise SqlError for a header key that is not of its kind."""
     for key, value in header.items():
-        kind = _KINDS[key]
+        kind = list if key == "columns" and "from" in header else _KINDS[key]
         is_right = type(value) is kind
         if is_right and isinstance(value, list):
             is_right = all(isinstance(entry, str) for entry in value)

@@ -6,6 +6,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+import attrs
+
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.resource import folder
 from joulemap.store.contract import Query, parse_query
@@ -47,7 +49,7 @@ def list_queries(own: Path | None = None) -> tuple[Query, ...]:
     for _, versions in sorted(_files(own).items()):
         for _, path in sorted(versions.items()):
             try:
-                queries.append(parse_query(path))
+                queries.append(_load(path))
             except SqlError as error:
                 refused.append(str(error))
     if refused:
@@ -63,7 +65,22 @@ def find_query(name: str, own: Path | None = None) -> Query:
     if versions is None:
         raise UnknownNameError("query", stem, _files(own), "see `joulemap query list`")
     if not version:
-        return parse_query(versions[max(versions)])
+        return _load(versions[max(versions)])
     if not version.isdigit() or int(version) not in versions:
         raise UnknownNameError("version", version, [str(number) for number in versions], f"of query {stem}")
-    return parse_query(versions[int(version)])
+    return _load(versions[int(version)])
+
+
+def _load(path: Path) -> Query:
+    """Return the query in a file, with the SQL of those that ship and that it calls in its own."""
+    query = parse_query(path)
+    if not query.called and not any(f"{name}(" in query.sql for name in _files()):
+        return query
+    from joulemap.store.include import include, view
+
+    if query.called:
+        query = view(query, find_query(query.called.partition("(")[0]))
+    try:
+        return attrs.evolve(query, sql=include(query.sql, _files().__contains__, find_query))
+    except SqlError as error:
+        raise SqlError(f"{path.name}: {error}") from error

@@ -313,16 +313,18 @@ def analyze(source: Source, model: str, hardware: str | Hardware, settings: Sett
         if subgraph and subgraph not in (known := find_subgraphs(connection, [run_id])):
             raise UnknownNameError("subgraph", subgraph, known)
         totals = start(connection, RunTotal, run_id=run_id)
+        operators = start(connection, OperatorShare, run_id=run_id)
+        events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
         return AnalyzeAnswer(
             scope=scope,
             categories=fetch(connection, CategoryShare, run_id=run_id),
             actions=fetch(connection, ActionShare, run_id=run_id),
             subgraphs=fetch(connection, SubgraphShare, run_id=run_id),
-            operators=fetch(connection, OperatorShare, run_id=run_id),
+            operators=operators(),
             bottlenecks=fetch(connection, BottleneckShare, run_id=run_id),
             tree=fetch(connection, EnergyLeaf, run_ids=[run_id]),
             roofline=fetch(connection, SubgraphRoof, run_id=run_id),
-            events=fetch(connection, EventCount, run_id=run_id, subgraph=subgraph),
+            events=events(),
             subgraph=subgraph,
             totals=totals(),
         )

@@ -19,7 +19,7 @@ from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch, fetch_none, start
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -275,16 +275,19 @@ def take_apart(
         run_id = runs.ids[0]
         if run_id in scope.refused:
             raise UnsupportedError(scope.refused[run_id])
+        compare = fetch if len(runs.ids) > 1 else fetch_none
         totals = start(connection, EdpTotal, run_id=run_id)
+        operators = start(connection, EdpOperatorShare, run_id=run_id)
+        bounds = start(connection, EdpBound, run_id=run_id)
         return EdpAnswer(
             scope=scope,
             subgraphs=fetch(connection, EdpShare, run_id=run_id),
-            operators=fetch(connection, EdpOperatorShare, run_id=run_id),
+            operators=operators(),
             subgraph_cuts=fetch(connection, EdpCut, run_id=run_id, level="subgraph"),
             operator_cuts=fetch(connection, EdpCut, run_id=run_id, level="operator"),
             patterns=fetch(connection, EdpPattern, run_id=run_id),
-            bounds=fetch(connection, EdpBound, run_id=run_id),
-            comparison=fetch(connection, EdpComparison, run_ids=list(scope.evaluated_ids) if len(runs.ids) > 1 else []),
+            bounds=bounds(),
+            comparison=compare(connection, EdpComparison, run_ids=list(scope.evaluated_ids)),
             totals=totals(),
         )
 

@@ -293,8 +293,8 @@ def explain_pair(
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))
     pair = {"run_a": run_a, "run_b": run_b}
-    subgraphs = fetch(connection, SubgraphDifference, **pair, metric=metric)
-    if subgraph and subgraph not in (known := [row.name for row in subgraphs]):
+    subgraphs = start(connection, SubgraphDifference, **pair, metric=metric)
+    if subgraph and subgraph not in (known := [row.name for row in subgraphs()]):
         raise UnknownNameError("subgraph", subgraph, known)
     part = {**pair, "subgraph": subgraph}
     terms = start(connection, EnergyTerm, **part)
@@ -305,7 +305,7 @@ def explain_pair(
         totals=fetch(connection, RunPair, **part),
         effects=fetch(connection, Effect, **part),
         categories=fetch(connection, CategoryDifference, **part),
-        subgraphs=subgraphs,
+        subgraphs=subgraphs(),
         traffic=fetch(connection, Traffic, **pair) if metric == "memory" else None,
         metric_terms=fetch(connection, TERMS[metric], **(pair if metric == "memory" else part))
         if metric in TERMS

@@ -1,0 +1,96 @@
+/*
+name = "cube.category"
+version = 1
+schema = 1
+summary = "Runs divided by category of energy, in the run as a whole or in each subgraph or operator"
+grain = "one row per evaluated run, place and category; energies sum to the run, exactly"
+order = ["position", "run_id", "place_index", "energy_fj descending", "category"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
+division = { type = "VARCHAR", default = "run", meaning = "place that is told apart: run, subgraph or operator" }
+within = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
+is_common = { type = "BOOLEAN", default = false, meaning = "categories that all architectures share, in place of the architecture's own" }
+[columns]
+run_id = { type = "INTEGER", meaning = "number of the run" }
+position = { type = "INTEGER", meaning = "of the run in run_ids" }
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
+name = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph" }
+operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
+fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
+category = { type = "VARCHAR", meaning = "the architecture's own, or one that all share" }
+common_categories = { type = "VARCHAR", meaning = "those of all architectures that its actions belong to, most energy first" }
+parts = { type = "VARCHAR", meaning = "which of compute, memory, control and static its actions are" }
+kind_count = { type = "BIGINT", meaning = "different actions" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of its place: the run, subgraph or operator" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
+whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, or of the subgraph that is looked into, exact" }
+largest_action = { type = "VARCHAR", meaning = "component.action that takes most of it" }
+largest_action_fraction = { type = "DOUBLE", null = true, meaning = "how much of the category it takes" }
+*/
+WITH act AS MATERIALIZED (
+    SELECT
+        run_id, position, model, hardware, place_index, name, operation, fusion_pattern,
+        CASE WHEN $is_common THEN common_category ELSE category END AS category,
+        common_category, full_action, part, energy_fj, run_fj, whole_energy_fj
+    FROM cube.cause(run_ids := $run_ids, division := $division, within := $within)
+),
+common AS (
+    SELECT
+        run_id,
+        place_index,
+        category,
+        string_agg(common_category, ', ' ORDER BY energy_fj DESC, common_category) AS common_categories
+    FROM (
+        SELECT run_id, place_index, category, common_category, sum(energy_fj) AS energy_fj
+        FROM act
+        GROUP BY ALL
+    )
+    GROUP BY run_id, place_index, category
+),
+summed AS (
+    SELECT
+        run_id,
+        any_value(position) AS position,
+        any_value(model) AS model,
+        any_value(hardware) AS hardware,
+        place_index,
+        any_value(name) AS name,
+        any_value(operation) AS operation,
+        any_value(fusion_pattern) AS fusion_pattern,
+        category,
+        string_agg(DISTINCT part, ', ' ORDER BY part) AS parts,
+        count(DISTINCT full_action) AS kind_count,
+        sum(energy_fj) AS energy_fj,
+        any_value(run_fj) AS run_fj,
+        any_value(whole_energy_fj) AS whole_energy_fj,
+        min({'size': -energy_fj, 'action': full_action}) AS largest
+    FROM act
+    GROUP BY run_id, place_index, category
+)
+SELECT
+    s.run_id,
+    s.position,
+    s.model,
+    s.hardware,
+    s.place_index,
+    s.name,
+    s.operation,
+    s.fusion_pattern,
+    s.category,
+    c.common_categories,
+    s.parts,
+    s.kind_count,
+    s.energy_fj,
+    joules(s.energy_fj) AS energy_j,
+    fraction(s.energy_fj, sum(s.energy_fj) OVER (PARTITION BY s.run_id, s.place_index)) AS share_fraction,
+    fraction(s.energy_fj, s.run_fj) AS run_fraction,
+    s.whole_energy_fj,
+    s.largest.action AS largest_action,
+    fraction(-s.largest.size, s.energy_fj) AS largest_action_fraction
+FROM summed AS s
+JOIN common AS c ON c.run_id = s.run_id AND c.place_index = s.place_index AND c.category = s.category
+ORDER BY s.position, s.run_id, s.place_index, s.energy_fj DESC, s.category

@@ -1,0 +1,157 @@
+/*
+name = "cube.cause"
+version = 1
+schema = 1
+summary = "Runs divided by what took the energy: each action, in the run as a whole or in each subgraph or operator"
+grain = "one row per evaluated run, place and action; energies sum to the run, exactly"
+order = ["position", "run_id", "place_index", "energy_fj descending", "component", "action", "part", "per"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
+division = { type = "VARCHAR", default = "run", meaning = "place that is told apart: run, subgraph or operator" }
+within = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
+[columns]
+run_id = { type = "INTEGER", meaning = "number of the run" }
+position = { type = "INTEGER", meaning = "of the run in run_ids" }
+model = { type = "VARCHAR", meaning = "model" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+architecture = { type = "VARCHAR", meaning = "architecture class" }
+place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
+subgraph_index = { type = "INTEGER", meaning = "of the subgraph; 0 for the run" }
+name = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph" }
+operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
+fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
+operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
+category = { type = "VARCHAR", meaning = "the architecture's own" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
+component = { type = "VARCHAR", meaning = "what acts" }
+action = { type = "VARCHAR", meaning = "what it does" }
+full_action = { type = "VARCHAR", meaning = "component.action" }
+part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
+per = { type = "VARCHAR", meaning = "what one count is" }
+action_count = { type = "DOUBLE", meaning = "how often" }
+price_fj = { type = "DOUBLE", unit = "fJ", meaning = "price of one at the voltage of the run" }
+energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
+energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; the sum of lines that are each round(count x price)" }
+energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of its place; null where that takes nothing" }
+run_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
+category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of its category in its place, exact" }
+category_j = { type = "DOUBLE", unit = "J", meaning = "of its category in its place" }
+category_fraction = { type = "DOUBLE", null = true, meaning = "of its category in its place" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "of its place that its category takes" }
+run_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, exact" }
+whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, or of the subgraph that is looked into, exact" }
+mac_count = { type = "BIGINT", null = true, meaning = "of the model; null without MACs" }
+count_per_mac = { type = "DOUBLE", null = true, meaning = "how often for one MAC of the model; null without MACs" }
+energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model; null without MACs" }
+rank = { type = "BIGINT", meaning = "1 for the action with most energy in its place" }
+category_rank = { type = "BIGINT", meaning = "1 for the action with most energy of its common category in its place" }
+is_overhead = { type = "BOOLEAN", meaning = "neither arithmetic nor off-chip memory nor board nor static" }
+basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
+source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
+*/
+WITH asked AS MATERIALIZED (
+    SELECT
+        r.run_id,
+        r.workload_id,
+        list_position($run_ids, r.run_id) AS position,
+        r.model,
+        r.configured_hardware AS hardware,
+        r.architecture,
+        r.hardware_digest,
+        r.voltage_factor,
+        t.energy_fj AS run_fj,
+        nullif(t.mac_count, 0) AS mac_count
+    FROM run_configurations AS r
+    JOIN run_total AS t ON t.run_id = r.run_id
+    WHERE r.run_id IN (SELECT unnest($run_ids))
+        AND CASE
+            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 32
+                THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
+            WHEN $division NOT IN ('run', 'subgraph', 'operator')
+                THEN error('division is ' || $division || ', expected run, subgraph or operator')
+            ELSE TRUE
+        END
+),
+line AS (
+    SELECT run_id, 0 AS subgraph_index, 0 AS operator_index, action_id, action_count, energy_fj
+    FROM run_action
+    WHERE $division = 'run' AND $within = '' AND run_id IN (SELECT unnest($run_ids))
+    UNION ALL
+    SELECT run_id, subgraph_index, operator_index, action_id, action_count, energy_fj
+    FROM ledger_line
+    WHERE $division <> 'run' AND $within = '' AND run_id IN (SELECT unnest($run_ids))
+    UNION ALL
+    SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, l.energy_fj
+    FROM ledger_line AS l
+    JOIN asked AS r ON r.run_id = l.run_id
+    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+    WHERE $within <> '' AND l.run_id IN (SELECT unnest($run_ids)) AND g.name = $within
+),
+act AS (
+    SELECT
+        run_id,
+        CASE $division WHEN 'operator' THEN operator_index WHEN 'subgraph' THEN subgraph_index ELSE 0 END
+            AS place_index,
+        CASE WHEN $division <> 'run' THEN any_value(subgraph_index) ELSE 0 END AS subgraph_index,
+        action_id,
+        sum(action_count ORDER BY operator_index) AS action_count,
+        sum(energy_fj) AS energy_fj
+    FROM line
+    GROUP BY run_id, place_index, action_id
+)
+SELECT
+    n.run_id,
+    r.position,
+    r.model,
+    r.hardware,
+    r.architecture,
+    n.place_index,
+    n.subgraph_index,
+    coalesce(o.name, g.name) AS name,
+    coalesce(o.operation, split_part(g.pattern, '+', 1)) AS operation,
+    g.pattern AS fusion_pattern,
+    CASE WHEN $division = 'operator' THEN n.place_index END AS operator_index,
+    a.category,
+    a.common_category,
+    a.component,
+    a.action,
+    a.component || '.' || a.action AS full_action,
+    a.part,
+    a.per,
+    n.action_count,
+    e.energy_per_action_fj * voltage_factor_of(a.common_category, r.voltage_factor) AS price_fj,
+    e.energy_per_action_fj * voltage_factor_of(a.common_category, r.voltage_factor) / 1e15 AS energy_per_action_j,
+    n.energy_fj,
+    joules(n.energy_fj) AS energy_j,
+    fraction(n.energy_fj, sum(n.energy_fj) OVER in_place) AS share_fraction,
+    fraction(n.energy_fj, r.run_fj) AS run_fraction,
+    sum(n.energy_fj) OVER in_category AS category_fj,
+    joules(sum(n.energy_fj) OVER in_category) AS category_j,
+    fraction(n.energy_fj, sum(n.energy_fj) OVER in_category) AS category_fraction,
+    fraction(sum(n.energy_fj) OVER in_category, sum(n.energy_fj) OVER in_place) AS category_share_fraction,
+    r.run_fj,
+    sum(n.energy_fj) OVER (PARTITION BY n.run_id) AS whole_energy_fj,
+    r.mac_count,
+    n.action_count / r.mac_count AS count_per_mac,
+    joules(n.energy_fj) / r.mac_count AS energy_per_mac_j,
+    row_number() OVER (in_place ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per) AS rank,
+    row_number() OVER (
+        PARTITION BY n.run_id, n.place_index, a.common_category
+        ORDER BY n.energy_fj DESC, a.component, a.action, a.part, a.per
+    ) AS category_rank,
+    is_overhead(a.common_category) AS is_overhead,
+    e.basis,
+    e.source
+FROM act AS n
+JOIN asked AS r ON r.run_id = n.run_id
+JOIN action AS a ON a.action_id = n.action_id
+JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = n.action_id
+LEFT JOIN workload_subgraph AS g
+    ON $division <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
+LEFT JOIN workload_operator AS o
+    ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
+WINDOW
+    in_place AS (PARTITION BY n.run_id, n.place_index),
+    in_category AS (PARTITION BY n.run_id, n.place_index, a.category)
+ORDER BY r.position, n.run_id, n.place_index, n.energy_fj DESC, a.component, a.action, a.part, a.per

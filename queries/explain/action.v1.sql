@@ -1,0 +1,91 @@
+/*
+name = "explain.action"
+version = 1
+schema = 1
+summary = "Two runs' energy by action: each side's count and price, and what of the difference the counts moved"
+grain = "one row per action that either run has; differences sum to B minus A, exactly"
+order = ["component", "action", "part", "per"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
+[columns]
+component = { type = "VARCHAR", meaning = "what acts" }
+action = { type = "VARCHAR", meaning = "what it does" }
+part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
+per = { type = "VARCHAR", meaning = "what one count is" }
+category_a = { type = "VARCHAR", null = true, meaning = "of A's architecture; null where only B has it" }
+category_b = { type = "VARCHAR", null = true, meaning = "of B's architecture; null where only A has it" }
+count_a = { type = "DOUBLE", meaning = "in A; 0 where it has none" }
+count_b = { type = "DOUBLE", meaning = "in B; 0 where it has none" }
+price_a = { type = "DOUBLE", null = true, unit = "fJ", meaning = "of one in A, at its voltage; null where only B has it" }
+price_b = { type = "DOUBLE", null = true, unit = "fJ", meaning = "of one in B, at its voltage; null where only A has it" }
+basis_a = { type = "VARCHAR", null = true, meaning = "where A's price comes from" }
+basis_b = { type = "VARCHAR", null = true, meaning = "where B's price comes from" }
+difference_fj = { type = "BIGINT", unit = "fJ", meaning = "B minus A, exact" }
+is_shared = { type = "BOOLEAN", meaning = "both have it, and it is no static power" }
+by_count_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "what of the difference the counts moved, at the mean of both prices; null where one has none" }
+*/
+WITH side AS (
+    SELECT
+        run_id,
+        component,
+        action,
+        category,
+        part,
+        per,
+        sum(action_count) AS action_count,
+        max(price_fj) AS price_fj,
+        max(basis) AS basis,
+        sum(energy_fj) AS energy_fj
+    FROM cube.cause(run_ids := [$run_a, $run_b], within := $subgraph)
+    GROUP BY ALL
+),
+joined AS (
+    SELECT
+        coalesce(a.component, b.component) AS component,
+        coalesce(a.action, b.action) AS action,
+        coalesce(a.part, b.part) AS part,
+        coalesce(a.per, b.per) AS per,
+        a.category AS category_a,
+        b.category AS category_b,
+        coalesce(a.action_count, 0e0) AS count_a,
+        coalesce(b.action_count, 0e0) AS count_b,
+        a.price_fj AS price_a,
+        b.price_fj AS price_b,
+        a.basis AS basis_a,
+        b.basis AS basis_b,
+        CAST(coalesce(b.energy_fj, 0) - coalesce(a.energy_fj, 0) AS BIGINT) AS difference_fj
+    FROM (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = $run_a
+    ) AS a
+    FULL JOIN (
+        SELECT component, action, part, per, category, action_count, price_fj, basis, energy_fj
+        FROM side
+        WHERE run_id = $run_b
+    ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
+)
+SELECT
+    component,
+    action,
+    part,
+    per,
+    category_a,
+    category_b,
+    count_a,
+    count_b,
+    price_a,
+    price_b,
+    basis_a,
+    basis_b,
+    difference_fj,
+    price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
+    CASE
+        WHEN price_a = price_b THEN difference_fj
+        WHEN count_a = count_b THEN 0
+        ELSE CAST((count_b - count_a) * ((price_a + price_b) / 2e0) AS BIGINT)
+    END AS by_count_fj
+FROM joined
+ORDER BY component, action, part, per
