@@ -122,7 +122,7 @@ LINES: dict[str, int] = {
     "trace": 8_300,
     "model": 6_900,
     "store": 6_150,
-    "domain": 4_500,
+    "domain": 4_600,
     "cli": 4_250,
     "catalog": 2_950,
     "hub": 2_100,

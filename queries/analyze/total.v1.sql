@@ -108,10 +108,10 @@ fact AS (
 )
 SELECT
     r.model,
-    configuration_name(r.hardware, r.power_mode) AS hardware,
+    r.configured_hardware AS hardware,
     r.architecture,
     r.batch,
-    precision_label(r.precision, r.weight_precision) AS "precision",
+    r.precision_label AS "precision",
     r.runtime,
     r.is_projection,
     l.energy_fj,

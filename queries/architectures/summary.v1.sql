@@ -160,7 +160,7 @@ SELECT
     CASE WHEN r.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     r.model,
     r.batch,
-    precision_label(r.precision, r.weight_precision) AS "precision",
+    r.precision_label AS "precision",
     r.runtime,
     s.latency_s,
     e.energy_fj,

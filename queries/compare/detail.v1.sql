@@ -96,7 +96,7 @@ SELECT
     r.configured_hardware AS hardware,
     r.architecture,
     r.batch,
-    precision_label(r.precision, r.weight_precision) AS "precision",
+    r.precision_label AS "precision",
     r.runtime,
     CASE WHEN r.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     l.energy_fj,

@@ -23,7 +23,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH number AS (
     SELECT
         r.run_id,
-        configuration_name(v.hardware, r.power_mode) AS hardware,
+        r.configured_hardware AS hardware,
         f.quantity,
         f.value,
         f.unit,
@@ -37,7 +37,7 @@ WITH number AS (
             WHEN f.quantity IN ('tdp', 'idle_power', 'static_power') OR f.quantity LIKE 'power_mode.%.tdp' THEN 3
             WHEN f.quantity = 'peak.' || r.precision THEN 4
         END AS position
-    FROM run AS r
+    FROM run_configurations AS r
     JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
     JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
     WHERE r.run_id IN (SELECT unnest($run_ids))

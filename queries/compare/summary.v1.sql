@@ -64,7 +64,7 @@ WITH asked AS (
         r.batch,
         r.configured_hardware AS hardware,
         r.architecture,
-        precision_label(r.precision, r.weight_precision) AS "precision",
+        r.precision_label AS "precision",
         r.runtime,
         n.label,
         r.unit_name,

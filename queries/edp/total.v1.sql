@@ -65,7 +65,7 @@ SELECT
     r.configured_hardware AS hardware,
     r.architecture,
     r.batch,
-    precision_label(r.precision, r.weight_precision) AS "precision",
+    r.precision_label AS "precision",
     r.runtime,
     r.is_projection,
     w.energy_fj,

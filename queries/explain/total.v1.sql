@@ -63,9 +63,9 @@ chance AS (
     FROM comparisons_among([$run_a, $run_b])
 )
 SELECT
-    w.model,
-    configuration_name(v.hardware, a.power_mode) AS hardware_a,
-    configuration_name(u.hardware, b.power_mode) AS hardware_b,
+    a.model,
+    a.configured_hardware AS hardware_a,
+    b.configured_hardware AS hardware_b,
     t.energy_a_fj,
     t.energy_b_fj,
     t.energy_b_fj - t.energy_a_fj AS difference_fj,
@@ -84,26 +84,23 @@ SELECT
     2 * (t.energy_b_fj * t.latency_b_fs - t.energy_a_fj * t.latency_a_fs) AS edp_difference_exact,
     CAST(t.energy_b_fj AS DOUBLE) * CAST(t.latency_b_fs AS DOUBLE)
         / nullif(CAST(t.energy_a_fj AS DOUBLE) * CAST(t.latency_a_fs AS DOUBLE), 0e0) AS edp_ratio,
-    a.weight_bytes + a.activation_bytes AS memory_a_bytes,
-    b.weight_bytes + b.activation_bytes AS memory_b_bytes,
-    (b.weight_bytes + b.activation_bytes) - (a.weight_bytes + a.activation_bytes) AS memory_difference_bytes,
-    (b.weight_bytes + b.activation_bytes) / nullif(CAST(a.weight_bytes + a.activation_bytes AS DOUBLE), 0e0)
+    a.peak_memory_bytes AS memory_a_bytes,
+    b.peak_memory_bytes AS memory_b_bytes,
+    b.peak_memory_bytes - a.peak_memory_bytes AS memory_difference_bytes,
+    b.peak_memory_bytes / nullif(CAST(a.peak_memory_bytes AS DOUBLE), 0e0)
         AS memory_ratio,
     CASE WHEN $subgraph = '' THEN c.energy END AS energy_probability,
     CASE WHEN $subgraph = '' THEN c.latency END AS latency_probability,
     CASE WHEN $subgraph = '' THEN c.edp END AS edp_probability,
-    v.architecture AS architecture_a,
-    u.architecture AS architecture_b,
+    a.architecture AS architecture_a,
+    b.architecture AS architecture_b,
     a.batch,
-    precision_label(a.precision, a.weight_precision) AS "precision",
+    a.precision_label AS "precision",
     a.runtime,
     a.run_id AS run_a,
     b.run_id AS run_b
 FROM total AS t
 CROSS JOIN chance AS c
-JOIN run AS a ON a.run_id = $run_a
-JOIN run AS b ON b.run_id = $run_b
-JOIN workload AS w ON w.workload_id = a.workload_id
-JOIN hardware_version AS v ON v.hardware_digest = a.hardware_digest
-JOIN hardware_version AS u ON u.hardware_digest = b.hardware_digest
+JOIN run_configurations AS a ON a.run_id = $run_a
+JOIN run_configurations AS b ON b.run_id = $run_b
 ORDER BY a.run_id

@@ -73,7 +73,7 @@ SELECT
     r.configured_hardware AS hardware,
     r.architecture,
     r.batch,
-    precision_label(r.precision, r.weight_precision) AS "precision",
+    r.precision_label AS "precision",
     r.runtime,
     CASE WHEN a.runtime IN ('fused', 'engine') THEN 'graph' ELSE a.runtime END AS separate_runtime,
     r.is_projection,

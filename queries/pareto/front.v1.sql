@@ -54,7 +54,7 @@ WITH chosen AS MATERIALIZED (
     SELECT
         c.run_id,
         c.configured_hardware AS hardware,
-        configuration_label(c.hardware, c.power_mode, c.precision, c.batch, c.runtime) AS label,
+        c.label,
         c.architecture,
         c.precision,
         c.batch,

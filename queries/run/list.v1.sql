@@ -22,8 +22,8 @@ created_at = { type = "TIMESTAMP", meaning = "when it was stored, UTC" }
 SELECT
     run_id,
     model,
-    configuration_name(hardware, power_mode) AS hardware,
-    precision_label(precision, weight_precision) AS "precision",
+    configured_hardware AS hardware,
+    precision_label AS "precision",
     batch,
     runtime,
     energy_j,

@@ -17,28 +17,21 @@ value_b = { type = "VARCHAR", meaning = "on B" }
 */
 WITH side AS (
     SELECT
-        r.run_id,
-        unnest([
-            {'setting_index': 1, 'setting': 'model', 'value': w.model},
-            {'setting_index': 2, 'setting': 'batch', 'value': CAST(r.batch AS VARCHAR)},
-            {'setting_index': 3, 'setting': 'input', 'value': w.input_spec},
-            {'setting_index': 4, 'setting': 'workload_key', 'value': w.workload_key},
-            {'setting_index': 5, 'setting': 'hardware', 'value': v.hardware},
-            {'setting_index': 6, 'setting': 'power_mode', 'value': r.power_mode},
-            {'setting_index': 7, 'setting': 'precision', 'value': precision_label(r.precision, r.weight_precision)},
-            {'setting_index': 8, 'setting': 'runtime', 'value': r.runtime},
-            {'setting_index': 9, 'setting': 'calibration', 'value': r.calibration},
-            {'setting_index': 10, 'setting': 'hardware_digest', 'value': r.hardware_digest},
-            {'setting_index': 11, 'setting': 'formula_version', 'value': r.formula_version},
-            {'setting_index': 12, 'setting': 'package_version', 'value': r.package_version},
-            {'setting_index': 13, 'setting': 'tracer_version', 'value': w.tracer_version},
-            {'setting_index': 14, 'setting': 'torch_version', 'value': w.torch_version},
-            {'setting_index': 15, 'setting': 'refusal', 'value': coalesce(r.refusal, 'none')}
-        ]) AS one
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    WHERE r.run_id IN ($run_a, $run_b)
+        run_id,
+        unnest(list_transform(list_concat(dimensions, [
+            {'setting': 'calibration', 'value': calibration},
+            {'setting': 'workload_key', 'value': workload_key},
+            {'setting': 'hardware_digest', 'value': hardware_digest},
+            {'setting': 'formula_version', 'value': formula_version},
+            {'setting': 'package_version', 'value': package_version},
+            {'setting': 'tracer_version', 'value': tracer_version},
+            {'setting': 'torch_version', 'value': torch_version},
+            {'setting': 'refusal', 'value': coalesce(refusal, 'none')}
+        ]), lambda one, place: {
+            'setting_index': CAST(place AS INTEGER), 'setting': one.setting, 'value': one.value
+        })) AS one
+    FROM run_configurations
+    WHERE run_id IN ($run_a, $run_b)
 )
 SELECT a.one.setting_index AS setting_index, a.one.setting AS setting, a.one.value AS value_a, b.one.value AS value_b
 FROM side AS a

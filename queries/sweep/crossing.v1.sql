@@ -27,10 +27,10 @@ is_projection = { type = "BOOLEAN", meaning = "key numbers of one of the two are
 WITH candidate AS (
     SELECT
         r.model,
-        precision_label(r.precision, r.weight_precision) AS "precision",
+        r.precision_label AS "precision",
         r.runtime,
         r.batch,
-        configuration_name(r.hardware, r.power_mode) AS hardware,
+        r.configured_hardware AS hardware,
         r.is_projection,
         unnest([
             {'metric': 'edp', 'unit': metric_unit('edp'), 'value': r.edp_js},

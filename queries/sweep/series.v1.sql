@@ -45,7 +45,7 @@ WITH asked AS (
         r.model,
         r.configured_hardware AS hardware,
         r.architecture,
-        precision_label(r.precision, r.weight_precision) AS "precision",
+        r.precision_label AS "precision",
         r.runtime,
         r.batch,
         r.refusal,

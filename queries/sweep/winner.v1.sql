@@ -29,10 +29,10 @@ is_overtaking = { type = "BOOLEAN", meaning = "whether the previous winner runs 
 WITH candidate AS (
     SELECT
         r.model,
-        precision_label(r.precision, r.weight_precision) AS "precision",
+        r.precision_label AS "precision",
         r.runtime,
         r.batch,
-        configuration_name(r.hardware, r.power_mode) AS hardware,
+        r.configured_hardware AS hardware,
         r.run_id,
         unnest([
             {'metric': 'edp', 'unit': metric_unit('edp'), 'value': r.edp_js},

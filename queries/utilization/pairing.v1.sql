@@ -37,7 +37,7 @@ WITH chosen AS (
         r.workload_id,
         r.model,
         r.batch,
-        precision_label(r.precision, r.weight_precision) AS "precision",
+        r.precision_label AS "precision",
         r.runtime,
         r.configured_hardware AS hardware,
         r.architecture,
@@ -46,7 +46,7 @@ WITH chosen AS (
     FROM run_configurations AS r
     WHERE r.refusal IS NULL
         AND len(r.changes) = 0
-        AND ($precision = '' OR precision_label(r.precision, r.weight_precision) = $precision)
+        AND ($precision = '' OR r.precision_label = $precision)
         AND (len($hardware) = 0 OR list_contains($hardware, r.configured_hardware))
         AND ($batch = 0 OR r.batch = $batch)
         AND ($runtime = '' OR r.runtime = $runtime)

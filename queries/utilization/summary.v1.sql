@@ -107,7 +107,7 @@ asked AS (
         r.run_id,
         r.model,
         r.batch,
-        precision_label(r.precision, r.weight_precision) AS "precision",
+        r.precision_label AS "precision",
         r.runtime,
         r.configured_hardware AS hardware,
         r.architecture,

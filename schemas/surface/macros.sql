@@ -125,31 +125,18 @@ CREATE MACRO skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, ge
 CREATE MACRO configuration_name(hardware, power_mode) AS
     CASE WHEN power_mode = 'default' THEN hardware ELSE hardware || '@' || power_mode END;
 
--- Precision of a run in a word: bf16, or bf16/int4 where weights of products are stored at another.
-CREATE MACRO precision_label("precision", weight_precision) AS
-    CASE WHEN weight_precision = "precision" THEN "precision" ELSE "precision" || '/' || weight_precision END;
-
--- A configuration in words: jetson_orin_nano_8gb@15W int8 batch 8, with the runtime where it is not fused.
-CREATE MACRO configuration_label(hardware, power_mode, "precision", batch, runtime) AS
-    configuration_name(hardware, power_mode) || ' ' || "precision" || ' batch ' || batch
-        || CASE WHEN runtime = 'fused' THEN '' ELSE ' ' || runtime END;
-
 -- What each of these runs is called beside the others, refused ones included: its hardware, in words with the rest of its
 -- configuration where they differ in that; and whether they differ in batch, so that one inference is what compares.
 CREATE MACRO labels_of(run_ids) AS TABLE
+WITH asked AS (
+    SELECT DISTINCT unnest(run_ids) AS run_id
+)
 SELECT
     r.run_id,
-    CASE
-        WHEN count(DISTINCT (r.precision, r.weight_precision, r.batch, r.runtime)) OVER () > 1
-            THEN configuration_label(
-                v.hardware, r.power_mode, precision_label(r.precision, r.weight_precision), r.batch, r.runtime
-            )
-        ELSE configuration_name(v.hardware, r.power_mode)
-    END AS label,
+    CASE WHEN count(DISTINCT r.error_case) OVER () > 1 THEN r.label ELSE r.configured_hardware END AS label,
     count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
-FROM run AS r
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-WHERE r.run_id IN (SELECT unnest(run_ids));
+FROM asked AS a
+JOIN run_configurations AS r ON r.run_id = a.run_id;
 
 -- These runs, each with its place among them.
 CREATE MACRO places_of(run_ids) AS TABLE
@@ -208,8 +195,7 @@ fact AS (
     GROUP BY hardware_digest
 )
 SELECT
-    r.* REPLACE (precision_label(r.precision, r.weight_precision) AS "precision"),
-    c.configured_hardware,
+    r.* REPLACE (r.precision_label AS "precision"),
     c.deployment,
     f.price_cloud_usd_per_hour,
     f.price_purchase_usd,
@@ -651,17 +637,16 @@ CREATE MACRO erring(run_ids) AS (
         'run_id': u.run_id,
         'latency_half_width': u.latency_half_width,
         'energy_half_width': u.energy_half_width,
-        'architecture': v.architecture,
-        'hardware': v.hardware,
+        'architecture': r.architecture,
+        'hardware': r.hardware,
         'model': w.source,
-        'configuration': concat_ws(' ', w.batch, precision_label(r.precision, r.weight_precision), r.runtime),
+        'configuration': r.error_case,
         'own': r.run_key
     })
-    FROM run_total AS u
-    JOIN run AS r ON r.run_id = u.run_id
+    FROM (SELECT DISTINCT unnest(run_ids) AS run_id) AS a
+    JOIN run_total AS u ON u.run_id = a.run_id
+    JOIN run_configurations AS r ON r.run_id = a.run_id
     JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    WHERE u.run_id IN (SELECT unnest(run_ids))
 );
 
 -- Of each of these pairs of runs (structs of run_id and other_run_id), the covariance of what the two differ by: of the

@@ -193,18 +193,9 @@ COMMENT ON COLUMN caveats.operator_count IS 'How many operators are uncounted; n
 CREATE VIEW run_configurations AS
 SELECT
     r.run_id,
-    w.model,
-    w.input_shape,
-    model_arguments(w.source) AS model_arguments,
-    v.hardware,
-    configuration_name(v.hardware, r.power_mode) AS configured_hardware,
+    {dimensions},
+    {labels},
     v.architecture,
-    r.power_mode,
-    r.precision,
-    r.weight_precision,
-    r.batch,
-    r.runtime,
-    v.boundary,
     r.calibration,
     r.refusal,
     v.deployment,
@@ -248,32 +239,27 @@ FROM run AS r
 JOIN workload AS w ON w.workload_id = r.workload_id
 JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
 WHERE r.refusal IS NULL AND len(v.changes) = 0
-GROUP BY w.model, w.input_spec, w.source, v.hardware, r.power_mode, r.precision, r.weight_precision, r.batch,
-    r.runtime, v.boundary;
+GROUP BY {newest};
 COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; of none whose hardware a question changed';
 
 CREATE VIEW refused_runs AS
 SELECT
-    run_id, model, input_shape, model_arguments, hardware, architecture, power_mode, precision, weight_precision, batch,
-    runtime, refusal
-FROM run_configurations
-WHERE refusal IS NOT NULL;
+    r.run_id,
+    r.{dimension},
+    r.architecture,
+    r.refusal
+FROM run_configurations AS r
+WHERE r.refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
 
 CREATE VIEW run_figures AS
 SELECT
     r.run_id,
-    r.model,
-    r.input_shape,
-    r.model_arguments,
-    r.hardware,
+    r.{dimension},
     r.architecture,
-    r.power_mode,
-    r.precision,
-    r.weight_precision,
-    r.batch,
-    r.runtime,
-    r.boundary,
+    r.configured_hardware,
+    r.precision_label,
+    r.label,
     r.is_newest,
     r.refusal,
     x.latency_s,
@@ -350,15 +336,8 @@ COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
 CREATE VIEW run_uncertainty AS
 SELECT
     r.run_id,
-    r.model,
-    r.hardware,
+    r.{dimension},
     r.architecture,
-    r.power_mode,
-    r.precision,
-    r.weight_precision,
-    r.batch,
-    r.runtime,
-    r.boundary,
     r.is_newest,
     u.latency_half_width,
     u.energy_half_width,
@@ -382,9 +361,7 @@ WITH one AS MATERIALIZED (
         f.model,
         w.source,
         f.hardware,
-        configuration_label(
-            f.hardware, f.power_mode, precision_label(f.precision, f.weight_precision), f.batch, f.runtime
-        ) AS label,
+        f.label,
         f.latency_s,
         f.energy_per_inference_j,
         f.edp_per_inference_js,
@@ -462,17 +439,8 @@ COMMENT ON COLUMN comparison_probability.label IS 'Hardware, precision, batch an
 CREATE VIEW subgraph_results AS
 SELECT
     r.run_id,
-    r.model,
-    r.input_shape,
-    r.model_arguments,
-    r.hardware,
+    r.{dimension},
     r.architecture,
-    r.power_mode,
-    r.precision,
-    r.weight_precision,
-    r.batch,
-    r.runtime,
-    r.boundary,
     r.is_newest,
     p.subgraph_index,
     g.name,
@@ -582,17 +550,8 @@ COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
 CREATE VIEW operator_results AS
 SELECT
     r.run_id,
-    r.model,
-    r.input_shape,
-    r.model_arguments,
-    r.hardware,
+    r.{dimension},
     r.architecture,
-    r.power_mode,
-    r.precision,
-    r.weight_precision,
-    r.batch,
-    r.runtime,
-    r.boundary,
     r.is_newest,
     p.subgraph_index,
     p.operator_index,
@@ -723,17 +682,8 @@ COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x
 CREATE VIEW energy_ledger_wide AS
 SELECT
     l.run_id,
-    r.model,
-    r.input_shape,
-    r.model_arguments,
-    r.hardware,
+    r.{dimension},
     r.architecture,
-    r.power_mode,
-    r.precision,
-    r.weight_precision,
-    r.batch,
-    r.runtime,
-    r.boundary,
     r.is_newest,
     l.subgraph_index,
     g.name AS subgraph_name,

@@ -13,6 +13,7 @@ from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
+from joulemap.domain.dimension import ASKED
 from joulemap.domain.settings import SweepDivision
 from joulemap.record import frozen
 
@@ -82,7 +83,7 @@ def sweep(
         answer = workspace.sweep(models, settings, max_latency_s=budget)
     again = (
         *named,
-        *repeat_options(run, ("batch", "precision", "weight_precision", "runtime")),
+        *repeat_options(run, ("batch", *ASKED)),
         *repeat_options(hardware, ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")),
         *(("--max-latency", max_latency) if max_latency else ()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,7 @@ import attrs
 
 from joulemap.domain.architecture import find_class
 from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary, Precision, Runtime
+from joulemap.domain.dimension import ASKED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.weight import name_weight_precision, pair_precisions
@@ -264,6 +266,16 @@ class Settings:
         """(precision of activations, of weights) of the runs; UsageError for weights that are no narrower."""
         return pair_precisions(self.precision, self.weight_precision)
 
+    @property
+    def points(self) -> tuple[Mapping[str, str], ...]:
+        """Dimension -> value of the runs of each workload on each hardware, every combination; raises as precisions."""
+        others = [name for name in ASKED if name not in ("precision", "weight_precision")]
+        return tuple(
+            {"precision": precision, "weight_precision": weights, **dict(zip(others, values, strict=True))}
+            for precision, weights in self.precisions
+            for values in itertools.product(*(getattr(self, name) for name in others))
+        )
+
     def with_keywords(self, keywords: ModelKeywords) -> Settings:
         """Return these settings with some replaced; UsageError for a keyword that is none of them."""
         known = sorted(field.name for field in attrs.fields(Settings) if field.repr)
@@ -278,7 +290,7 @@ class Settings:
 
     def check_single(self, question: str) -> None:
         """Raise UsageError where a question about one configuration is asked of several."""
-        for name in ("batch", "precision", "weight_precision", "runtime"):
+        for name in ("batch", *ASKED):
             values = getattr(self, name)
             if len(values) > 1 or (not values and name in ("precision", "runtime")):
                 found = ", ".join(map(str, values)) or "none"

@@ -88,7 +88,7 @@ def _evaluate(
     from joulemap.model.bulk import evaluate_all
 
     try:
-        totals = evaluate_all(tuple(workloads.values()), hardware, run.precision, run.runtime)
+        totals = evaluate_all(tuple(workloads.values()), hardware, run.point["precision"], run.point["runtime"])
     except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
         raise describe_gap(run.hardware, error) from error
     return [
@@ -98,9 +98,9 @@ def _evaluate(
             hardware=run.hardware,
             hardware_digest=hardware.digest,
             power_mode=run.power_mode,
-            precision=run.precision,
+            precision=run.point["precision"],
             batch=batch,
-            runtime=run.runtime,
+            runtime=run.point["runtime"],
             calibration=run.calibration.label if run.calibration else UNCALIBRATED,
             calibration_digest=run.calibration.digest if run.calibration else "",
             refusal=total.refusal,

@@ -70,10 +70,8 @@ class Queue:
             workload_id=workload_id,
             hardware_digest=target.digest,
             power_mode=run.power_mode,
-            precision=run.precision,
-            weight_precision=run.weight_precision,
             batch=batch,
-            runtime=run.runtime,
+            point=run.point,
             calibration=run.calibration.label if run.calibration else UNCALIBRATED,
             calibration_digest=run.calibration.digest if run.calibration else "",
             formula_version=formula_version(target.architecture),
@@ -117,14 +115,7 @@ class Queue:
 
 
 def _configuration(run: PlannedRun, batch: int) -> Configuration:
-    return Configuration(
-        hardware=run.hardware,
-        precision=run.precision,
-        weight_precision=run.weight_precision,
-        batch=batch,
-        runtime=run.runtime,
-        power_mode=run.power_mode,
-    )
+    return Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point)
 
 
 def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:

@@ -23,7 +23,6 @@ from joulemap.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.change import Change
-    from joulemap.domain.configuration import Precision, Runtime
     from joulemap.domain.settings import Settings
 
 
@@ -35,10 +34,8 @@ class PlannedRun:
     hardware_digest: str
     """Of the hardware at the default mode, without a calibration."""
     power_mode: str
-    precision: Precision
-    weight_precision: str
-    """That weights of products are stored at: `precision` unless another was asked for."""
-    runtime: Runtime
+    point: Mapping[str, str]
+    """The other dimensions of the run -> their values."""
     calibration: CalibrationEntry | None
     changes: tuple[Change, ...] = ()
     """What is set of the hardware."""
@@ -68,37 +65,34 @@ class Plan:
     def run_count(self) -> int:
         """Of all models."""
         settings = self.settings
-        each = len(settings.precisions) * len(settings.runtime) * len(self.selection.pairs)
+        each = len(settings.points) * len(self.selection.pairs)
         return len(self.models) * each
 
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
-        """Return the runs of one workload: precision by precision, runtime by runtime, in the order of hardware."""
+        """Return the runs of one workload: point by point, in the order of hardware."""
         planned = []
-        for precision, weight_precision in self.settings.precisions:
-            for runtime in self.settings.runtime:
-                for entry, mode in self.selection.pairs:
-                    calibration = self.calibration.find(entry)
-                    digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
-                    version = formula_version(entry.architecture)
-                    boundary = self.settings.boundary
-                    bounded = bounded_digest(mode_digest(digest, mode), boundary, entry.priced_at, version)
-                    changes = self.changes.get((entry, mode), ())
-                    changed = changed_digest(bounded, changes)
-                    parts = (workload_key, changed, mode, precision, weight_precision, runtime, version)
-                    planned.append(
-                        PlannedRun(
-                            hardware=entry.id,
-                            hardware_digest=entry.digest,
-                            power_mode=mode,
-                            precision=precision,
-                            weight_precision=weight_precision,
-                            runtime=runtime,
-                            calibration=calibration,
-                            changes=changes,
-                            target_digest=changed,
-                            run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
-                        )
+        for point in self.settings.points:
+            for entry, mode in self.selection.pairs:
+                calibration = self.calibration.find(entry)
+                digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
+                version = formula_version(entry.architecture)
+                boundary = self.settings.boundary
+                bounded = bounded_digest(mode_digest(digest, mode), boundary, entry.priced_at, version)
+                changes = self.changes.get((entry, mode), ())
+                changed = changed_digest(bounded, changes)
+                parts = (workload_key, changed, mode, *point.values(), version)
+                planned.append(
+                    PlannedRun(
+                        hardware=entry.id,
+                        hardware_digest=entry.digest,
+                        power_mode=mode,
+                        point=point,
+                        calibration=calibration,
+                        changes=changes,
+                        target_digest=changed,
+                        run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                     )
+                )
         return tuple(planned)
 
     def check_calibration(self) -> None:

@@ -48,8 +48,8 @@ class Outline:
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
-        "SELECT r.run_id, r.batch, r.refusal, v.hardware, configuration_name(v.hardware, r.power_mode), v.boundary, "
-        "r.calibration_digest <> '', v.changes FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
+        "SELECT r.run_id, r.batch, r.refusal, r.hardware, r.configured_hardware, r.boundary, "
+        "r.calibration_digest <> '', r.changes FROM run_configurations AS r "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
@@ -68,9 +68,8 @@ def find_projected_hardware(connection: Connection) -> frozenset[str]:
 def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, ...], ...]:
     """Return models, precisions (`bf16/int4` with that of weights) and runtimes of stored runs, each name once."""
     statement = (
-        "SELECT w.model, precision_label(r.precision, r.weight_precision), r.runtime "
-        "FROM run AS r JOIN workload AS w USING (workload_id) WHERE list_contains($ids, r.run_id) "
-        "ORDER BY list_position($ids, r.run_id)"
+        "SELECT model, precision_label, runtime FROM run_configurations WHERE list_contains($ids, run_id) "
+        "ORDER BY list_position($ids, run_id)"
     )
     rows = execute(connection, statement, {"ids": list(run_ids)}).fetchall()
     return tuple(tuple(dict.fromkeys(column)) for column in zip(*rows, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -26,11 +26,9 @@ class RunIdentity:
     workload_id: int
     hardware_digest: str
     power_mode: str
-    precision: str
-    weight_precision: str
-    """The same, unless weights of products are stored at another."""
     batch: int
-    runtime: str
+    point: Mapping[str, str]
+    """Its other dimensions -> their values."""
     calibration: str
     """Label of the calibration, or `none`."""
     calibration_digest: str
@@ -143,7 +141,8 @@ class RunWriter:
             self._next = next_id(self.connection, "run", "run_id")
         run_id = self._next
         self._next += 1
-        row = {"run_id": run_id, **attrs.asdict(identity), "refusal": None, **facts}
+        named = attrs.asdict(identity)
+        row = {"run_id": run_id, **named.pop("point"), **named, "refusal": None, **facts}
         row["created_at"] = utc_now()
         self._rows.setdefault("run", []).append(row)
         return run_id

@@ -18,11 +18,15 @@ from joulemap.cli.complete import (
 from joulemap.cli.value import read_batches, read_quantity
 from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.dimension import ASKED
 from joulemap.domain.name import split_names
 from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
+
+GIVEN: Final = ("inputs", "arguments", "config", "calibration", "boundary", "changes")
+"""Options that every follow-up command repeats, whatever it chooses itself."""
 
 MODEL_HELP: Final = (
     "A known name, an operator as gemm(m=1,n=4096,k=4096), file.py:factory, model.pt2, timm:NAME or hf:NAME."
@@ -180,9 +184,7 @@ class RunOptions(ModelOptions):
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
-        names: dict[str, Any] = {
-            name: split_names(getattr(self, name)) for name in ("precision", "weight_precision", "runtime")
-        }
+        names: dict[str, Any] = {name: split_names(getattr(self, name)) for name in ASKED}
         return cast(
             "SettingsKeywords",
             {
@@ -196,21 +198,7 @@ class RunOptions(ModelOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them; none for defaults."""
-        return repeat_options(
-            self,
-            (
-                "precision",
-                "weight_precision",
-                "runtime",
-                "batch",
-                "inputs",
-                "arguments",
-                "config",
-                "calibration",
-                "boundary",
-                "changes",
-            ),
-        )
+        return repeat_options(self, (*ASKED, "batch", *GIVEN))
 
 
 @frozen(kw_only=True)
@@ -229,9 +217,7 @@ class ClassRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the runs must repeat, beside its precision."""
-        return repeat_options(
-            self, ("runtime", "batch", "inputs", "arguments", "config", "calibration", "boundary", "changes")
-        )
+        return repeat_options(self, (*(name for name in ASKED if "precision" not in name), "batch", *GIVEN))
 
 
 @frozen(kw_only=True)
@@ -258,7 +244,7 @@ class CandidateRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the configurations must repeat."""
-        return repeat_options(self, ("inputs", "arguments", "config", "calibration", "boundary", "changes"))
+        return repeat_options(self, GIVEN)
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

@@ -1,0 +1,110 @@
+"""What tells runs apart: each dimension of a configuration, once.
+
+From its row follow its column in every view with runs, what it says in the label of a run, whether errors of
+predictions differ with it, which run is the newest of a configuration, the key that a run is stored under, what a
+question takes one value of, and the options that a follow-up command repeats. `docs/design.md` says what a new one
+touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple
+
+
+class Dimension(NamedTuple):
+    """One dimension of what is run."""
+
+    name: str
+    """Its column; where it is asked for the field of `Settings`, the keyword and the option."""
+    table: Literal["workload", "hardware_version", "run"]
+    """That has the column."""
+    view: str = ""
+    """Name of the column of views that shows it, and SQL of it; its own column where this is empty."""
+    shown: str = ""
+    label: str = ""
+    """What it says in the label of a run, with `{}` for the value; nothing where this is empty."""
+    beside: str = ""
+    """The dimension that it is said right behind."""
+    usual: str = ""
+    """SQL of the value that a label does not say."""
+    case: int = 0
+    """Its place in what errors of predictions are alike in; 0 where it makes no difference, or is said behind one."""
+    is_asked: bool = False
+    """Whether a run is planned for each of several values."""
+
+    @property
+    def column(self) -> str:
+        """Its column in the tables r (run), w (workload) and v (hardware version)."""
+        return f"{'v' if self.table == 'hardware_version' else self.table[0]}.{self.name}"
+
+    @property
+    def view_column(self) -> str:
+        """Its column in the views."""
+        return self.view or self.name
+
+
+DIMENSIONS: Final = (
+    Dimension(name="model", table="workload"),
+    Dimension(name="input_spec", table="workload", view="input_shape", shown="w.input_shape"),
+    Dimension(name="source", table="workload", view="model_arguments", shown="model_arguments(w.source)"),
+    Dimension(name="hardware", table="hardware_version", label="{}"),
+    Dimension(name="power_mode", table="run", label="@{}", beside="hardware", usual="'default'"),
+    Dimension(name="precision", table="run", label="{}", case=2, is_asked=True),
+    Dimension(
+        name="weight_precision", table="run", label="/{}", beside="precision", usual="r.precision", is_asked=True
+    ),
+    Dimension(name="batch", table="run", label="batch {}", case=1),
+    Dimension(name="runtime", table="run", label="{}", usual="'fused'", case=3, is_asked=True),
+    Dimension(name="boundary", table="hardware_version"),
+)
+"""In the order of the views' columns and of what a label says."""
+
+ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
+"""Of a run, beside its workload and hardware."""
+
+
+def fill_dimensions(sql: str) -> str:
+    """Return SQL of views with the dimensions in it: their columns, labels, and what a newest run is of."""
+    return (
+        sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in DIMENSIONS))
+        .replace("r.{dimension}", _list(f"r.{one.view_column}" for one in DIMENSIONS))
+        .replace("{labels}", _list(f"{text} AS {name}" for name, text in _spell_labels().items()))
+        .replace("{newest}", ", ".join(one.column for one in DIMENSIONS))
+    )
+
+
+def _list(texts: Iterable[str]) -> str:
+    return ",\n    ".join(texts)
+
+
+def _spell_labels() -> dict[str, str]:
+    cases = sorted((one for one in DIMENSIONS if one.case), key=lambda one: one.case)
+    alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
+    said = (_spell_group(one) for one in DIMENSIONS if one.label and not one.beside)
+    settings = ", ".join(f"{{'setting': '{one.name}', 'value': CAST({one.column} AS VARCHAR)}}" for one in DIMENSIONS)
+    groups = {one.name: _spell_group(one) for one in DIMENSIONS if _list_beside(one)}
+    return {
+        "configured_hardware": groups["hardware"],
+        "precision_label": groups["precision"],
+        "label": f"concat_ws(' ', {', '.join(said)})",
+        "error_case": f"concat_ws(' ', {', '.join(alike)})",
+        "dimensions": f"[{settings}]",
+    }
+
+
+def _list_beside(dimension: Dimension) -> list[Dimension]:
+    return [one for one in DIMENSIONS if one.beside == dimension.name]
+
+
+def _spell_group(dimension: Dimension) -> str:
+    """Return SQL of what a dimension, and those said right behind it, say in a label; null for nothing."""
+    return " || ".join([_spell(dimension, "NULL"), *(_spell(one, "''") for one in _list_beside(dimension))])
+
+
+def _spell(dimension: Dimension, nothing: str) -> str:
+    before = dimension.label.removesuffix("{}")
+    text = f"'{before}' || {dimension.column}" if before else dimension.column
+    return (
+        f"CASE WHEN {dimension.column} = {dimension.usual} THEN {nothing} ELSE {text} END" if dimension.usual else text
+    )
