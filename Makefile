@@ -71,8 +71,9 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.tools.model > .zoo.csv
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
 
-rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries
+rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, and the stub of what is public
 	$(BIN)/python -m joulemap.tools.row
+	$(BIN)/python -m joulemap.tools.public
 
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes)
 	$(BIN)/python -m joulemap.tools.zoo

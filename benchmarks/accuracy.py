@@ -46,13 +46,6 @@ OTHERS: Final = ("energy", "power", "memory")
 WALL: Final = "wall power"
 """The quantity that bounds a prediction and scores none."""
 
-DIVISIONS: Final[Mapping[ScoreDivision, str]] = {
-    "scope": "By scope: what was timed",
-    "runtime": "By runtime",
-    "precision": "By precision",
-    "batch": "By batch",
-    "family": "By family",
-}
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
 WORST: Final = 3
 """Rows told of each hardware and quantity."""
@@ -693,7 +686,6 @@ def write_page(
         return workspace.validate(by=by).records()
 
     splits = ask("split")
-    divided = {by: ask(by) for by in DIVISIONS}
     operators = workspace.validate_operators().records()
     counts: dict[str, int] = defaultdict(int)
     for row in workspace.measurements():
@@ -708,26 +700,22 @@ def write_page(
         for name, rows in cross_validations.items():
             lines += cross_validation_lines(name, rows)
     lines += ["## Where it fails"]
-    lines += failure_lines(divided["family"], operators)
+    lines += failure_lines(ask("family"), operators)
     lines += ["## Furthest off"]
     lines += worst_lines(workspace.query("validate.worst", {"limit": WORST}).records())
     lines += [OPERATOR_TEXT]
     profiles = workspace.describe("measurement.profile").records()
     lines += match_lines(profiles)
     lines += operator_lines(operators)
-    for precision in sorted({row["precision"] for row in profiles}):
-        lines += [f"### {precision}"]
-        lines += operator_lines(workspace.validate_operators(precision=precision).records())
     lines += [
-        "## All rows",
-        "Rows, mean, median, bias, worst and rank are of latency, or of the rate; of all else the mean error.",
+        "## By runtime",
+        "Rows, mean, median, bias, worst and rank are of latency, or of the rate; of all else the mean error. The same",
+        "by what was timed, precision, batch or family: `joulemap validate --by scope`, and so on.",
         "",
     ]
-    for by, title in DIVISIONS.items():
-        lines += [f"### {title}"]
-        lines += score_lines(divided[by], by)
+    lines += score_lines(ask("runtime"), "runtime")
     lines += [WALL_TEXT]
-    lines += wall_lines(divided["scope"])
+    lines += wall_lines(ask("scope"))
     lines += [PAIR_TEXT]
     lines += pair_lines(workspace, PAIRS, RATE_PAIRS)
     lines += [EFFICIENCY_TEXT]

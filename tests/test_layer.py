@@ -129,7 +129,7 @@ LINES: dict[str, int] = {
     "plan": 2_100,
     "present": 1_950,
     "calibrate": 1_900,
-    "tools": 1_700,
+    "tools": 1_850,
     "fuse": 1_150,
     "workspace": 950,
     "device": 850,

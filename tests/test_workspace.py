@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
 
-import attrs
 import duckdb
 import pytest
 
@@ -19,6 +17,7 @@ from joulemap.domain.settings import Settings
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.hub import build
 from joulemap.plan.run import plan_runs
+from joulemap.tools.public import STUB, spell_stub
 from joulemap.workspace import Workspace
 
 DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
@@ -217,39 +216,11 @@ def test_the_public_names_exist() -> None:
         _ = joulemap.nonsense  # type: ignore[attr-defined]
 
 
-PLAIN = {
-    "str", "int", "float", "bool", "None", "tuple", "list", "dict", "Mapping", "Sequence", "frozenset", "Path", "Any",
-    "object", "AbstractContextManager", "Iterator", "bytes",
-}  # fmt: skip
-"""Names of annotations that need no import of ours."""
-
-
-HIDDEN = {"Connection", "Report", "list[_Stream]"}
-"""Types of fields that are of no concern to whoever holds the record."""
-
-
-def annotated(text: str) -> set[str]:
-    """Return the names in an annotation, without what stands in a `Literal`."""
-    tree = ast.parse(re.sub(r"Literal\[[^\]]*\]", "str", text), mode="eval")
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - PLAIN
-
-
-def test_every_type_that_the_library_hands_out_is_public() -> None:
-    methods = [value for name, value in vars(Workspace).items() if callable(value) and not name.startswith("_")]
-    waiting = {name for method in methods for name in annotated(method.__annotations__["return"])}
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        seen.add(name)
-        assert name in joulemap.__all__, name
-        kind = getattr(joulemap, name)
-        if isinstance(kind, type) and issubclass(kind, joulemap.Row):
-            waiting |= {found for text in kind.__annotations__.values() for found in annotated(text)} - seen
-        elif attrs.has(kind) and kind not in (joulemap.Table, joulemap.Rows):
-            fields = [field.type for field in attrs.fields(kind) if field.type not in HIDDEN]
-            told = [one.fget.__annotations__["return"] for one in vars(kind).values() if isinstance(one, property)]
-            waiting |= {found for text in (*fields, *told) for found in annotated(str(text))} - seen
-    assert {"LedgerLine", "Subgraph", "Operator", "Allocation", "EnergyBreakdown", "Workload"} <= seen
+def test_what_is_public_is_what_the_library_hands_out() -> None:
+    assert STUB.read_text() == spell_stub(), "make rows"
+    assert {"LedgerLine", "Subgraph", "Operator", "Allocation", "EnergyBreakdown", "Workload"} <= set(joulemap.__all__)
+    assert {"Settings", "Hardware", "MetricName", "compare", "formula", "JoulemapError"} <= set(joulemap.__all__)
+    assert not any(name.startswith("_") for name in joulemap.__all__)
 
 
 def test_a_first_comparison_finds_its_hardware_in_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,43 +1,22 @@
-"""What is public: every name is imported as itself from its home."""
+"""What is public, made by `make rows`: every name is imported as itself from its home."""
 
-from joulemap.answer.analyze.answer import (
-    AnalyzeAnswer as AnalyzeAnswer,
-)
-from joulemap.answer.answer import (
-    Answer as Answer,
-    RunAnswer as RunAnswer,
-)
-from joulemap.answer.architecture.answer import (
-    ArchitecturesAnswer as ArchitecturesAnswer,
-)
+from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
+from joulemap.answer.answer import Answer as Answer, RunAnswer as RunAnswer
+from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer as ModelsAnswer
-from joulemap.answer.compare.ranking import (
-    RankingAnswer as RankingAnswer,
-)
+from joulemap.answer.compare.ranking import RankingAnswer as RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer as CompareAnswer
 from joulemap.answer.cost import CostAnswer as CostAnswer
 from joulemap.answer.database import AuditAnswer as AuditAnswer, DatabaseAnswer as DatabaseAnswer
 from joulemap.answer.difference import DifferenceAnswer as DifferenceAnswer
-from joulemap.answer.edp.answer import (
-    EdpAnswer as EdpAnswer,
-)
-from joulemap.answer.explain.answer import (
-    ExplainAnswer as ExplainAnswer,
-)
-from joulemap.answer.explain.pair import (
-    PairAnswer as PairAnswer,
-)
-from joulemap.answer.flip import (
-    BatchWinner as BatchWinner,
-    Flip as Flip,
-    FlipAnswer as FlipAnswer,
-)
-from joulemap.answer.fusion.answer import (
-    FusionAnswer as FusionAnswer,
-)
+from joulemap.answer.edp.answer import EdpAnswer as EdpAnswer
+from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
+from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
+from joulemap.answer.flip import BatchWinner as BatchWinner, Flip as Flip, FlipAnswer as FlipAnswer
+from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer
 from joulemap.answer.hardware_file import (
     Default as Default,
@@ -56,36 +35,22 @@ from joulemap.answer.record import (
     RunOperator as RunOperator,
     RunSubgraph as RunSubgraph,
 )
-from joulemap.answer.report.answer import (
-    ReportAnswer as ReportAnswer,
-)
-from joulemap.answer.report.finding import (
-    ModelFinding as ModelFinding,
-)
+from joulemap.answer.report.answer import ReportAnswer as ReportAnswer
+from joulemap.answer.report.finding import ModelFinding as ModelFinding
 from joulemap.answer.sanity import SanityAnswer as SanityAnswer
 from joulemap.answer.scope import Scope as Scope
-from joulemap.answer.sensitivity import (
-    Sensitivity as Sensitivity,
-    SensitivityAnswer as SensitivityAnswer,
-)
-from joulemap.answer.sweep.answer import (
-    SweepAnswer as SweepAnswer,
-)
-from joulemap.answer.utilization.answer import (
-    UtilizationAnswer as UtilizationAnswer,
-)
-from joulemap.catalog.load import (
-    load_catalogue as load_catalogue,
-)
+from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
+from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
+from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
+from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.domain.calibration import (
     Calibration as Calibration,
+    CalibrationEntry as CalibrationEntry,
     CalibrationError as CalibrationError,
     EnergyScale as EnergyScale,
     FittedValue as FittedValue,
 )
-from joulemap.domain.catalogue import (
-    ArchitectureNote as ArchitectureNote,
-)
+from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
 from joulemap.domain.configuration import (
     Boundary as Boundary,
     Configuration as Configuration,
@@ -101,13 +66,8 @@ from joulemap.domain.hardware import (
     Peak as Peak,
     PowerMode as PowerMode,
 )
-from joulemap.domain.key import (
-    WorkloadKey as WorkloadKey,
-)
-from joulemap.domain.measurement import (
-    Measurement as Measurement,
-    Timing as Timing,
-)
+from joulemap.domain.key import WorkloadKey as WorkloadKey
+from joulemap.domain.measurement import Measurement as Measurement, Timing as Timing
 from joulemap.domain.metric import (
     METRICS as METRICS,
     Metric as Metric,
@@ -116,29 +76,30 @@ from joulemap.domain.metric import (
     RankMetricName as RankMetricName,
     VariedMetricName as VariedMetricName,
 )
-from joulemap.domain.quantity import (
-    Quantity as Quantity,
-)
+from joulemap.domain.quantity import Quantity as Quantity
 from joulemap.domain.reference import (
     ActionKey as ActionKey,
     EnergyAction as EnergyAction,
     EnergyReference as EnergyReference,
 )
 from joulemap.domain.settings import (
+    ArchiveFormat as ArchiveFormat,
     Bounds as Bounds,
     Deployment as Deployment,
+    Device as Device,
     EnergyDivision as EnergyDivision,
     ExportFormat as ExportFormat,
     Limits as Limits,
     ModelDivision as ModelDivision,
+    ModelKeywords as ModelKeywords,
     Price as Price,
+    RunKeywords as RunKeywords,
+    ScoreDivision as ScoreDivision,
     Settings as Settings,
+    SettingsKeywords as SettingsKeywords,
     Usage as Usage,
 )
-from joulemap.domain.table import (
-    Column as Column,
-    Table as Table,
-)
+from joulemap.domain.table import Column as Column, Table as Table
 from joulemap.domain.workload import (
     Access as Access,
     Buffer as Buffer,
@@ -148,23 +109,13 @@ from joulemap.domain.workload import (
     Tensor as Tensor,
     Workload as Workload,
 )
-from joulemap.errors import (
-    ExitCode as ExitCode,
-    JoulemapError as JoulemapError,
-)
-from joulemap.figure.figure import (
-    Figure as Figure,
-)
-from joulemap.figure.spec import (
-    FigureName as FigureName,
-)
-from joulemap.plan.budget import (
-    Budget as Budget,
-)
-from joulemap.plan.run import (
-    RunTally as RunTally,
-)
+from joulemap.errors import ExitCode as ExitCode, JoulemapError as JoulemapError
+from joulemap.figure.figure import Figure as Figure
+from joulemap.figure.spec import FigureName as FigureName
+from joulemap.plan.budget import Budget as Budget
+from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (
+    Block as Block,
     Document as Document,
     Grid as Grid,
     Lines as Lines,
@@ -172,10 +123,19 @@ from joulemap.present.document import (
     Steps as Steps,
     Text as Text,
 )
-from joulemap.question import (
-    Asked as Asked,
-    Question as Question,
+from joulemap.present.sketch import (
+    Axis as Axis,
+    Bar as Bar,
+    Bars as Bars,
+    Chart as Chart,
+    Curve as Curve,
+    Heat as Heat,
+    HeatRow as HeatRow,
+    Point as Point,
+    Sketch as Sketch,
 )
+from joulemap.question import Asked as Asked, Question as Question
+from joulemap.row import Row as Row
 from joulemap.row.analyze import (
     ActionShare as ActionShare,
     BottleneckShare as BottleneckShare,
@@ -327,27 +287,11 @@ from joulemap.shortcut import (
     utilization as utilization,
     workload as workload,
 )
-from joulemap.store.connection import (
-    Patience as Patience,
-)
-from joulemap.store.query import (
-    Rows as Rows,
-)
-from joulemap.store.recover import (
-    Recovery as Recovery,
-)
-from joulemap.store.statement import (
-    Statement as Statement,
-)
-from joulemap.trace.formula.own import (
-    OperatorCall as OperatorCall,
-    OperatorCost as OperatorCost,
-    formula as formula,
-)
-from joulemap.workspace import (
-    Workspace as Workspace,
-)
+from joulemap.store.connection import Patience as Patience
+from joulemap.store.query import Rows as Rows
+from joulemap.store.recover import Recovery as Recovery
+from joulemap.store.statement import Statement as Statement
+from joulemap.trace.formula.own import OperatorCall as OperatorCall, OperatorCost as OperatorCost, formula as formula
+from joulemap.workspace import Workspace as Workspace
 
 __all__: list[str]
-from joulemap.answer.explain.pair import MetricTerm as MetricTerm
-from joulemap.row import Row as Row
