@@ -207,11 +207,8 @@ JOIN run_figures AS r ON r.run_id = a.run_id
 JOIN run_configurations AS c ON c.run_id = a.run_id
 LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest;
 
--- The same rows with what a million inferences need, cost and emit. A chip is powered (or rented) for
--- 1 / (throughput x utilization) seconds per inference: it works for 1 / throughput, and idles for the rest.
--- cloud_usd_per_million contains energy and host; a bought chip costs purchase_usd_per_million, energy_usd_per_million and
--- host_usd_per_million, which is the share of both that the host it needs adds: bought_usd_per_million is all three.
--- A price of price_usd replaces the catalogue's for the hardware and way that stand at its place in price_of (l4:cloud).
+-- The same rows with what a million inferences need, cost and emit, as domain/use.py adds it up. A price of price_usd
+-- replaces the catalogue's for the hardware and way that stand at its place in price_of (l4:cloud).
 CREATE MACRO configuration_costs(
     run_ids,
     utilization,
@@ -245,37 +242,34 @@ powered AS (
                     AS price_purchase_usd,
                 coalesce(c.host_share_ratio, a.host_share_ratio) AS host_share_ratio
             ),
-        a.electricity_usd_per_kwh,
-        a.grid_gco2_per_kwh,
         CASE WHEN list_contains(c.deployment, 'datacenter') THEN a.pue_ratio ELSE 1e0 END AS pue_ratio,
-        1e6 / (c.throughput_per_s * a.utilization_fraction) / 3600e0 AS hours_per_million,
-        c.throughput_per_s * a.utilization_fraction * 3600e0 * a.powered_hours_per_year AS inferences_per_year,
-        c.throughput_per_s * a.utilization_fraction * 3600e0 * a.powered_hours_per_year * a.life_years
-            AS inferences_per_life,
-        c.energy_per_inference_j
-            + c.idle_power_w * (1e0 - a.utilization_fraction) / a.utilization_fraction / c.throughput_per_s
-            AS powered_j
+        a.utilization_fraction AS utilization,
+        a.life_years AS lifetime_years,
+        a.powered_hours_per_year AS hours_per_year,
+        a.electricity_usd_per_kwh AS usd_per_kwh,
+        a.grid_gco2_per_kwh AS gco2_per_kwh
     FROM configurations(run_ids) AS c
     CROSS JOIN assumption AS a
 ),
 spent AS (
     SELECT
-        p.* EXCLUDE (hours_per_million, powered_j, electricity_usd_per_kwh, grid_gco2_per_kwh),
-        p.powered_j * p.pue_ratio * 1e6 / 3.6e6 AS kwh_per_million,
-        p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.grid_gco2_per_kwh AS gco2_per_million,
-        p.price_cloud_usd_per_hour * p.hours_per_million AS cloud_usd_per_million,
-        p.price_purchase_usd / p.inferences_per_life * 1e6 AS purchase_usd_per_million,
-        p.powered_j * p.pue_ratio * 1e6 / 3.6e6 * p.electricity_usd_per_kwh AS energy_usd_per_million
-    FROM powered AS p
+        p.* EXCLUDE (
+            utilization, lifetime_years, hours_per_year, usd_per_kwh, gco2_per_kwh, usd_per_hour, purchase_usd, pue,
+            host_share, idle_w
+        ),
+        p.{costs}
+    FROM (
+        SELECT
+            *,
+            price_cloud_usd_per_hour AS usd_per_hour,
+            price_purchase_usd AS purchase_usd,
+            pue_ratio AS pue,
+            host_share_ratio AS host_share,
+            idle_power_w AS idle_w
+        FROM powered
+    ) AS p
 )
-SELECT
-    s.*,
-    s.host_share_ratio * (s.purchase_usd_per_million + s.energy_usd_per_million) AS host_usd_per_million,
-    (1e0 + s.host_share_ratio) * (s.purchase_usd_per_million + s.energy_usd_per_million) AS bought_usd_per_million,
-    least(
-        s.cloud_usd_per_million,
-        (1e0 + s.host_share_ratio) * (s.purchase_usd_per_million + s.energy_usd_per_million)
-    ) AS usd_per_million
+SELECT s.* EXCLUDE (powered_j), least(s.cloud_usd_per_million, s.bought_usd_per_million) AS usd_per_million
 FROM spent AS s;
 
 -- What is known of a metric by its name; find_metric holds the rows of the table `metric` (store/surface.py).

@@ -14,9 +14,10 @@ import attrs
 
 from joulemap.domain.change import Change, change_hardware, check_value
 from joulemap.domain.constant import LOSS, STATIC, Constant, list_constants
+from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
-from joulemap.domain.use import Use
+from joulemap.domain.use import add_up
 from joulemap.errors import JoulemapError
 from joulemap.model.variation import Totals, Varied, is_power
 from joulemap.record import define
@@ -116,9 +117,8 @@ class Variation:
         totals, _ = found
         throughput = self.batch / totals.interval_s
         if metric in BILLED:
-            use = self._use(name, factor)
-            each = totals.energy_j / self.batch
-            return use.cost_usd(each, throughput) if metric == "cost" else use.carbon_g(each, throughput)
+            each = {"energy_per_inference_j": totals.energy_j / self.batch, "throughput_per_s": throughput}
+            return add_up({**self._use(name, factor), **each})[METRIC[metric].column]
         return {
             "energy": totals.energy_j,
             "latency": totals.latency_s,
@@ -198,7 +198,7 @@ class Variation:
     def _is_ledger(self, constant: Constant) -> bool:
         return (constant.is_linear or constant.name == LOSS) and not self.is_capped
 
-    def _use(self, name: str, factor: float) -> Use:
+    def _use(self, name: str, factor: float) -> dict[str, float | None]:
         """Return how it is used where a constant of that is wrong by a factor."""
 
         def of_use(key: str) -> float:
@@ -209,18 +209,18 @@ class Variation:
             return None if quantity is None else quantity.value * (factor if name == key else 1.0)
 
         host, idle = own("host_share"), own("idle_power")
-        return Use(
-            utilization=min(of_use("utilization"), 1.0),
-            lifetime_years=of_use("lifetime"),
-            hours_per_year=of_use("hours"),
-            pue=max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
-            usd_per_kwh=of_use("electricity"),
-            host_share=of_use("host") if host is None else host,
-            gco2_per_kwh=of_use("grid"),
-            idle_w=(own(STATIC) or 0.0) if idle is None else idle,
-            usd_per_hour=own("price_cloud"),
-            purchase_usd=own("price_purchase"),
-        )
+        return {
+            "utilization": min(of_use("utilization"), 1.0),
+            "lifetime_years": of_use("lifetime"),
+            "hours_per_year": of_use("hours"),
+            "pue": max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
+            "usd_per_kwh": of_use("electricity"),
+            "host_share": of_use("host") if host is None else host,
+            "gco2_per_kwh": of_use("grid"),
+            "idle_w": (own(STATIC) or 0.0) if idle is None else idle,
+            "usd_per_hour": own("price_cloud"),
+            "purchase_usd": own("price_purchase"),
+        }
 
 
 def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:

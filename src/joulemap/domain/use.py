@@ -1,48 +1,56 @@
-"""Needs and costs of a million inferences, as the queries of `cost` add them up, of one configuration at a time."""
+"""Needs and costs of a million inferences, written once: Python evaluates the formulas, and SQL has them as columns."""
 
 from __future__ import annotations
 
-from joulemap.record import frozen
+import re
+from collections.abc import Mapping
+from functools import cache
+from types import CodeType
+from typing import Final
 
-S_PER_H = 3600.0
-J_PER_KWH = 3.6e6
-MILLION = 1e6
+FORMULAS: Final[Mapping[str, str]] = {
+    "inferences_per_year": "throughput_per_s * utilization * 3600.0 * hours_per_year",
+    "inferences_per_life": "inferences_per_year * lifetime_years",
+    "powered_j": "energy_per_inference_j + idle_w * (1.0 - utilization) / utilization / throughput_per_s",
+    "kwh_per_million": "powered_j * pue * 1e6 / 3.6e6",
+    "gco2_per_million": "kwh_per_million * gco2_per_kwh",
+    "cloud_usd_per_million": "usd_per_hour * 1e6 / (throughput_per_s * utilization) / 3600.0",
+    "purchase_usd_per_million": "purchase_usd / inferences_per_life * 1e6",
+    "energy_usd_per_million": "kwh_per_million * usd_per_kwh",
+    "host_usd_per_million": "host_share * (purchase_usd_per_million + energy_usd_per_million)",
+    "bought_usd_per_million": "purchase_usd_per_million + energy_usd_per_million + host_usd_per_million",
+}
+"""What is added up -> how, of what stands above it and of how a chip is used, in the signs that Python and SQL share.
+
+A chip is powered (or rented) for 1 / (throughput x utilization) seconds an inference: it works for 1 / throughput, and
+idles for the rest. A rent contains energy and a host; a bought chip costs its price, its energy, and the share of both
+that the host it needs adds. `utilization` is the part of the powered or rented hours that it works, `pue` is 1 outside
+data centres.
+"""
+
+_NAME: Final = r"\b[a-z_]\w*\b(?!\.)"
 
 
-@frozen(kw_only=True)
-class Use:
-    """How a chip is used, powered and paid for."""
+@cache
+def _compiled() -> dict[str, tuple[CodeType, tuple[str, ...]]]:
+    return {name: (compile(text, name, "eval"), tuple(re.findall(_NAME, text))) for name, text in FORMULAS.items()}
 
-    utilization: float
-    """The part of the powered or rented hours that it works."""
-    lifetime_years: float
-    hours_per_year: float
-    pue: float
-    """1 outside data centres."""
-    usd_per_kwh: float
-    host_share: float
-    gco2_per_kwh: float
-    idle_w: float
-    usd_per_hour: float | None
-    purchase_usd: float | None
 
-    def kwh(self, energy_per_inference_j: float, throughput_per_s: float) -> float:
-        """Return what a million inferences take, with what the chip idles between them."""
-        idle_j = self.idle_w * (1.0 - self.utilization) / self.utilization / throughput_per_s
-        return (energy_per_inference_j + idle_j) * self.pue * MILLION / J_PER_KWH
+def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return what a million inferences need and cost; None of what rests on something that is not known."""
+    found = dict(use)
+    for name, (code, needed) in _compiled().items():
+        is_known = all(found[one] is not None for one in needed)
+        found[name] = eval(code, {}, found) if is_known else None
+    ways = [found["cloud_usd_per_million"], found["bought_usd_per_million"]]
+    found["usd_per_million"] = min((cost for cost in ways if cost is not None), default=None)
+    return found
 
-    def carbon_g(self, energy_per_inference_j: float, throughput_per_s: float) -> float:
-        """Return the CO2 of a million inferences."""
-        return self.kwh(energy_per_inference_j, throughput_per_s) * self.gco2_per_kwh
 
-    def cost_usd(self, energy_per_inference_j: float, throughput_per_s: float) -> float | None:
-        """Return what a million inferences cost, rented or bought, whichever is less; None without a price."""
-        per_hour = throughput_per_s * self.utilization * S_PER_H
-        ways = []
-        if self.usd_per_hour is not None:
-            ways.append(self.usd_per_hour * MILLION / per_hour)
-        if self.purchase_usd is not None:
-            chip = self.purchase_usd * MILLION / (per_hour * self.hours_per_year * self.lifetime_years)
-            power = self.kwh(energy_per_inference_j, throughput_per_s) * self.usd_per_kwh
-            ways.append((1.0 + self.host_share) * (chip + power))
-        return min(ways, default=None)
+def fill_costs(sql: str) -> str:
+    """Return SQL with the formulas as columns where it says so, of a relation p that has what they rest on."""
+    columns = [
+        re.sub(_NAME, lambda found: found[0] if found[0] in FORMULAS else f"p.{found[0]}", text) + f" AS {name}"
+        for name, text in FORMULAS.items()
+    ]
+    return sql.replace("p.{costs}", ",\n        ".join(columns))
