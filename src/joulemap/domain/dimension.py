@@ -82,7 +82,7 @@ def _spell_labels() -> dict[str, str]:
     cases = sorted((one for one in DIMENSIONS if one.case), key=lambda one: one.case)
     alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
     said = (_spell_group(one) for one in DIMENSIONS if one.label and not one.beside)
-    settings = ", ".join(f"{{'setting': '{one.name}', 'value': CAST({one.column} AS VARCHAR)}}" for one in DIMENSIONS)
+    settings = ", ".join(f"{{'setting': '{one.name}', 'value': {_spell_value(one)}}}" for one in DIMENSIONS)
     groups = {one.name: _spell_group(one) for one in DIMENSIONS if _list_beside(one)}
     return {
         "configured_hardware": groups["hardware"],
@@ -91,6 +91,13 @@ def _spell_labels() -> dict[str, str]:
         "error_case": f"concat_ws(' ', {', '.join(alike)})",
         "dimensions": f"[{settings}]",
     }
+
+
+def _spell_value(dimension: Dimension) -> str:
+    """Return SQL of a value as a text; empty where it is that of another dimension, as usual."""
+    text = f"CAST({dimension.column} AS VARCHAR)"
+    is_others = dimension.usual in {one.column for one in DIMENSIONS}
+    return f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END" if is_others else text
 
 
 def _list_beside(dimension: Dimension) -> list[Dimension]:
