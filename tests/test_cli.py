@@ -378,7 +378,7 @@ def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, datab
     assert shown.stdout == plain.stdout
     for title in ("compare.summary@1", "compare.recommendation@1", "compare.insight@1"):
         assert f"-- {title}: " in shown.stderr
-    assert "SET VARIABLE run_ids = [" in shown.stderr
+    assert "-- run_ids = [" in shown.stderr
 
 
 def test_show_sql_has_nothing_to_add_to_what_is_no_versioned_query(joulemap: Run, database: Path) -> None:

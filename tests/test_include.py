@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import attrs
 import duckdb
 import pytest
 
-from joulemap.errors import SqlError, UnknownNameError
+from joulemap.errors import SqlError
 from joulemap.store.connection import Connection
-from joulemap.store.include import include
+from joulemap.store.contract import Query, parse_query
+from joulemap.store.include import CALL, include, view
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.query import run_query
 
@@ -35,15 +38,16 @@ ORDER BY r.a DESC
 """
 
 
-def called(path: Path) -> tuple[Path, str]:
-    (path / "own").mkdir(exist_ok=True)
-    (path / "own" / "called.v1.sql").write_text(CALLED)
-    return path, "own.called"
+def read(text: str, path: Path, name: str = "called") -> Query:
+    place = path / "own" / f"{name}.v1.sql"
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(text)
+    return parse_query(place)
 
 
-def expand(sql: str, path: Path) -> str:
-    folder, name = called(path)
-    return include(sql, name.__eq__, lambda one: find_query(one, folder))
+def expand(sql: str, path: Path, old: str = "", new: str = "") -> str:
+    query = read(CALLED.replace(old, new) if old else CALLED, path)
+    return include(sql, query.name.__eq__, lambda _: query)
 
 
 def answer(sql: str) -> list[tuple[object, ...]]:
@@ -51,28 +55,44 @@ def answer(sql: str) -> list[tuple[object, ...]]:
 
 
 def test_a_call_is_the_sql_of_the_query_with_what_it_is_given(tmp_path: Path) -> None:
-    sql = expand(
-        "SELECT a, b FROM own.called(most := (SELECT max(x) FROM (VALUES (1), (2)) AS v (x))) ORDER BY a", tmp_path
-    )
-    assert answer(sql) == [(0, "it's, and0"), (1, "it's, and1")]
-    sql = expand("SELECT count(*), min(b) FROM own.called(most := 3, word := 'a, (b') WHERE a > 0", tmp_path)
-    assert answer(sql) == [(2, "a, (b, and1")]
+    assert answer(expand("SELECT a, b FROM own.called(most := 2) ORDER BY a", tmp_path)) == [
+        (0, "it's, and0"), (1, "it's, and1")
+    ]  # fmt: skip
+    sql = expand("SELECT count(*), min(b) FROM own.called(most := 3, word := 'a, b') AS c WHERE a > 0", tmp_path)
+    assert answer(sql) == [(2, "a, b, and1")]
+    assert expand("SELECT 1 FROM cube.place(run_ids := [1])", tmp_path) == "SELECT 1 FROM cube.place(run_ids := [1])"
 
 
 def test_columns_that_nobody_names_are_left_out(tmp_path: Path) -> None:
     assert "concat" not in expand("SELECT a FROM own.called(most := 3)", tmp_path)
-    assert "concat" in expand("SELECT * FROM own.called(most := 3)", tmp_path)
     assert answer(expand("SELECT count(*) FROM own.called(most := 3)", tmp_path)) == [(3,)]
+    for star in ("SELECT *", "select distinct *", "SELECT c.*", "SELECT COLUMNS ('b')"):
+        assert "concat" in expand(f"{star} FROM own.called(most := 3) AS c", tmp_path), star
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ("SELECT\n", "SELECT DISTINCT\n", 3),
+        ("ORDER BY r.a DESC\n", "GROUP BY ALL\nORDER BY r.a DESC\n", 3),
+        ("ORDER BY r.a DESC\n", "UNION ALL\nSELECT\n    1,\n    'x'\nFROM range(1)\nORDER BY 1\n", 4),
+        ("ORDER BY r.a DESC\n", "ORDER BY r.a DESC\nLIMIT 2\n", 2),
+    ],
+)
+def test_leaving_columns_out_changes_no_count_of_rows(old: str, new: str, count: int, tmp_path: Path) -> None:
+    assert answer(expand("SELECT count(*) FROM own.called(most := 3)", tmp_path, old, new)) == [(count,)]
 
 
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        ("own.called()", "NAME := VALUE"),
         ("own.called(3)", "NAME := VALUE"),
+        ("own.called(most := 1 + 1)", "NAME := VALUE"),
+        ("own.called(most := n)", "NAME := VALUE"),
+        ("own.called()", "needs the parameter most"),
         ("own.called(word := 'x')", "needs the parameter most"),
+        ("own.called(most := 3, most := 4)", "given twice"),
         ("own.called(most := 3, least := 1)", "takes no parameter least"),
-        ("own.called(most := (3)", "does not end"),
     ],
 )
 def test_a_call_that_cannot_be_is_refused(call: str, reason: str, tmp_path: Path) -> None:
@@ -95,20 +115,19 @@ run_id = { type = "INTEGER", meaning = "run" }
 """
 
 
-def write_view(path: Path, old: str = "", new: str = "") -> Path:
-    (path / "own").mkdir()
-    (path / "own" / "view.v1.sql").write_text(VIEW.replace(old, new) if old else VIEW)
-    return path
+def look(path: Path, old: str = "", new: str = "") -> Query:
+    query = read(VIEW.replace(old, new) if old else VIEW, path, "view")
+    query = view(query, find_query("cube.place"))
+    return attrs.evolve(query, sql=include(query.sql, "cube.place".__eq__, find_query))
 
 
-def test_a_view_has_the_columns_that_it_names_as_they_are_there(tmp_path: Path, database: Path) -> None:
-    query = find_query("own.view", write_view(tmp_path))
+def test_a_view_has_the_columns_that_it_names_as_they_are_there(tmp_path: Path, opened: Connection) -> None:
+    query = look(tmp_path)
     assert [(column.name, column.type, column.unit) for column in query.columns] == [
         ("name", "VARCHAR", ""), ("exact_fj", "HUGEINT", "fJ")
     ]  # fmt: skip
-    with duckdb.connect(str(database), read_only=True) as connection:
-        rows = run_query(connection, query, {"run_id": 1}).rows
-        whole = connection.execute("SELECT sum(line_energy_fj) FROM energy_ledger WHERE run_id = 1").fetchall()
+    rows = run_query(opened, query, {"run_id": 1}).rows
+    whole = opened.execute("SELECT sum(line_energy_fj) FROM energy_ledger WHERE run_id = 1").fetchall()
     assert sum(row[1] for row in rows) == whole[0][0]
 
 
@@ -116,19 +135,31 @@ def test_a_view_has_the_columns_that_it_names_as_they_are_there(tmp_path: Path, 
     ("old", "new", "reason"),
     [
         ('"name"', '"nome"', "has no column nome"),
-        ('"name"', '"operator_index"', "of each operator alone"),
+        ('"name"', '"operator_index"', "of operator alone"),
         ("*/\n", "*/\nSELECT 1\n", "has no SQL"),
+        ("(run_ids := [$run_id])", "", "is not a call"),
         ('columns = ["name", "energy_fj AS exact_fj"]', "columns = []", "no columns"),
     ],
 )
 def test_a_view_that_cannot_be_is_refused(old: str, new: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(SqlError, match=reason):
-        find_query("own.view", write_view(tmp_path, old, new))
+        look(tmp_path, old, new)
 
 
-def test_a_view_of_nothing_offers_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"cube\.place"):
-        find_query("own.view", write_view(tmp_path, "cube.place", "cube.plase"))
+def test_files_of_ones_own_call_none(tmp_path: Path) -> None:
+    read(VIEW, tmp_path, "view")
+    with pytest.raises(SqlError, match="queries that ship"):
+        find_query("own.view", tmp_path)
+
+
+def test_no_caller_hides_a_table_of_the_query_that_it_calls(opened: Connection) -> None:
+    statement = "SELECT table_name FROM duckdb_tables() UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    known = {name for (name,) in opened.execute(statement).fetchall()}
+    for query in list_queries():
+        text = query.path.read_text()
+        if not query.called and CALL.search(text.partition("\n*/\n")[2]):
+            own = re.findall(r"^(?:WITH )?(\w+) (?:\([\w, ]*\) )?AS (?:MATERIALIZED )?\($", text, re.MULTILINE)
+            assert not known & set(own), query.name
 
 
 @pytest.mark.parametrize("level", ["run", "subgraph", "operator"])

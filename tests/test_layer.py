@@ -110,6 +110,7 @@ BELOW: dict[str, set[str]] = {
         "model",
         "plan",
         "resource",
+        "row",
         "store",
         "trace",
         "workspace",

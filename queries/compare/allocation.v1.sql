@@ -5,7 +5,7 @@ version = 1
 schema = 1
 summary = "Where each subgraph of several runs is placed, how long it takes there and what bounds it"
 grain = "one row per evaluated run and subgraph"
-from = "cube.place(run_ids := $run_ids, division := 'subgraph')"
+from = "cube.place(run_ids := $run_ids, division := 'subgraph', energy := 'whole')"
 columns = [
     "hardware", "subgraph_index", "subgraph", "fusion_pattern", "latency_s", "latency_fraction", "bottleneck",
     "compute_s", "memory_s", "launch_s", "units_used_count", "units_total_count", "unit_name", "tile_count",

@@ -46,7 +46,7 @@ WITH valued AS (
             WHEN 'memory' THEN dram_bytes
             ELSE error('metric is ' || $metric || ', expected energy, latency, edp or memory')
         END AS value
-    FROM cube.place(run_ids := $run_ids, division := $level)
+    FROM cube.place(run_ids := $run_ids, division := $level, energy := 'whole')
 ),
 ranked AS (
     SELECT

@@ -32,7 +32,7 @@ WITH part AS MATERIALIZED (
     SELECT
         run_id, position, hardware, place_index, name, operation, latency_fs, run_fs, bottleneck, mac_count,
         computed_mac_count, peak_ops_per_s, CASE WHEN mac_count > 0 THEN compute_utilization_fraction END AS utilization
-    FROM cube.place(run_ids := $run_ids)
+    FROM cube.place(run_ids := $run_ids, energy := 'none')
 ),
 ends AS (
     SELECT

@@ -8,6 +8,7 @@ order = ["position", "run_id", "place_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
 division = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
+energy = { type = "VARCHAR", default = "parts", meaning = "what is read of the ledger: parts; whole, so that parts are 0; none, so that all energies are 0" }
 [columns]
 run_id = { type = "INTEGER", meaning = "number of the run" }
 position = { type = "INTEGER", meaning = "of the run in run_ids" }
@@ -35,16 +36,16 @@ mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
 bias_addition_count = { type = "BIGINT", of = "operator", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", of = "operator", meaning = "elements of its bias" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
-compute_fj = { type = "HUGEINT", unit = "fJ", meaning = "of arithmetic and its registers, exact" }
-memory_fj = { type = "HUGEINT", unit = "fJ", meaning = "of moving and keeping data, exact" }
-control_fj = { type = "HUGEINT", unit = "fJ", meaning = "of deciding what happens next, and of what regulators lose, exact" }
-static_fj = { type = "HUGEINT", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
+compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of arithmetic and its registers, exact" }
+memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of moving and keeping data, exact" }
+control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of deciding what happens next, and of what regulators lose, exact" }
+static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
 run_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
-compute_energy_j = { type = "DOUBLE", unit = "J", meaning = "of arithmetic and its registers" }
-memory_energy_j = { type = "DOUBLE", unit = "J", meaning = "of moving and keeping data" }
-control_energy_j = { type = "DOUBLE", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
-static_energy_j = { type = "DOUBLE", unit = "J", meaning = "static power x the time from one batch to the next" }
+compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of arithmetic and its registers" }
+memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of moving and keeping data" }
+control_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of deciding what happens next, and of what regulators lose" }
+static_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "static power x the time from one batch to the next" }
 energy_fraction = { type = "DOUBLE", meaning = "of the run's energy" }
 latency_fs = { type = "BIGINT", unit = "fs", meaning = "exact" }
 run_fs = { type = "HUGEINT", unit = "fs", meaning = "of the run, exact" }
@@ -57,10 +58,10 @@ edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; a
 edp_share_fraction = { type = "DOUBLE", meaning = "(E_i / E + t_i / T) / 2: its share of the run's energy-delay product" }
 rank = { type = "BIGINT", meaning = "by that share in its run, 1 for the largest" }
 cumulative_fraction = { type = "DOUBLE", meaning = "of this and all larger shares; 1 in the last row" }
-compute_share_fraction = { type = "DOUBLE", meaning = "the part of its share that arithmetic takes: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
-memory_share_fraction = { type = "DOUBLE", meaning = "the part that data movement takes" }
-control_share_fraction = { type = "DOUBLE", meaning = "the part that control takes; its time is the fixed cost of kernels" }
-static_share_fraction = { type = "DOUBLE", meaning = "the part that static energy takes; it has no time of its own" }
+compute_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part of its share that arithmetic takes: half its energy over E, half its time over T; an operator's time is split as its subgraph's" }
+memory_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that data movement takes" }
+control_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that control takes; its time is the fixed cost of kernels" }
+static_share_fraction = { type = "DOUBLE", of = "parts", meaning = "the part that static energy takes; it has no time of its own" }
 halving_fraction = { type = "DOUBLE", meaning = "of E T that goes if it takes half its energy and half its time" }
 bottleneck = { type = "VARCHAR", meaning = "the largest of compute, memory and launch time of its subgraph" }
 compute_s = { type = "DOUBLE", unit = "s", meaning = "time of the units, padded tiles and partial waves included, of its subgraph" }
@@ -134,11 +135,19 @@ spent AS (
             action_id,
             sum(energy_fj) AS energy_fj
         FROM ledger_line
-        WHERE run_id IN (SELECT unnest($run_ids))
+        WHERE $energy = 'parts' AND run_id IN (SELECT unnest($run_ids))
         GROUP BY ALL
     ) AS l
     JOIN action AS a ON a.action_id = l.action_id
     GROUP BY l.run_id, l.place_index
+    UNION ALL BY NAME
+    SELECT
+        run_id,
+        CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
+        sum(energy_fj) AS energy_fj
+    FROM ledger_line
+    WHERE $energy = 'whole' AND run_id IN (SELECT unnest($run_ids))
+    GROUP BY ALL
 ),
 work AS (
     SELECT

@@ -27,7 +27,7 @@ SELECT
 FROM (VALUES (0.5e0), (0.8e0), (0.9e0), (0.95e0), (0.99e0)) AS c (cut_fraction)
 JOIN (
     SELECT name, rank, cumulative_fraction, count(*) OVER () AS total_count
-    FROM cube.place(run_ids := [$run_id], division := $level)
+    FROM cube.place(run_ids := [$run_id], division := $level, energy := 'whole')
 ) AS p ON p.cumulative_fraction >= c.cut_fraction
 QUALIFY row_number() OVER (PARTITION BY c.cut_fraction ORDER BY p.rank) = 1
 ORDER BY c.cut_fraction

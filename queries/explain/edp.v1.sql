@@ -27,7 +27,7 @@ share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole differe
 */
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
-    FROM cube.place(run_ids := [$run_a, $run_b])
+    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
 halves AS (

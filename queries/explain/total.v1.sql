@@ -52,7 +52,7 @@ WITH total AS (
         sum(energy_fj) FILTER (WHERE run_id = $run_b) AS energy_b_fj,
         sum(latency_fs) FILTER (WHERE run_id = $run_a) AS latency_a_fs,
         sum(latency_fs) FILTER (WHERE run_id = $run_b) AS latency_b_fs
-    FROM cube.place(run_ids := [$run_a, $run_b])
+    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
 chance AS (

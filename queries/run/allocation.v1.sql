@@ -5,7 +5,7 @@ version = 1
 schema = 1
 summary = "Where each subgraph of one run is placed, how long it takes and what bounds it"
 grain = "one row per subgraph that runs; latencies sum to the run, exactly"
-from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
+from = "cube.place(run_ids := [$run_id], division := 'subgraph', energy := 'none')"
 columns = [
     "subgraph_index", "units_used_count", "units_total_count", "tile_count", "wave_count", "wave_fill_fraction",
     "executed_mac_count", "padding_fraction", "kernel_count", "latency_fs", "latency_s", "compute_s", "memory_s",

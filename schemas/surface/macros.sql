@@ -195,8 +195,15 @@ fact AS (
     GROUP BY hardware_digest
 )
 SELECT
-    r.* REPLACE (r.precision_label AS "precision"),
-    c.deployment,
+    r.* EXCLUDE (
+        input_shape, model_arguments, weight_precision, boundary, precision_label, is_newest, weight_bytes,
+        activation_bytes, mac_count, attained_ops_per_s, peak_ops_per_s, bandwidth_utilization_fraction,
+        arithmetic_intensity_ops_per_byte, units_used_count, units_total_count, ops_per_j, clock_fraction, clock_hz,
+        voltage_factor, uncapped_power_w, changes, created_at, calibration, formula_version, package_version,
+        torch_version, torchvision_version, tracer_version, workload_key, run_key, workload_id, latency_low_s,
+        latency_high_s, energy_low_j, energy_high_j, power_low_w, power_high_w, throughput_low_per_s,
+        throughput_high_per_s, edp_low_js, edp_high_js
+    ) REPLACE (r.precision_label AS "precision"),
     f.price_cloud_usd_per_hour,
     f.price_purchase_usd,
     f.host_share_ratio,
@@ -204,7 +211,6 @@ SELECT
     CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity
 FROM asked AS a
 JOIN run_figures AS r ON r.run_id = a.run_id
-JOIN run_configurations AS c ON c.run_id = a.run_id
 LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest;
 
 -- The same rows with what a million inferences need, cost and emit, as domain/use.py adds it up. A price of price_usd

@@ -260,6 +260,7 @@ SELECT
     r.configured_hardware,
     r.precision_label,
     r.label,
+    r.deployment,
     r.is_newest,
     r.refusal,
     x.latency_s,

@@ -20,10 +20,11 @@ class Dimension(NamedTuple):
     table: Literal["workload", "hardware_version", "run"]
     """That has the column."""
     view: str = ""
-    """Name of the column of views that shows it, and SQL of it; its own column where this is empty."""
+    """Name of the column of views that shows it; its own where this is empty."""
     shown: str = ""
+    """SQL of that column; its own column where this is empty."""
     label: str = ""
-    """What it says in the label of a run, with `{}` for the value; nothing where this is empty."""
+    """What it says in the label of a run, ending with `{}` for the value; nothing where this is empty."""
     beside: str = ""
     """The dimension that it is said right behind."""
     usual: str = ""
@@ -106,12 +107,11 @@ def _list_beside(dimension: Dimension) -> list[Dimension]:
 
 def _spell_group(dimension: Dimension) -> str:
     """Return SQL of what a dimension, and those said right behind it, say in a label; null for nothing."""
-    return " || ".join([_spell(dimension, "NULL"), *(_spell(one, "''") for one in _list_beside(dimension))])
+    text = " || ".join(_spell(one) for one in (dimension, *_list_beside(dimension)))
+    return f"nullif({text}, '')" if dimension.usual else text
 
 
-def _spell(dimension: Dimension, nothing: str) -> str:
+def _spell(dimension: Dimension) -> str:
     before = dimension.label.removesuffix("{}")
     text = f"'{before}' || {dimension.column}" if before else dimension.column
-    return (
-        f"CASE WHEN {dimension.column} = {dimension.usual} THEN {nothing} ELSE {text} END" if dimension.usual else text
-    )
+    return f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END" if dimension.usual else text

@@ -35,6 +35,9 @@ class Row(tuple[Any, ...]):
         """Return a row of cells in the order of the columns; TypeError for more or fewer."""
         return cls(**dict(zip(cls.columns, cells, strict=True)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).of, (tuple(self),)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={cell!r}' for name, cell in self.record().items())})"
 

@@ -100,7 +100,7 @@ class EventCount(Row, query="analyze.event"):
     event: str
     """What happens."""
     per: str
-    """What one is: instruction, line, warp, token ...."""
+    """What one is: instruction, line, warp, token."""
     event_count: float
     """How often."""
     part_of: str
@@ -137,7 +137,7 @@ class OperatorShare(Row, query="analyze.operator"):
     operator that leads it.
     """
     operation: str
-    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add."""
     kind: str
     """What it is to a mapping model."""
     mac_count: int
@@ -198,7 +198,7 @@ class SubgraphRoof(Row, query="analyze.roofline"):
     operator that leads it.
     """
     kind: str
-    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add."""
     fusion_pattern: str
     """Operations of the subgraph, in order."""
     energy_j: float

@@ -20,7 +20,7 @@ class PartAction(Row, query="breakdown.action"):
     name: str
     """Of the operator, or of that which leads the subgraph."""
     kind: str
-    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add."""
     fusion_pattern: str
     """Operations of its subgraph in order."""
     category: str
@@ -70,7 +70,7 @@ class PartCategory(Row, query="breakdown.category"):
     name: str
     """Of the operator, or of that which leads the subgraph."""
     kind: str
-    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add."""
     fusion_pattern: str
     """Operations of its subgraph in order."""
     category: str

@@ -280,7 +280,7 @@ class ModelMix(Row, query="compare.mix"):
 
     model: str
     kind: str
-    """What an operator is to a mapping model: conv, depthwise_conv, linear, matmul, pool ...."""
+    """What an operator is to a mapping model: conv, depthwise_conv, linear, matmul, pool."""
     subgraph_count: int
     """Subgraphs with an operator of the kind."""
     operator_count: int
@@ -312,7 +312,7 @@ class Contender(Row, query="compare.part"):
     name: str
     """Of the operator, or of that which leads the subgraph."""
     kind: str
-    """Operation of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Operation of the operator, or of that which leads the subgraph: conv2d, linear, add."""
     fusion_pattern: str
     """Operations of its subgraph in order."""
     hardware: str

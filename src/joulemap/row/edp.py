@@ -150,7 +150,7 @@ class EdpOperatorShare(Row, query="edp.operator"):
     operator that leads it.
     """
     operation: str
-    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add."""
     kind: str
     """What it is to a mapping model."""
     fusion_pattern: str

@@ -23,7 +23,7 @@ class Step(Row, query="export.operator"):
     module_path: str
     """Module that calls it; empty for the model itself."""
     operation: str
-    """Of the operator, or of that which leads the subgraph: conv2d, linear, add ...."""
+    """Of the operator, or of that which leads the subgraph: conv2d, linear, add."""
     kind: str
     """What it is to a mapping model."""
     aten: str
@@ -82,7 +82,7 @@ class Sample(Row, query="export.sample"):
     module_path: str
     """Module that calls it; empty for the model itself."""
     operation: str
-    """conv2d, relu, add ...."""
+    """conv2d, relu, add."""
     subgraph: str
     """Name of the operator that leads its subgraph."""
     component: str

@@ -57,7 +57,7 @@ class HardwareLink(Row, query="hardware.link"):
     link_index: int
     """Order in the description."""
     link: str
-    """nvlink, pcie, ici ...."""
+    """nvlink, pcie, ici."""
     generation: str
     """As the vendor or standard counts; empty where there is but one."""
     connects: str
@@ -131,7 +131,7 @@ class RidgePoint(Row, query="hardware.ridge"):
     precision_index: int
     """Order in the description."""
     precision: str
-    """fp32, bf16, int8 ...."""
+    """fp32, bf16, int8."""
     peak_ops_per_s: float
     """ops/s: dense peak; one MAC is two operations."""
     units_count: int

@@ -35,7 +35,7 @@ class OperationShare(Row, query="model.mix"):
     """What a workload consists of, by operation; one row per operation, views apart."""
 
     operation: str
-    """conv2d, relu, add ...."""
+    """conv2d, relu, add."""
     kind: str
     """What it is to a mapping model."""
     operator_count: int
@@ -49,7 +49,7 @@ class OperationShare(Row, query="model.mix"):
     elementwise_count: int
     """additions, multiplications, comparisons."""
     special_count: int
-    """exp, tanh, erf, rsqrt ...."""
+    """exp, tanh, erf, rsqrt."""
     moved_bytes: int
     """B: read and written, unfused."""
     moved_fraction: float | None
@@ -64,7 +64,7 @@ class ListedOperator(Row, query="model.operator"):
     name: str
     """Module path, with the operation where the module holds several."""
     operation: str
-    """conv2d, relu, add ...."""
+    """conv2d, relu, add."""
     output_shape: str
     """e.g. 1x64x56x56."""
     dtype: str
@@ -76,7 +76,7 @@ class ListedOperator(Row, query="model.operator"):
     elementwise_count: int
     """additions, multiplications, comparisons."""
     special_count: int
-    """exp, tanh, erf, rsqrt ...."""
+    """exp, tanh, erf, rsqrt."""
     input_bytes: int
     """B: activations read."""
     weight_bytes: int
@@ -138,7 +138,7 @@ class ModelProfile(Row, query="model.profile"):
     elementwise_count: int
     """additions, multiplications, comparisons."""
     special_count: int
-    """exp, tanh, erf, rsqrt ...."""
+    """exp, tanh, erf, rsqrt."""
     operator_count: int
     """operators, views included."""
     subgraph_count: int

@@ -128,6 +128,8 @@ def parse_query(path: Path) -> Query:
             )
         )
     is_view = "from" in header
+    if is_view and not re.fullmatch(r"[a-z_.]+(@\d+)?\([^()]*\)", str(header["from"])):
+        raise SqlError(f"{path.name}: the header's from is not a call, as cube.place(run_ids := $run_ids)")
     if is_view == bool(found["sql"].strip()):
         raise SqlError(f"{path.name}: " + ("a header with `from` has no SQL after it" if is_view else "it has no SQL"))
     _check_kinds(path, header)

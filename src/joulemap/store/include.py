@@ -1,18 +1,20 @@
 """Queries that read from other queries: what a call of one in SQL becomes, and a header that only names columns.
 
-Where the SQL of a query file calls another by its name, as if it were a table function,
+Where the SQL of a query that ships calls another by its name, as if it were a table function,
 
     SELECT name, energy_j FROM cube.place(run_ids := [$run_id], division := 'subgraph') AS p
 
 the SQL of that file stands in its place when the file is loaded, with what is given for its parameters, or their
-defaults. A view is a file of a header alone: `from` is such a call, `columns` are those that it
-has of the other query's, "OLD AS NEW" under another name, and `order` orders by columns of the other.
+defaults, and without columns that the caller names nowhere. What is given are parameters of the caller, literals and
+lists of them: what stands in the called SQL means the same there as alone. A view is a file of a header alone: `from`
+is such a call, `columns` are those that it has of the other query's, "OLD AS NEW" under another name, and `order`
+orders by columns of the other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import attrs
 
@@ -20,13 +22,17 @@ from joulemap.errors import SqlError
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.literal import write
 
-_CALL = re.compile(r"(?<![\w.\"'])([a-z_]+\.[a-z_]+)\(")
-_ORDER = re.compile(r"\nORDER BY\b(?!.*\nORDER BY\b)", re.DOTALL)
-_CELLS = re.compile(r"(?:\A|\n)SELECT(?: DISTINCT)?(\n(?:(?!\nFROM|\nSELECT).)*)\nFROM(?!.*\nSELECT)", re.DOTALL)
-_STAR = re.compile(r"(?:SELECT|,|\.)\s*\*|COLUMNS\s*\(")
+_ITEM = r"(?:\$\w+|'[^'()]*'|-?\d[\d.e]*|TRUE|FALSE)"
+_ARGUMENT = rf"(\w+)\s*:=\s*({_ITEM}|\[\s*(?:{_ITEM}(?:\s*,\s*{_ITEM})*)?\s*\])\s*"
+CALL = re.compile(r"(?<![\w.\"'])([a-z_]+\.[a-z_]+(?:@\d+)?)\(([^()]*)\)")
+"""A call: its name, with a version or the newest, and its arguments."""
+
+_ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
+_ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
+_CELLS = re.compile(r"(?:\A|\n)SELECT(\n(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
+_ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\bCOLUMNS\s*\(", re.IGNORECASE)
+_FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
 _WORD = re.compile(r"\w+")
-_QUOTES = {"'": "'", '"': '"'}
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 Find = Callable[[str], Query]
 """What a name is called by -> the query; raises UnknownNameError."""
@@ -34,15 +40,25 @@ Find = Callable[[str], Query]
 
 def include(sql: str, is_known: Callable[[str], bool], find: Find) -> str:
     """Return SQL without calls of queries; SqlError for one that is called wrongly."""
-    start, parts = 0, []
-    named = None if _STAR.search(sql) else set(_WORD.findall(sql))
-    for found in _CALL.finditer(sql):
-        if found.start() < start or not is_known(found[1]):
-            continue
-        end, given = _read_arguments(sql, found.end())
-        parts += [sql[start : found.start()], _spell(find(found[1]), given, named)]
-        start = end
-    return "".join([*parts, sql[start:]])
+    named = None if _ANY.search(sql) else set(_WORD.findall(sql))
+
+    def spell(call: re.Match[str]) -> str:
+        if not is_known(call[1].partition("@")[0]):
+            return call[0]
+        return _spell(find(call[1]), read_arguments(call[2]), named)
+
+    return CALL.sub(spell, sql)
+
+
+def read_arguments(text: str) -> dict[str, str]:
+    """Return parameter -> SQL of what is given for it; SqlError for what a call may not be given."""
+    if not _ARGUMENTS.fullmatch(text):
+        raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal or a list of them: {text!r}")
+    found = re.findall(_ARGUMENT, text)
+    given = dict(found)
+    if len(given) < len(found):
+        raise SqlError(f"a parameter is given twice: {text!r}")
+    return given
 
 
 def _spell(query: Query, given: dict[str, str], named: set[str] | None) -> str:
@@ -52,79 +68,66 @@ def _spell(query: Query, given: dict[str, str], named: set[str] | None) -> str:
     if surplus or missing:
         wrong = ", ".join(sorted(surplus or missing))
         raise SqlError(f"{query.name} {'takes no' if surplus else 'needs the'} parameter {wrong}")
-    values = {parameter.name: given.get(parameter.name) or _default(parameter) for parameter in query.parameters}
-    sql = _ORDER.split(query.sql)[0]
+    values = {parameter.name: given.get(parameter.name) or spell_default(parameter) for parameter in query.parameters}
+    sql = _ORDER.sub("", query.sql)
     inner = re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), _pick(sql, named) if named else sql)
     return "(\n" + "\n".join(f"    {line}".rstrip() for line in inner.splitlines()) + "\n)"
 
 
-def _default(parameter: Parameter) -> str:
+def spell_default(parameter: Parameter) -> str:
+    """Return SQL of a parameter's default."""
     text = write(parameter.default)
     assert text is not None
     return f"CAST({text} AS {parameter.type})" if parameter.default == [] else text
 
 
-def _read_arguments(sql: str, start: int) -> tuple[int, dict[str, str]]:
-    """Return where the call ends whose arguments begin, and name -> SQL of each."""
-    given: dict[str, str] = {}
-    end = start
-    for end, text in _split(sql, start):  # noqa: B007
-        name, assigned, value = text.partition(":=")
-        if not (assigned and name.strip().isidentifier() and value.strip()):
-            raise SqlError(f"a query is called with NAME := VALUE, not {text.strip()!r}")
-        given[name.strip()] = value.strip()
-    return end, given
+def _pick(sql: str, names: set[str]) -> str:
+    """Return SQL whose last SELECT has only columns of these names: planning what nobody reads takes time.
+
+    One that groups, or counts its rows in another way, keeps them all.
+    """
+    found = _CELLS.search(sql)
+    if not found or _ANY.search(found[1]) or _FIXED.search(sql[found.end() :]):
+        return sql
+    cells = _split(found[1])
+    kept = [cell for cell in cells if _WORD.findall(cell)[-1] in names]
+    return sql[: found.start(1)] + ",".join(kept or cells) + sql[found.end(1) :]
 
 
-def _split(sql: str, start: int) -> Iterator[tuple[int, str]]:
-    """Yield the texts between the commas of a call, each with where the next begins, the last with where it ends."""
-    waiting, begun, index = [")"], start, start
-    while index < len(sql):
-        sign = sql[index]
-        if sign in _QUOTES:
-            index = sql.find(_QUOTES[sign], index + 1)
-            if index < 0:
-                break
-        elif sign in _CLOSING:
-            waiting.append(_CLOSING[sign])
-        elif sign == waiting[-1]:
-            waiting.pop()
-        if not waiting or (sign == "," and len(waiting) == 1):
-            yield index + 1, sql[begun:index]
-            begun = index + 1
-        if not waiting:
-            return
-        index += 1
-    raise SqlError(f"a call of a query does not end: {sql[start : start + 40]!r}")
+def _split(text: str) -> list[str]:
+    """Return what stands between the commas of a SELECT that are in no bracket."""
+    cells, depth = [""], 0
+    for sign in re.sub(r"'[^']*'", lambda found: re.sub(r"[(),\[\]{}]", "\0", found[0]), text):
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and not depth:
+            cells.append("")
+        else:
+            cells[-1] += sign
+    start, parts = 0, []
+    for cell in cells:
+        parts.append(text[start : start + len(cell)])
+        start += len(cell) + 1
+    return parts
 
 
 def view(query: Query, called: Query) -> Query:
     """Return a view with its columns, each as the called query has it; SqlError for one that it has not."""
-    given = _read_arguments(query.called, query.called.index("(") + 1)[1]
-    division = given.get("division", next((_default(one) for one in called.parameters if one.name == "division"), ""))
     had = {column.name: column for column in called.columns}
+    given = read_arguments(query.called.partition("(")[2].removesuffix(")"))
+    chosen = [parameter for parameter in called.parameters if parameter.type == "VARCHAR"]
+    told = {(given.get(parameter.name) or spell_default(parameter)).strip("'") for parameter in chosen}
     columns, cells = [], []
     for text in query.picked:
         name, _, alias = text.partition(" AS ")
         if name not in had:
             raise SqlError(f"{query.path.name}: {called.name} has no column {name}")
-        if had[name].of and division.startswith("'") and division.strip("'") not in had[name].of.split(", "):
-            raise SqlError(f"{query.path.name}: {called.name} has the column {name} of each {had[name].of} alone")
+        if had[name].of and told.isdisjoint(had[name].of.split(", ")) and not any("$" in one for one in told):
+            raise SqlError(f"{query.path.name}: {called.name} has the column {name} of {had[name].of} alone")
         columns.append(attrs.evolve(had[name], name=alias or name, of=""))
         cells.append(f'    v."{name}" AS {alias}' if alias else f'    v."{name}"')
     order = ", ".join(re.sub(r"^(\w+)( descending)?$", _spell_order, text) for text in query.order)
     sql = "SELECT\n" + ",\n".join(cells) + f"\nFROM {query.called} AS v\nORDER BY {order}"
     return attrs.evolve(query, columns=tuple(columns), sql=sql)
-
-
-def _pick(sql: str, names: set[str]) -> str:
-    """Return SQL whose last SELECT has only columns of these names: planning what nobody reads takes time."""
-    found = _CELLS.search(sql)
-    if not found or _STAR.search(found[1]):
-        return sql
-    cells = [text for _, text in _split(f"{found[1]})", 0)]
-    kept = [cell for cell in cells if _WORD.findall(cell)[-1] in names]
-    return sql[: found.start(1)] + ",".join(kept or cells) + sql[found.end(1) :]
 
 
 def _spell_order(found: re.Match[str]) -> str:

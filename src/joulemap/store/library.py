@@ -72,15 +72,18 @@ def find_query(name: str, own: Path | None = None) -> Query:
 
 
 def _load(path: Path) -> Query:
-    """Return the query in a file, with the SQL of those that ship and that it calls in its own."""
+    """Return the query in a file; where it ships, with the SQL of those that it calls in its own."""
     query = parse_query(path)
-    if not query.called and not any(f"{name}(" in query.sql for name in _files()):
+    is_own = folder("queries") not in path.parents
+    if is_own and query.called:
+        raise SqlError(f"{path}: `from` is for queries that ship")
+    if is_own or not (query.called or any(f"{name}(" in query.sql or f"{name}@" in query.sql for name in _files())):
         return query
     from joulemap.store.include import include, view
 
-    if query.called:
-        query = view(query, find_query(query.called.partition("(")[0]))
     try:
+        if query.called:
+            query = view(query, find_query(query.called.partition("(")[0]))
         return attrs.evolve(query, sql=include(query.sql, _files().__contains__, find_query))
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error

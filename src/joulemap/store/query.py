@@ -203,18 +203,10 @@ def run_sql(
 
 
 def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
-    """Return the statement after its parameters as session variables, ready to paste into `duckdb`."""
-    lines = [f"-- {query.title}: {query.summary}"]
-    lines += [f"SET VARIABLE {name} = {_literal(value)};" for name, value in parameters.items()]
-    return "\n".join([*lines, f"{query.sql};"])
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_literal(item) for item in value)}]"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return str(value)
+    """Return the statement with its parameters written out, ready to paste into `duckdb`."""
+    given = [f"-- {name} = {literal.write(value)}" for name, value in parameters.items()]
+    sql = literal.fill(query.sql, parameters) or query.sql
+    return "\n".join([f"-- {query.title}: {query.summary}", *given, f"{sql};"])
 
 
 SAMPLES: Final[dict[str, Any]] = {

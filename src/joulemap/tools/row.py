@@ -11,6 +11,7 @@ from typing import Final
 
 import joulemap
 from joulemap.domain.table import Column
+from joulemap.row import Row
 from joulemap.store.contract import Query
 from joulemap.store.library import list_queries
 
@@ -35,6 +36,7 @@ def spell_type(column: Column) -> str:
 
 def _spell_text(text: str) -> list[str]:
     first = text.split()[0]
+    text = text.rstrip(". ")
     text = f"{text if first.endswith(':') or not first.isalpha() else text[0].upper() + text[1:]}."
     text = text.replace("\\", "\\\\")
     lines = wrap(f'"""{text}', WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -73,6 +75,8 @@ def spell_modules() -> dict[str, str]:
     """Return file name -> code of every module of rows."""
     topics: dict[str, list[Query]] = {}
     for query in list_queries():
+        if taken := {column.name for column in query.columns} & vars(Row).keys():
+            raise ValueError(f"{query.path}: a row has no column {', '.join(sorted(taken))}")
         if query.record:
             topics.setdefault(query.name.partition(".")[0], []).append(query)
     return {f"{topic}.py": spell_module(topic, mine) for topic, mine in topics.items()}
