@@ -130,7 +130,7 @@ def test_a_ranking_worked_out_by_hand(book: Book) -> None:
         (None, "c", None),
     ]
     assert rows[0]["throughput_per_s"] == 0.25
-    assert rows[0]["inferences_per_s_per_w"] == 0.1
+    assert rows[0]["inferences_per_j"] == 0.1
     assert rows[0]["energy_per_inference_j"] == 10.0
     # 10 J in 5 s draw less power than 10 J in 4 s; their energies are equal, and a comes first by name
     assert [row["hardware"] for row in ask(book, "compare.ranking", run_ids=[1, 2], sort="power")] == ["b", "a"]

@@ -63,19 +63,19 @@ def test_efficiency_worked_out_by_hand(book: Book) -> None:
     for batch in (1, 2, 4, 8):
         even = rows["even", batch]
         assert (even["throughput_per_s"], even["speedup_ratio"]) == (1.0, 1.0)
-        assert (even["batch_efficiency_ratio"], even["inferences_per_j"], even["is_in_zone"]) == (
+        assert (even["batch_scaling_ratio"], even["inferences_per_j"], even["is_in_zone"]) == (
             1.0 / batch,
             1.0,
             True,
         )
     for batch in (1, 2, 4):
         wide = rows["wide", batch]
-        assert (wide["throughput_per_s"], wide["batch_efficiency_ratio"]) == (batch / 2, 1.0)
+        assert (wide["throughput_per_s"], wide["batch_scaling_ratio"]) == (batch / 2, 1.0)
         assert (wide["energy_per_inference_j"], wide["is_in_zone"]) == (4.0 / batch, batch == 4)
     full = rows["wide", 8]
     assert (full["status"], full["reason"], full["latency_s"]) == ("unsupported", "wide is full at 8", None)
     without = ask(book, "sweep.point", run_ids=[2, 3])
-    assert [row["batch_efficiency_ratio"] for row in without] == [None, None]
+    assert [row["batch_scaling_ratio"] for row in without] == [None, None]
 
 
 def test_best_batches_worked_out_by_hand(book: Book) -> None:
@@ -88,14 +88,14 @@ def test_best_batches_worked_out_by_hand(book: Book) -> None:
     assert (wide["throughput_batch"], wide["throughput_per_s"]) == (4, 2.0)
     assert (wide["energy_batch"], wide["energy_per_inference_j"]) == (4, 1.0)
     assert (wide["zone_low_batch"], wide["zone_high_batch"], wide["zone_high_power_w"]) == (2, 4, 2.0)
-    assert (wide["largest_batch"], wide["largest_speedup_ratio"], wide["largest_batch_efficiency_ratio"]) == (
+    assert (wide["largest_batch"], wide["largest_speedup_ratio"], wide["largest_batch_scaling_ratio"]) == (
         4,
         4.0,
         1.0,
     )
     assert (wide["batch_count"], wide["refused_count"], wide["reason"]) == (3, 1, "wide is full at 8")
     assert (even["budget_batch"], even["throughput_batch"], even["energy_batch"]) == (1, 1, 1)
-    assert (even["zone_low_batch"], even["zone_high_batch"], even["largest_batch_efficiency_ratio"]) == (1, 8, 0.125)
+    assert (even["zone_low_batch"], even["zone_high_batch"], even["largest_batch_scaling_ratio"]) == (1, 8, 0.125)
     tight = ask(book, "sweep.series", run_ids=ids, max_latency_s=0.5)
     assert [row["budget_batch"] for row in tight] == [None, None]
     free = ask(book, "sweep.series", run_ids=ids)
@@ -148,7 +148,7 @@ def test_one_run_is_a_sweep_too() -> None:
     fill(book, "h", {1: (1.0, 1.0)})
     assert len(ask(book, "sweep.point", run_ids=[1])) == 1
     (row,) = ask(book, "sweep.series", run_ids=[1])
-    assert (row["zone_low_batch"], row["zone_high_batch"], row["largest_batch_efficiency_ratio"]) == (1, 1, 1.0)
+    assert (row["zone_low_batch"], row["zone_high_batch"], row["largest_batch_scaling_ratio"]) == (1, 1, 1.0)
     assert len(ask(book, "sweep.winner", run_ids=[1])) == 3
     assert ask(book, "sweep.crossing", run_ids=[1]) == []
 
@@ -198,8 +198,8 @@ def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: Swe
         assert row.budget_batch == (best.batch if best else None)
         single = next(point for point in points if point.batch == 1)
         for point in points:
-            assert point.batch_efficiency_ratio is not None
-            assert_close(point.batch_efficiency_ratio, (single.latency_s or 0.0) / (point.latency_s or 1.0), rel=1e-12)
+            assert point.batch_scaling_ratio is not None
+            assert_close(point.batch_scaling_ratio, (single.latency_s or 0.0) / (point.latency_s or 1.0), rel=1e-12)
         zone = [point.batch for point in points if point.is_in_zone]
         assert (min(zone), max(zone)) == (row.zone_low_batch, row.zone_high_batch)
         assert row.energy_batch in zone

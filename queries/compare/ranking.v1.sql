@@ -22,7 +22,7 @@ best_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse tha
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second" }
 average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
-inferences_per_s_per_w = { type = "DOUBLE", null = true, unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
+inferences_per_j = { type = "DOUBLE", null = true, unit = "1/J", meaning = "inferences per second and watt, which is per joule: efficiency" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "static energy included" }
 tdp_w = { type = "DOUBLE", null = true, unit = "W", meaning = "the power cap" }
 compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
@@ -104,7 +104,7 @@ SELECT
     latency_s,
     throughput_per_s,
     average_power_w,
-    inferences_per_j AS inferences_per_s_per_w,
+    inferences_per_j,
     energy_per_inference_j,
     tdp_w,
     compute_utilization_fraction,

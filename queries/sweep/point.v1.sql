@@ -26,7 +26,7 @@ inferences_per_j = { type = "DOUBLE", null = true, unit = "1/J", meaning = "infe
 edp_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy x latency, per batch" }
 average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "energy over the time from one batch to the next" }
 speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over that at batch 1; null without a run at batch 1" }
-batch_efficiency_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
+batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)); null without a run at batch 1" }
 compute_utilization_fraction = { type = "DOUBLE", null = true, meaning = "operations computed over what the peak allows, in steady state" }
 bandwidth_utilization_fraction = { type = "DOUBLE", null = true, meaning = "attained over published off-chip bandwidth" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations" }
@@ -128,7 +128,7 @@ SELECT
     a.edp_js,
     a.average_power_w,
     a.throughput_per_s / z.single_per_s AS speedup_ratio,
-    a.throughput_per_s / (a.batch * z.single_per_s) AS batch_efficiency_ratio,
+    a.throughput_per_s / (a.batch * z.single_per_s) AS batch_scaling_ratio,
     a.compute_utilization_fraction,
     a.bandwidth_utilization_fraction,
     a.peak_memory_bytes,

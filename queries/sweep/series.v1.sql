@@ -36,7 +36,7 @@ zone_low_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "least 
 zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "largest average power in the zone" }
 largest_batch = { type = "INTEGER", null = true, meaning = "largest batch that it runs" }
 largest_speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput there over that at batch 1; null without a run at batch 1" }
-largest_batch_efficiency_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }
+largest_batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it cannot run the smallest batch that it cannot run" }
 */
@@ -152,7 +152,7 @@ SELECT
     z.high_power_w AS zone_high_power_w,
     s.largest.batch AS largest_batch,
     s.largest.throughput_per_s / s.single_per_s AS largest_speedup_ratio,
-    s.largest.throughput_per_s / (s.largest.batch * s.single_per_s) AS largest_batch_efficiency_ratio,
+    s.largest.throughput_per_s / (s.largest.batch * s.single_per_s) AS largest_batch_scaling_ratio,
     s.is_projection,
     coalesce(s.refused.refusal, '') AS reason
 FROM series AS s

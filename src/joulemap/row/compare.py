@@ -411,7 +411,7 @@ class RankedHardware(Row, query="compare.ranking"):
     """1/s: inferences per second."""
     average_power_w: float | None
     """W: energy over the time from one batch to the next."""
-    inferences_per_s_per_w: float | None
+    inferences_per_j: float | None
     """1/J: inferences per second and watt, which is per joule: efficiency."""
     energy_per_inference_j: float | None
     """J: static energy included."""

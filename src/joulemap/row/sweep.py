@@ -80,7 +80,7 @@ class SweepPoint(Row, query="sweep.point"):
     """W: energy over the time from one batch to the next."""
     speedup_ratio: float | None
     """Throughput over that at batch 1; null without a run at batch 1."""
-    batch_efficiency_ratio: float | None
+    batch_scaling_ratio: float | None
     """throughput(N) / (N x throughput(1)); null without a run at batch 1."""
     compute_utilization_fraction: float | None
     """Operations computed over what the peak allows, in steady state."""
@@ -158,7 +158,7 @@ class SweepSeries(Row, query="sweep.series"):
     """Largest batch that it runs."""
     largest_speedup_ratio: float | None
     """Throughput there over that at batch 1; null without a run at batch 1."""
-    largest_batch_efficiency_ratio: float | None
+    largest_batch_scaling_ratio: float | None
     """throughput(N) / (N x throughput(1)) there; null without a run at batch 1."""
     is_projection: bool
     """Key numbers of the hardware are projections or estimates."""

@@ -98,7 +98,7 @@ class ModelsAnswer(RunAnswer):
                 ("throughput", "throughput_per_s"),
                 ("energy x delay", "edp_js"),
                 ("memory", "peak_memory_bytes"),
-                ("efficiency", "ops_per_j"),
+                ("ops per joule", "ops_per_j"),
             ),
             projected=self.scope.projected,
         )

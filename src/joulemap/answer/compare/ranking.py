@@ -103,14 +103,14 @@ class RankingAnswer(RunAnswer):
                 ("latency", lambda row: show_quantity(row.latency_s, "s") or "unsupported"),
                 ("inferences/s", lambda row: _plain(row.throughput_per_s)),
                 ("power", "average_power_w"),
-                ("inferences/s/W", lambda row: _plain(row.inferences_per_s_per_w)),
+                ("inferences/J", lambda row: _plain(row.inferences_per_j)),
                 ("energy/inference", "energy_per_inference_j"),
                 ("tdp", "tdp_w"),
                 ("of its peak", "compute_utilization_fraction"),
                 ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
                 ("microarchitecture", "microarchitecture"),
             ),
-            keep=("hardware", "latency", "power", "inferences/s/W"),
+            keep=("hardware", "latency", "power", "inferences/J"),
             projected=self.scope.projected,
         )
 

@@ -25,7 +25,7 @@ RANKED: Final[dict[RankMetricName, tuple[str, str, str]]] = {
     "latency": ("latency_s", "latency of a batch", "s"),
     "throughput": ("throughput_per_s", "throughput", "1/s"),
     "power": ("average_power_w", "power", "W"),
-    "efficiency": ("inferences_per_s_per_w", "inferences per joule", ""),
+    "efficiency": ("inferences_per_j", "inferences per joule", ""),
     "energy": ("energy_per_inference_j", "energy per inference", "J"),
 }
 """Metric of a ranking -> its column, what it is, its unit."""

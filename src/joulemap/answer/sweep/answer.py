@@ -146,7 +146,7 @@ class SweepAnswer(RunAnswer):
             ("power there", lambda row: _span(
                 show_quantity(row.zone_low_power_w, "W"), show_quantity(row.zone_high_power_w, "W"))),
             ("largest", "largest_batch"),
-            ("batch efficiency", lambda row: show_share(row.largest_batch_efficiency_ratio)),
+            ("batch scaling", lambda row: show_share(row.largest_batch_scaling_ratio)),
         )  # fmt: skip
         keep = (*((budget,) if budget else ()), "highest throughput", "least energy per inference", "least latency")
         return self._draw(self.series, columns, keep)
@@ -159,7 +159,7 @@ class SweepAnswer(RunAnswer):
             ("throughput", "throughput_per_s"),
             *limit_columns(self.points),
             ("over batch 1", "speedup_ratio"),
-            ("batch efficiency", lambda row: show_share(row.batch_efficiency_ratio)),
+            ("batch scaling", lambda row: show_share(row.batch_scaling_ratio)),
             ("energy per inference", "energy_per_inference_j"),
             ("power", "average_power_w"),
             ("inferences per joule", lambda row: show_quantity(row.inferences_per_j, "")),
@@ -279,8 +279,8 @@ class SweepAnswer(RunAnswer):
                 for row in self.series
                 if row.budget_batch is None and row.least_latency_s is not None
             ]
-        if any(row.largest_batch_efficiency_ratio is None and row.batch_count for row in self.series):
-            lines.append("batch efficiency needs a run at batch 1")
+        if any(row.largest_batch_scaling_ratio is None and row.batch_count for row in self.series):
+            lines.append("batch scaling needs a run at batch 1")
         return lines + self.scope.describe()
 
     def _steps(self, by: SweepDivision, again: Sequence[str], repeated: Sequence[str]) -> list[list[str]]:
