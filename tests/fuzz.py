@@ -262,7 +262,7 @@ NASTY: Final = (
     "SELECT * FROM runs AT (VERSION => 1)", "SELECT * FROM runs POSITIONAL JOIN hardware LIMIT 1",
     "SELECT * FROM nothing", "SELECT nothing FROM runs", "SELECT runs FROM runs LIMIT 1",
     "SELECT {'a': runs} FROM runs LIMIT 1", "SELECT joules(1)", "SELECT * FROM configurations([1, 2])",
-    "SELECT * FROM configurations(NULL)", "SELECT * FROM configurations('x')", "SELECT configuration_name('a', NULL)",
+    "SELECT * FROM configurations(NULL)", "SELECT * FROM configurations('x')", "SELECT operator_kind(NULL)",
     "SELECT run_id::ENUM('x') FROM runs", "SELECT list(runs) FROM runs", "SELECT 0::DECIMAL(38, 38)",
     "SELECT 1::DECIMAL(39, 0)", "SELECT 1::DECIMAL(0, 0)", "SELECT '\u0661'::INTEGER", "SELECT 1::nothing",
     "SELECT " + "(" * 2_000 + "1", "SELECT " + "-" * 3_000 + "1", "SELECT " + "NOT " * 5_000 + "true",

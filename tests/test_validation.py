@@ -295,7 +295,7 @@ def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path)
         f"arg_max(r.peak_memory_bytes, r.run_id) + m.stream_count * {WORKSPACE_BYTES}, "
         "r.calibration, arg_max(r.latency_s, r.run_id) / m.latency_s - 1e0, "
         "arg_max(r.average_power_w, r.run_id) / m.power_w - 1e0 "
-        "FROM measurements AS m JOIN runs AS r ON configuration_name(r.hardware, r.power_mode) = m.hardware "
+        "FROM measurements AS m JOIN runs AS r ON r.configured_hardware = m.hardware "
         "AND r.model = m.model AND r.precision = m.precision AND r.batch = m.batch AND r.runtime = m.runtime "
         "GROUP BY m.measurement_id, r.calibration, m.latency_s, m.power_w, m.stream_count "
         "ORDER BY m.measurement_id, r.calibration"

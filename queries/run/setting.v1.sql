@@ -16,25 +16,28 @@ value_a = { type = "VARCHAR", meaning = "on A" }
 value_b = { type = "VARCHAR", meaning = "on B" }
 */
 WITH side AS (
-    SELECT
-        run_id,
-        unnest(list_transform(list_concat(dimensions, [
-            {'setting': 'calibration', 'value': calibration},
-            {'setting': 'workload_key', 'value': workload_key},
-            {'setting': 'hardware_digest', 'value': hardware_digest},
-            {'setting': 'formula_version', 'value': formula_version},
-            {'setting': 'package_version', 'value': package_version},
-            {'setting': 'tracer_version', 'value': tracer_version},
-            {'setting': 'torch_version', 'value': torch_version},
-            {'setting': 'refusal', 'value': coalesce(refusal, 'none')}
-        ]), lambda one, place: {
-            'setting_index': CAST(place AS INTEGER), 'setting': one.setting, 'value': one.value
-        })) AS one
-    FROM run_configurations
-    WHERE run_id IN ($run_a, $run_b)
+    SELECT run_id, setting_index, setting, value
+    FROM run_settings
+    UNION ALL
+    SELECT run_id, 100 + one.place, one.setting, one.value
+    FROM (
+        SELECT
+            run_id,
+            unnest([
+                {'place': 1, 'setting': 'calibration', 'value': calibration},
+                {'place': 2, 'setting': 'workload_key', 'value': workload_key},
+                {'place': 3, 'setting': 'hardware_digest', 'value': hardware_digest},
+                {'place': 4, 'setting': 'formula_version', 'value': formula_version},
+                {'place': 5, 'setting': 'package_version', 'value': package_version},
+                {'place': 6, 'setting': 'tracer_version', 'value': tracer_version},
+                {'place': 7, 'setting': 'torch_version', 'value': torch_version},
+                {'place': 8, 'setting': 'refusal', 'value': coalesce(refusal, 'none')}
+            ]) AS one
+        FROM run_configurations
+    )
 )
-SELECT a.one.setting_index AS setting_index, a.one.setting AS setting, a.one.value AS value_a, b.one.value AS value_b
+SELECT CAST(a.setting_index AS INTEGER) AS setting_index, a.setting, a.value AS value_a, b.value AS value_b
 FROM side AS a
-JOIN side AS b ON b.run_id = $run_b AND b.one.setting = a.one.setting
-WHERE a.run_id = $run_a AND a.one.value <> b.one.value
+JOIN side AS b ON b.run_id = $run_b AND b.setting = a.setting
+WHERE a.run_id = $run_a AND a.value <> b.value
 ORDER BY setting_index

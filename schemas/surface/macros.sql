@@ -121,10 +121,6 @@ CREATE MACRO skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, ge
         ELSE 0
     END;
 
--- How people see a configuration's hardware: jetson_orin_nano_8gb@15W, or the id alone at the default operating point.
-CREATE MACRO configuration_name(hardware, power_mode) AS
-    CASE WHEN power_mode = 'default' THEN hardware ELSE hardware || '@' || power_mode END;
-
 -- What each of these runs is called beside the others, refused ones included: its hardware, in words with the rest of its
 -- configuration where they differ in that; and whether they differ in batch, so that one inference is what compares.
 CREATE MACRO labels_of(run_ids) AS TABLE
@@ -133,10 +129,11 @@ WITH asked AS (
 )
 SELECT
     r.run_id,
-    CASE WHEN count(DISTINCT r.error_case) OVER () > 1 THEN r.label ELSE r.configured_hardware END AS label,
+    CASE WHEN count(DISTINCT {error_case}) OVER () > 1 THEN {label} ELSE {configured_hardware} END AS label,
     count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
 FROM asked AS a
-JOIN run_configurations AS r ON r.run_id = a.run_id;
+JOIN run AS r ON r.run_id = a.run_id
+JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
 
 -- These runs, each with its place among them.
 CREATE MACRO places_of(run_ids) AS TABLE
@@ -637,16 +634,17 @@ CREATE MACRO erring(run_ids) AS (
         'run_id': u.run_id,
         'latency_half_width': u.latency_half_width,
         'energy_half_width': u.energy_half_width,
-        'architecture': r.architecture,
-        'hardware': r.hardware,
+        'architecture': v.architecture,
+        'hardware': v.hardware,
         'model': w.source,
-        'configuration': r.error_case,
+        'configuration': {error_case},
         'own': r.run_key
     })
     FROM (SELECT DISTINCT unnest(run_ids) AS run_id) AS a
     JOIN run_total AS u ON u.run_id = a.run_id
-    JOIN run_configurations AS r ON r.run_id = a.run_id
+    JOIN run AS r ON r.run_id = a.run_id
     JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
 );
 
 -- Of each of these pairs of runs (structs of run_id and other_run_id), the covariance of what the two differ by: of the

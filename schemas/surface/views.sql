@@ -233,6 +233,26 @@ JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
 COMMENT ON COLUMN run_configurations.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with what was asked: a workload on a configuration';
 
+CREATE VIEW run_settings AS
+SELECT
+    s.run_id,
+    s.one.setting AS setting,
+    s.one.value AS value,
+    s.place AS setting_index
+FROM (
+    SELECT
+        r.run_id,
+        unnest([{settings}]) AS one,
+        generate_subscripts([{settings}], 1) AS place
+    FROM run AS r
+    JOIN workload AS w ON w.workload_id = r.workload_id
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+) AS s;
+COMMENT ON VIEW run_settings IS 'What was asked of each run, dimension by dimension; empty where it is as another dimension, as usual';
+COMMENT ON COLUMN run_settings.setting IS 'The dimension';
+COMMENT ON COLUMN run_settings.value IS 'As a text';
+COMMENT ON COLUMN run_settings.setting_index IS 'Order of the dimensions';
+
 CREATE VIEW newest_runs AS
 SELECT max(r.run_id) AS run_id
 FROM run AS r
@@ -252,7 +272,7 @@ FROM run_configurations AS r
 WHERE r.refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
 
-CREATE VIEW run_figures AS
+CREATE VIEW runs AS
 SELECT
     r.run_id,
     r.{dimension},
@@ -262,12 +282,11 @@ SELECT
     r.label,
     r.deployment,
     r.is_newest,
-    r.refusal,
     x.latency_s,
     x.energy_j,
     x.energy_j / r.batch AS energy_per_inference_j,
     r.batch / x.energy_j AS inferences_per_j,
-    edp_of(x.energy_fj, x.latency_fs) AS edp_js,
+    x.edp_js,
     x.energy_j / r.batch * x.latency_s AS edp_per_inference_js,
     r.batch / x.interval_s AS throughput_per_s,
     x.interval_s,
@@ -311,28 +330,31 @@ SELECT
     x.average_power_w * exp(x.power_half_width) AS power_high_w,
     r.batch / x.interval_s * exp(-x.latency_half_width) AS throughput_low_per_s,
     r.batch / x.interval_s * exp(x.latency_half_width) AS throughput_high_per_s,
-    edp_of(x.energy_fj, x.latency_fs) * exp(-x.edp_half_width) AS edp_low_js,
-    edp_of(x.energy_fj, x.latency_fs) * exp(x.edp_half_width) AS edp_high_js
+    x.edp_js * exp(-x.edp_half_width) AS edp_low_js,
+    x.edp_js * exp(x.edp_half_width) AS edp_high_js
 FROM run_configurations AS r
-LEFT JOIN (
+JOIN (
     SELECT
         *,
         seconds(latency_fs) AS latency_s,
         joules(energy_fj) AS energy_j,
+        edp_of(energy_fj, latency_fs) AS edp_js,
         seconds(interval_fs) AS interval_s,
         fraction(energy_fj, interval_fs) AS average_power_w
     FROM run_total
 ) AS x ON x.run_id = r.run_id;
-COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figures of runs, which are null of a refused one';
-
-CREATE VIEW runs AS
-SELECT * EXCLUDE (refusal)
-FROM run_figures
-WHERE refusal IS NULL;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
+
+CREATE VIEW run_figures AS
+FROM runs
+UNION ALL BY NAME
+SELECT * EXCLUDE (error_case, unit_name, parameter_count, calibration_digest)
+FROM run_configurations
+WHERE refusal IS NOT NULL;
+COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figures of runs, which are null of a refused one';
 
 CREATE VIEW run_uncertainty AS
 SELECT
@@ -1014,7 +1036,7 @@ SELECT
     e.model,
     operator_kind(e.model) AS kind,
     v.hardware,
-    configuration_name(v.hardware, e.power_mode) AS configured_hardware,
+    v.hardware || CASE WHEN e.power_mode = 'default' THEN '' ELSE '@' || e.power_mode END AS configured_hardware,
     v.architecture,
     e.power_mode,
     e.precision,

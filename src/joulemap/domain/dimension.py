@@ -67,38 +67,43 @@ ASKED: Final = tuple(one.name for one in DIMENSIONS if one.is_asked)
 
 def fill_dimensions(sql: str) -> str:
     """Return SQL of views with the dimensions in it: their columns, labels, and what a newest run is of."""
-    return (
+    labels = spell_labels()
+    sql = (
         sql.replace("{dimensions}", _list(f"{one.shown or one.column} AS {one.view_column}" for one in DIMENSIONS))
         .replace("r.{dimension}", _list(f"r.{one.view_column}" for one in DIMENSIONS))
-        .replace("{labels}", _list(f"{text} AS {name}" for name, text in _spell_labels().items()))
+        .replace("{labels}", _list(f"{text} AS {name}" for name, text in labels.items()))
         .replace("{newest}", ", ".join(one.column for one in DIMENSIONS))
+        .replace("{settings}", _list(map(_spell_setting, DIMENSIONS)))
     )
+    for name, text in labels.items():
+        sql = sql.replace(f"{{{name}}}", text)
+    return sql
 
 
 def _list(texts: Iterable[str]) -> str:
     return ",\n    ".join(texts)
 
 
-def _spell_labels() -> dict[str, str]:
+def spell_labels() -> dict[str, str]:
+    """Return name -> SQL of what runs are called by, of the tables r (run) and v (hardware version)."""
     cases = sorted((one for one in DIMENSIONS if one.case), key=lambda one: one.case)
     alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
     said = (_spell_group(one) for one in DIMENSIONS if one.label and not one.beside)
-    settings = ", ".join(f"{{'setting': '{one.name}', 'value': {_spell_value(one)}}}" for one in DIMENSIONS)
     groups = {one.name: _spell_group(one) for one in DIMENSIONS if _list_beside(one)}
     return {
         "configured_hardware": groups["hardware"],
         "precision_label": groups["precision"],
         "label": f"concat_ws(' ', {', '.join(said)})",
         "error_case": f"concat_ws(' ', {', '.join(alike)})",
-        "dimensions": f"[{settings}]",
     }
 
 
-def _spell_value(dimension: Dimension) -> str:
-    """Return SQL of a value as a text; empty where it is that of another dimension, as usual."""
+def _spell_setting(dimension: Dimension) -> str:
+    """Return SQL of a dimension with its value as a text; empty where it is that of another dimension, as usual."""
     text = f"CAST({dimension.column} AS VARCHAR)"
-    is_others = dimension.usual in {one.column for one in DIMENSIONS}
-    return f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END" if is_others else text
+    if dimension.usual in {one.column for one in DIMENSIONS}:
+        text = f"CASE WHEN {dimension.column} = {dimension.usual} THEN '' ELSE {text} END"
+    return f"{{'setting': '{dimension.name}', 'value': {text}}}"
 
 
 def _list_beside(dimension: Dimension) -> list[Dimension]:

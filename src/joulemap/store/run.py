@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from joulemap.domain.dimension import spell_labels
 from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
@@ -48,8 +49,8 @@ class Outline:
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
-        "SELECT r.run_id, r.batch, r.refusal, r.hardware, r.configured_hardware, r.boundary, "
-        "r.calibration_digest <> '', r.changes FROM run_configurations AS r "
+        f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
+        "r.calibration_digest <> '', v.changes FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
