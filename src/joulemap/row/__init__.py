@@ -32,7 +32,7 @@ class Row(tuple[Any, ...]):
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> Self:
-        """Return a row of cells in the order of the columns; TypeError for more or fewer."""
+        """Return a row of cells in the order of the columns; ValueError for more or fewer."""
         return cls(**dict(zip(cls.columns, cells, strict=True)))
 
     def __reduce__(self) -> tuple[Any, ...]:

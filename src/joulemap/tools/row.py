@@ -75,7 +75,7 @@ def spell_modules() -> dict[str, str]:
     """Return file name -> code of every module of rows."""
     topics: dict[str, list[Query]] = {}
     for query in list_queries():
-        if taken := {column.name for column in query.columns} & vars(Row).keys():
+        if taken := {column.name for column in query.columns} & {*dir(Row), *Row.__annotations__}:
             raise ValueError(f"{query.path}: a row has no column {', '.join(sorted(taken))}")
         if query.record:
             topics.setdefault(query.name.partition(".")[0], []).append(query)
