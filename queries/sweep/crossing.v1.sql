@@ -29,6 +29,7 @@ WITH candidate AS (
         r.model,
         r.precision_label AS "precision",
         r.runtime,
+        r.series,
         r.batch,
         r.configured_hardware AS hardware,
         r.is_projection,
@@ -49,6 +50,7 @@ pair AS (
         a.model,
         a.precision,
         a.runtime,
+        a.series,
         a.metric,
         a.unit,
         a.batch,
@@ -59,9 +61,7 @@ pair AS (
         a.is_projection OR b.is_projection AS is_projection
     FROM candidate AS a
     JOIN candidate AS b
-        ON b.model = a.model
-        AND b.precision = a.precision
-        AND b.runtime = a.runtime
+        ON b.series = a.series
         AND b.batch = a.batch
         AND b.metric = a.metric
         AND b.hardware > a.hardware
@@ -72,6 +72,7 @@ followed AS (
         model,
         precision,
         runtime,
+        series,
         metric,
         unit,
         batch,
@@ -85,7 +86,7 @@ followed AS (
         lag(second_value) OVER by_batch AS previous_second_value
     FROM pair
     WINDOW by_batch AS (
-        PARTITION BY model, precision, runtime, metric, first_hardware, second_hardware ORDER BY batch
+        PARTITION BY series, metric, first_hardware, second_hardware ORDER BY batch
     )
 )
 SELECT
@@ -105,4 +106,4 @@ SELECT
     is_projection
 FROM followed
 WHERE (first_value < second_value) <> (previous_first_value < previous_second_value)
-ORDER BY model, precision, runtime, metric, batch, overtaker, overtaken
+ORDER BY model, precision, runtime, series, metric, batch, overtaker, overtaken

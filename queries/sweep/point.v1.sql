@@ -44,6 +44,7 @@ WITH asked AS (
         r.architecture,
         r.precision_label AS "precision",
         r.runtime,
+        r.series,
         r.batch,
         r.refusal,
         s.latency_s,
@@ -87,11 +88,11 @@ compared AS (
         max(CASE WHEN batch = 1 THEN throughput_per_s END) OVER series AS single_per_s,
         inferences_per_j >= $zone_fraction * max(inferences_per_j) OVER series AS is_efficient,
         row_number() OVER (
-            PARTITION BY model, hardware, precision, runtime
+            PARTITION BY series, hardware
             ORDER BY inferences_per_j DESC NULLS LAST, batch, run_id
         ) = 1 AS is_best
     FROM asked
-    WINDOW series AS (PARTITION BY model, hardware, precision, runtime)
+    WINDOW series AS (PARTITION BY series, hardware)
 ),
 zoned AS (
     SELECT
@@ -101,12 +102,12 @@ zoned AS (
     FROM asked AS a
     JOIN compared AS c ON c.run_id = a.run_id
     JOIN (
-        SELECT b.model, b.hardware, b.precision, b.runtime, b.batch AS best_batch
+        SELECT b.series, b.hardware, b.batch AS best_batch
         FROM asked AS b
         JOIN compared AS d ON d.run_id = b.run_id AND d.is_best
-    ) AS t ON t.model = a.model AND t.hardware = a.hardware AND t.precision = a.precision AND t.runtime = a.runtime
+    ) AS t ON t.series = a.series AND t.hardware = a.hardware
     WINDOW from_the_best AS (
-        PARTITION BY a.model, a.hardware, a.precision, a.runtime, a.batch >= t.best_batch
+        PARTITION BY a.series, a.hardware, a.batch >= t.best_batch
         ORDER BY abs(a.batch - t.best_batch), a.run_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
     )
@@ -140,4 +141,4 @@ SELECT
     a.run_id
 FROM asked AS a
 JOIN zoned AS z ON z.run_id = a.run_id
-ORDER BY a.model, a.hardware, a.precision, a.runtime, a.batch, a.run_id
+ORDER BY a.model, a.hardware, a.precision, a.runtime, a.series, a.batch, a.run_id

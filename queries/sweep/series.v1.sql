@@ -47,6 +47,7 @@ WITH asked AS (
         r.architecture,
         r.precision_label AS "precision",
         r.runtime,
+        r.series,
         r.batch,
         r.refusal,
         s.latency_s,
@@ -64,13 +65,14 @@ WITH asked AS (
     ) AS s ON s.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids))
 ),
-series AS (
+followed AS (
     SELECT
-        model,
+        any_value(model) AS model,
         hardware,
         any_value(architecture) AS architecture,
-        precision,
-        runtime,
+        any_value(precision) AS precision,
+        any_value(runtime) AS runtime,
+        series,
         count(latency_s) AS batch_count,
         count(refusal) AS refused_count,
         min({'cost': latency_s, 'batch': batch}) FILTER (WHERE latency_s IS NOT NULL) AS fastest,
@@ -90,41 +92,35 @@ series AS (
         bool_or(is_projection) AS is_projection,
         min({'batch': batch, 'refusal': refusal}) FILTER (WHERE refusal IS NOT NULL) AS refused
     FROM asked
-    GROUP BY model, hardware, precision, runtime
+    GROUP BY series, hardware
 ),
 near AS (
     SELECT
-        a.model,
+        a.series,
         a.hardware,
-        a.precision,
-        a.runtime,
         a.batch,
         a.average_power_w,
         bool_and(coalesce(s.leanest.cost / a.energy_per_inference_j >= $zone_fraction, FALSE)) OVER (
-            PARTITION BY a.model, a.hardware, a.precision, a.runtime, a.batch >= s.leanest.batch
+            PARTITION BY a.series, a.hardware, a.batch >= s.leanest.batch
             ORDER BY abs(a.batch - s.leanest.batch), a.run_id
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS is_in_zone
     FROM asked AS a
-    JOIN series AS s
-        ON s.model = a.model
+    JOIN followed AS s
+        ON s.series = a.series
         AND s.hardware = a.hardware
-        AND s.precision = a.precision
-        AND s.runtime = a.runtime
 ),
 zone AS (
     SELECT
-        model,
+        series,
         hardware,
-        precision,
-        runtime,
         min(batch) AS low_batch,
         max(batch) AS high_batch,
         min(average_power_w) AS low_power_w,
         max(average_power_w) AS high_power_w
     FROM near
     WHERE is_in_zone
-    GROUP BY model, hardware, precision, runtime
+    GROUP BY series, hardware
 )
 SELECT
     s.model,
@@ -155,7 +151,7 @@ SELECT
     s.largest.throughput_per_s / (s.largest.batch * s.single_per_s) AS largest_batch_scaling_ratio,
     s.is_projection,
     coalesce(s.refused.refusal, '') AS reason
-FROM series AS s
+FROM followed AS s
 LEFT JOIN zone AS z
-    ON z.model = s.model AND z.hardware = s.hardware AND z.precision = s.precision AND z.runtime = s.runtime
-ORDER BY s.model, s.precision, s.runtime, s.busiest.value DESC NULLS LAST, s.hardware
+    ON z.series = s.series AND z.hardware = s.hardware
+ORDER BY s.model, s.precision, s.runtime, s.series, s.busiest.value DESC NULLS LAST, s.hardware

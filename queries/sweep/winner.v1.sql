@@ -31,6 +31,7 @@ WITH candidate AS (
         r.model,
         r.precision_label AS "precision",
         r.runtime,
+        r.series,
         r.batch,
         r.configured_hardware AS hardware,
         r.run_id,
@@ -51,6 +52,7 @@ ranked AS (
         model,
         precision,
         runtime,
+        series,
         metric,
         batch,
         hardware,
@@ -61,10 +63,10 @@ ranked AS (
         run_id,
         lead(run_id) OVER by_value AS runner_up_id,
         lead(value) OVER by_value AS next_value,
-        count(*) OVER (PARTITION BY model, precision, runtime, metric, batch) AS candidate_count
+        count(*) OVER (PARTITION BY series, metric, batch) AS candidate_count
     FROM candidate
     WINDOW by_value AS (
-        PARTITION BY model, precision, runtime, metric, batch ORDER BY value, hardware, run_id
+        PARTITION BY series, metric, batch ORDER BY value, hardware, run_id
     )
 ),
 best AS (
@@ -72,6 +74,7 @@ best AS (
         model,
         precision,
         runtime,
+        series,
         metric,
         batch,
         hardware AS winner,
@@ -86,7 +89,7 @@ best AS (
         lag(hardware) OVER by_batch AS previous_winner
     FROM ranked
     WHERE rank = 1
-    WINDOW by_batch AS (PARTITION BY model, precision, runtime, metric ORDER BY batch)
+    WINDOW by_batch AS (PARTITION BY series, metric ORDER BY batch)
 ),
 chance AS (
     SELECT
@@ -122,10 +125,8 @@ SELECT
     coalesce(b.winner <> b.previous_winner, FALSE) AND r.hardware IS NOT NULL AS is_overtaking
 FROM best AS b
 LEFT JOIN chance AS h ON h.metric = b.metric AND h.run_id = b.run_id
-LEFT JOIN (SELECT DISTINCT model, precision, runtime, batch, hardware FROM candidate) AS r
-    ON r.model = b.model
-    AND r.precision = b.precision
-    AND r.runtime = b.runtime
+LEFT JOIN (SELECT DISTINCT series, batch, hardware FROM candidate) AS r
+    ON r.series = b.series
     AND r.batch = b.batch
     AND r.hardware = b.previous_winner
-ORDER BY b.model, b.precision, b.runtime, b.metric, b.batch
+ORDER BY b.model, b.precision, b.runtime, b.series, b.metric, b.batch

@@ -33,6 +33,7 @@ WITH one AS (
         configured_hardware AS hardware,
         "precision",
         runtime,
+        series,
         batch,
         run_id,
         compute_utilization_fraction AS utilization,
@@ -50,6 +51,7 @@ compared AS (
         hardware,
         "precision",
         runtime,
+        series,
         batch,
         run_id,
         utilization,
@@ -59,16 +61,16 @@ compared AS (
         peak_memory_bytes,
         refusal,
         position,
-        utilization >= $zone_fraction * max(utilization) OVER series
-            AND inferences_per_j >= $zone_fraction * max(inferences_per_j) OVER series AS is_in_zone
+        utilization >= $zone_fraction * max(utilization) OVER followed
+            AND inferences_per_j >= $zone_fraction * max(inferences_per_j) OVER followed AS is_in_zone
     FROM one
-    WINDOW series AS (PARTITION BY model, hardware, "precision", runtime)
+    WINDOW followed AS (PARTITION BY series, hardware)
 )
 SELECT
-    model,
+    any_value(model) AS model,
     hardware,
-    "precision",
-    runtime,
+    any_value("precision") AS "precision",
+    any_value(runtime) AS runtime,
     list(batch ORDER BY batch) AS batches,
     coalesce(list(batch ORDER BY batch) FILTER (WHERE is_in_zone), []) AS zone_batches,
     arg_min(batch, {'cost': -utilization * inferences_per_j, 'batch': batch}) FILTER (WHERE refusal IS NULL) AS best_batch,
@@ -83,5 +85,5 @@ SELECT
     arg_min(refusal, batch) FILTER (WHERE refusal IS NOT NULL) AS refusal,
     arg_min(run_id, {'cost': -utilization * inferences_per_j, 'batch': batch}) FILTER (WHERE refusal IS NULL) AS run_id
 FROM compared
-GROUP BY model, hardware, "precision", runtime
+GROUP BY series, hardware
 ORDER BY model, min(position)

@@ -280,6 +280,7 @@ SELECT
     r.configured_hardware,
     r.precision_label,
     r.label,
+    r.series,
     r.deployment,
     r.is_newest,
     x.latency_s,

@@ -33,6 +33,8 @@ class Dimension(NamedTuple):
     """Its place in what errors of predictions are alike in; 0 where it makes no difference, or is said behind one."""
     is_asked: bool = False
     """Whether a run is planned for each of several values."""
+    is_swept: bool = False
+    """Whether a sweep goes along it, and does not keep its values apart."""
 
     @property
     def column(self) -> str:
@@ -47,15 +49,15 @@ class Dimension(NamedTuple):
 
 DIMENSIONS: Final = (
     Dimension(name="model", table="workload"),
-    Dimension(name="input_spec", table="workload", view="input_shape", shown="w.input_shape"),
+    Dimension(name="input_spec", table="workload", view="input_shape", shown="w.input_shape", is_swept=True),
     Dimension(name="source", table="workload", view="model_arguments", shown="model_arguments(w.source)"),
-    Dimension(name="hardware", table="hardware_version", label="{}"),
-    Dimension(name="power_mode", table="run", label="@{}", beside="hardware", usual="'default'"),
+    Dimension(name="hardware", table="hardware_version", label="{}", is_swept=True),
+    Dimension(name="power_mode", table="run", label="@{}", beside="hardware", usual="'default'", is_swept=True),
     Dimension(name="precision", table="run", label="{}", case=2, is_asked=True),
     Dimension(
         name="weight_precision", table="run", label="/{}", beside="precision", usual="r.precision", is_asked=True
     ),
-    Dimension(name="batch", table="run", label="batch {}", case=1),
+    Dimension(name="batch", table="run", label="batch {}", case=1, is_swept=True),
     Dimension(name="runtime", table="run", label="{}", usual="'fused'", case=3, is_asked=True),
     Dimension(name="boundary", table="hardware_version"),
 )
@@ -85,7 +87,7 @@ def _list(texts: Iterable[str]) -> str:
 
 
 def spell_labels() -> dict[str, str]:
-    """Return name -> SQL of what runs are called by, of the tables r (run) and v (hardware version)."""
+    """Return name -> SQL of what runs are called by, of the tables r (run), w (workload) and v (hardware version)."""
     cases = sorted((one for one in DIMENSIONS if one.case), key=lambda one: one.case)
     alike = (_spell_group(one) if _list_beside(one) else one.column for one in cases)
     said = (_spell_group(one) for one in DIMENSIONS if one.label and not one.beside)
@@ -95,6 +97,7 @@ def spell_labels() -> dict[str, str]:
         "precision_label": groups["precision"],
         "label": f"concat_ws(' ', {', '.join(said)})",
         "error_case": f"concat_ws(' ', {', '.join(alike)})",
+        "series": f"concat_ws('|', {', '.join(one.column for one in DIMENSIONS if not one.is_swept)})",
     }
 
 
