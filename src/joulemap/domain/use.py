@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 from types import CodeType
@@ -28,12 +27,18 @@ that the host it needs adds. `utilization` is the part of the powered or rented 
 data centres.
 """
 
-_NAME: Final = r"\b[a-z_]\w*\b(?!\.)"
+
+def _split(formula: str) -> list[str]:
+    """Return the names, numbers and signs of a formula."""
+    return formula.replace("(", "( ").replace(")", " )").split()
 
 
 @cache
-def _compiled() -> dict[str, tuple[CodeType, tuple[str, ...]]]:
-    return {name: (compile(text, name, "eval"), tuple(re.findall(_NAME, text))) for name, text in FORMULAS.items()}
+def _compiled() -> dict[str, tuple[CodeType, list[str]]]:
+    return {
+        name: (compile(text, name, "eval"), [word for word in _split(text) if word.isidentifier()])
+        for name, text in FORMULAS.items()
+    }
 
 
 def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -49,8 +54,8 @@ def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
 
 def fill_costs(sql: str) -> str:
     """Return SQL with the formulas as columns where it says so, of a relation p that has what they rest on."""
-    columns = [
-        re.sub(_NAME, lambda found: found[0] if found[0] in FORMULAS else f"p.{found[0]}", text) + f" AS {name}"
-        for name, text in FORMULAS.items()
-    ]
+    columns = []
+    for name, text in FORMULAS.items():
+        words = [f"p.{word}" if word.isidentifier() and word not in FORMULAS else word for word in _split(text)]
+        columns.append(f"{' '.join(words)} AS {name}")
     return sql.replace("p.{costs}", ",\n        ".join(columns))
