@@ -161,7 +161,7 @@ def test_events_grow_with_the_batch(workspace: Workspace, analyses: Mapping[str,
     for name, proportional in (
         ("cpu", [("l1", "writes"), ("core", "stores"), ("chip", "macs")]),
         ("kpu", [("fabric", "tokens_extracted"), ("chip", "macs")]),
-        ("gpu", [("l2", "writes"), ("chip", "macs")]),
+        ("gpu", [("chip", "macs")]),  # a pass that no longer fits in the last cache writes to it once more
     ):
         hardware, precision, runtime = CHIPS[name]
         one = counts(analyses[name])

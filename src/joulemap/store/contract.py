@@ -130,8 +130,8 @@ def parse_query(path: Path) -> Query:
     is_view = "from" in header
     if is_view and not re.fullmatch(r"[a-z_.]+(@\d+)?\([^()]*\)", str(header["from"])):
         raise SqlError(f"{path.name}: the header's from is not a call, as cube.place(run_ids := $run_ids)")
-    if is_view == bool(found["sql"].strip()):
-        raise SqlError(f"{path.name}: " + ("a header with `from` has no SQL after it" if is_view else "it has no SQL"))
+    if is_view and found["sql"].strip():
+        raise SqlError(f"{path.name}: a header with `from` has no SQL after it")
     _check_kinds(path, header)
     expected = f"{header['name'].rpartition('.')[2]}.v{header['version']}.sql"
     if path.name != expected or path.parent.name != header["name"].partition(".")[0]:
