@@ -54,12 +54,6 @@ class Spec:
 
 
 @cache
-def list_specs() -> tuple[Spec, ...]:
-    """Return the newest version of each figure, in the order of `FIGURES`."""
-    return tuple(map(find_spec, FIGURES))
-
-
-@cache
 def find_spec(name: FigureName) -> Spec:
     """Return the newest version of a figure; UnknownNameError for a name that is none."""
     found = {_read_version(path): path for path in (folder("queries") / "figure").glob(f"{name}.v*{SUFFIX}")}

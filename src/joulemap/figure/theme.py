@@ -18,7 +18,6 @@ FAINT: Final[dict[Theme, str]] = {"light": "#d9d9d9", "dark": "#4a4a4a"}
 PAGE: Final[dict[Theme, str]] = {"light": "#ffffff", "dark": "#15181c"}
 
 SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "stroke")
-DASHES: Final = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 4], [4, 2, 1, 2, 1, 2])
 
 
 def configure(theme: Theme = "light") -> dict[str, Any]:
