@@ -77,9 +77,10 @@ def test_one_subgraph_is_compared_with_itself(book: Book) -> None:
     assert ask(book, "breakdown.action", subgraph="nonsense") == []
 
 
-def test_a_level_that_does_not_exist_is_refused(book: Book) -> None:
-    with pytest.raises(SqlError, match="subgraph or operator"):
-        ask(book, "breakdown.action", level="layer")
+@pytest.mark.parametrize("level", ["layer", "run"])
+def test_a_level_whose_parts_have_no_name_is_refused(book: Book, level: str) -> None:
+    with pytest.raises(SqlError, match=f"is {level}, expected .*subgraph or operator"):
+        ask(book, "breakdown.action", level=level)
 
 
 @pytest.fixture(scope="module")

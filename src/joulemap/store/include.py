@@ -126,8 +126,19 @@ def view(query: Query, called: Query) -> Query:
         columns.append(attrs.evolve(had[name], name=alias or name, of=""))
         cells.append(f'    v."{name}" AS {alias}' if alias else f'    v."{name}"')
     order = ", ".join(re.sub(r"^(\w+)( descending)?$", _spell_order, text) for text in query.order)
-    sql = "SELECT\n" + ",\n".join(cells) + f"\nFROM {query.called} AS v\nORDER BY {order}"
+    places = [had[text.partition(" ")[0]].of for text in query.picked]
+    where = _check(given.get("division", ""), max(filter(None, places), key=len, default=""))
+    sql = "SELECT\n" + ",\n".join(cells) + f"\nFROM {query.called} AS v\n{where}ORDER BY {order}"
     return attrs.evolve(query, columns=tuple(columns), sql=sql)
+
+
+def _check(division: str, places: str) -> str:
+    """Return SQL that refuses what a view is divided by, where its caller says so, but for what has its columns."""
+    if not (division.startswith("$") and places):
+        return ""
+    known = ", ".join(f"'{place}'" for place in places.split(", "))
+    told = f"'{division[1:]} is ' || {division} || ', expected {places.replace(', ', ' or ')}'"
+    return f"WHERE CASE WHEN {division} IN ({known}) THEN TRUE ELSE error({told}) END\n"
 
 
 def _spell_order(found: re.Match[str]) -> str:
