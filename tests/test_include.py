@@ -10,11 +10,13 @@ import duckdb
 import pytest
 
 from joulemap.errors import SqlError
+from joulemap.row import Row
+from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query, parse_query
 from joulemap.store.include import CALL, include, view
-from joulemap.store.library import find_query, list_queries
-from joulemap.store.query import run_query
+from joulemap.store.library import find_query, list_queries, share_queries
+from joulemap.store.query import fetch, fetch_all, run_query
 
 CALLED = """/*
 name = "own.called"
@@ -118,7 +120,7 @@ run_id = { type = "INTEGER", meaning = "run" }
 def look(path: Path, old: str = "", new: str = "") -> Query:
     query = read(VIEW.replace(old, new) if old else VIEW, path, "view")
     query = view(query, find_query("cube.place"))
-    return attrs.evolve(query, sql=include(query.sql, "cube.place".__eq__, find_query))
+    return attrs.evolve(query, sql=include(query.written, "cube.place".__eq__, find_query))
 
 
 def test_a_view_has_the_columns_that_it_names_as_they_are_there(tmp_path: Path, opened: Connection) -> None:
@@ -144,6 +146,23 @@ def test_a_view_has_the_columns_that_it_names_as_they_are_there(tmp_path: Path, 
 def test_a_view_that_cannot_be_is_refused(old: str, new: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(SqlError, match=reason):
         look(tmp_path, old, new)
+
+
+def test_what_several_queries_read_from_is_made_once_and_changes_no_answer(opened: Connection) -> None:
+    records: dict[str, type[Row]] = {"shares": EdpShare, "cuts": EdpCut, "bounds": EdpBound, "operators": EdpOperatorShare}
+    asked = [(find_query(record.query), {"run_id": "1"}) for record in records.values()]
+    shared, _ = share_queries(asked)
+    assert len(shared) == 2  # of subgraphs and of operators
+    found = fetch_all(opened, records, run_id=1)
+    for name, record in records.items():
+        assert found[name] == fetch(opened, record, run_id=1)
+    assert opened.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
+
+
+def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:
+    shared, (sql,) = share_queries([(find_query("edp.bound"), {"run_id": "7"})])
+    assert shared == {}
+    assert sql == find_query("edp.bound").sql.replace("$run_id", "7")
 
 
 def test_files_of_ones_own_call_none(tmp_path: Path) -> None:

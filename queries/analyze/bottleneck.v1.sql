@@ -30,7 +30,7 @@ WITH part AS (
             {'position': 2, 'bottleneck': 'memory', 'busy_s': memory_s},
             {'position': 3, 'bottleneck': 'launch', 'busy_s': launch_s}
         ]) AS resource
-    FROM cube.place(run_ids := [$run_id], energy := 'whole')
+    FROM cube.place(run_ids := [$run_id])
 ),
 bound AS (
     SELECT

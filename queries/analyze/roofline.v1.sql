@@ -5,7 +5,7 @@ version = 1
 schema = 1
 summary = "The subgraphs of a run under the roof of its hardware: operations per byte off chip, and operations per second"
 grain = "one row per subgraph"
-from = "cube.place(run_ids := [$run_id], division := 'subgraph', energy := 'whole')"
+from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
 columns = [
     "subgraph_index", "name", "operation AS kind", "fusion_pattern", "energy_j", "latency_s", "bottleneck",
     "dram_bytes", "dram_intensity_ops_per_byte", "attained_ops_per_s", "peak_ops_per_s",

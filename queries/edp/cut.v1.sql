@@ -4,13 +4,12 @@ record = "EdpCut"
 version = 1
 schema = 1
 summary = "How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
-grain = "one row per cut"
-order = ["cut_fraction"]
+grain = "one row per level and cut"
+order = ["level descending", "cut_fraction"]
 [parameters]
 run_id = { type = "INTEGER", meaning = "run" }
-level = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 [columns]
-level = { type = "VARCHAR", meaning = "what is counted" }
+level = { type = "VARCHAR", meaning = "what is counted: subgraph or operator" }
 cut_fraction = { type = "DOUBLE", meaning = "of the energy-delay product that is asked for" }
 top_count = { type = "BIGINT", meaning = "the fewest that reach it, largest shares first" }
 total_count = { type = "BIGINT", meaning = "all there are" }
@@ -18,7 +17,7 @@ reached_fraction = { type = "DOUBLE", meaning = "of the energy-delay product tha
 last = { type = "VARCHAR", meaning = "name of the smallest of them" }
 */
 SELECT
-    $level AS level,
+    p.level,
     c.cut_fraction,
     p.rank AS top_count,
     p.total_count,
@@ -26,8 +25,11 @@ SELECT
     p.name AS last
 FROM (VALUES (0.5e0), (0.8e0), (0.9e0), (0.95e0), (0.99e0)) AS c (cut_fraction)
 JOIN (
-    SELECT name, rank, cumulative_fraction, count(*) OVER () AS total_count
-    FROM cube.place(run_ids := [$run_id], division := $level, energy := 'whole')
+    SELECT 'subgraph' AS level, s.name, s.rank, s.cumulative_fraction, count(*) OVER () AS total_count
+    FROM cube.place(run_ids := [$run_id]) AS s
+    UNION ALL
+    SELECT 'operator', o.name, o.rank, o.cumulative_fraction, count(*) OVER ()
+    FROM cube.place(run_ids := [$run_id], division := 'operator') AS o
 ) AS p ON p.cumulative_fraction >= c.cut_fraction
-QUALIFY row_number() OVER (PARTITION BY c.cut_fraction ORDER BY p.rank) = 1
-ORDER BY c.cut_fraction
+QUALIFY row_number() OVER (PARTITION BY p.level, c.cut_fraction ORDER BY p.rank) = 1
+ORDER BY p.level DESC, c.cut_fraction

@@ -27,7 +27,7 @@ bottleneck_fraction = { type = "DOUBLE", meaning = "how much of their time it bo
 WITH part AS MATERIALIZED (
     SELECT
         fusion_pattern, operator_count, mac_count, energy_fj, run_fj, latency_fs, run_fs, edp_share_js, bottleneck
-    FROM cube.place(run_ids := [$run_id], energy := 'whole')
+    FROM cube.place(run_ids := [$run_id])
 ),
 bound AS (
     SELECT

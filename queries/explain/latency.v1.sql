@@ -35,7 +35,7 @@ WITH time AS (
         kernel_count,
         executed_mac_count,
         moved_bytes
-    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'none')
+    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
     WHERE $subgraph IN ('', name)
 ),
 spent AS (

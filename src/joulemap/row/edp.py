@@ -68,11 +68,11 @@ class EdpComparison(Row, query="edp.comparison"):
 
 class EdpCut(Row, query="edp.cut"):
     """How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product; one row per
-    cut.
+    level and cut.
     """
 
     level: str
-    """What is counted."""
+    """What is counted: subgraph or operator."""
     cut_fraction: float
     """Of the energy-delay product that is asked for."""
     top_count: int

@@ -95,6 +95,8 @@ class Query:
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     sql: str
+    written: str
+    """The SQL with the calls of other queries that stand in it."""
     path: Path
 
     @property
@@ -155,6 +157,7 @@ def parse_query(path: Path) -> Query:
         called=header.get("from", ""),
         picked=tuple(listed) if is_view else (),
         sql=found["sql"].strip(),
+        written=found["sql"].strip(),
         path=path,
     )
 

@@ -14,11 +14,12 @@ orders by columns of the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
 from joulemap.errors import SqlError
+from joulemap.record import define
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.literal import write
 
@@ -33,6 +34,11 @@ _CELLS = re.compile(r"(?:\A|\n)SELECT(\n(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\bCOLUMNS\s*\(", re.IGNORECASE)
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
 _WORD = re.compile(r"\w+")
+_PARAMETER = re.compile(r"\$(\w+)")
+_FILLED = re.compile(rf"{CALL.pattern}|{_PARAMETER.pattern}")
+
+_Call = tuple[str, tuple[tuple[str, str], ...]]
+"""A query by the name that it is called by, and parameter -> SQL of its value."""
 
 Find = Callable[[str], Query]
 """What a name is called by -> the query; raises UnknownNameError."""
@@ -40,14 +46,21 @@ Find = Callable[[str], Query]
 
 def include(sql: str, is_known: Callable[[str], bool], find: Find) -> str:
     """Return SQL without calls of queries; SqlError for one that is called wrongly."""
-    named = None if _ANY.search(sql) else set(_WORD.findall(sql))
+    return _Text(is_known=is_known, find=find).spell(sql, {})
 
-    def spell(call: re.Match[str]) -> str:
-        if not is_known(call[1].partition("@")[0]):
-            return call[0]
-        return _spell(find(call[1]), read_arguments(call[2]), named)
 
-    return CALL.sub(spell, sql)
+def share(
+    asked: Sequence[tuple[Query, Mapping[str, str]]], is_known: Callable[[str], bool], find: Find
+) -> tuple[dict[str, str], list[str]]:
+    """Return name -> SQL of tables that several queries read from, in an order to make them, and the SQL of each query.
+
+    A query comes with SQL of the values of its parameters; a table has the columns that any of its readers names.
+    """
+    text = _Text(is_known=is_known, find=find)
+    for query, values in asked:
+        text.look(query.written, values)
+    spelled = [text.spell(query.written, values) for query, values in asked]
+    return text.tables, spelled
 
 
 def read_arguments(text: str) -> dict[str, str]:
@@ -61,17 +74,68 @@ def read_arguments(text: str) -> dict[str, str]:
     return given
 
 
-def _spell(query: Query, given: dict[str, str], named: set[str] | None) -> str:
-    """Return the SQL of a called query, as a subquery, without columns that are nowhere named."""
-    surplus = given.keys() - {parameter.name for parameter in query.parameters}
-    missing = {parameter.name for parameter in query.parameters if parameter.is_required} - given.keys()
-    if surplus or missing:
-        wrong = ", ".join(sorted(surplus or missing))
-        raise SqlError(f"{query.name} {'takes no' if surplus else 'needs the'} parameter {wrong}")
-    values = {parameter.name: given.get(parameter.name) or spell_default(parameter) for parameter in query.parameters}
-    sql = _ORDER.sub("", query.sql)
-    inner = re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), _pick(sql, named) if named else sql)
-    return "(\n" + "\n".join(f"    {line}".rstrip() for line in inner.splitlines()) + "\n)"
+@define(kw_only=True)
+class _Text:
+    """SQL with what it calls in its place, or with the name of a table where that is read from several times."""
+
+    is_known: Callable[[str], bool]
+    find: Find
+    readers: dict[_Call, list[str]] = attrs.field(factory=dict)
+    """Call -> the SQL around each place that it stands in."""
+    names: dict[_Call, str] = attrs.field(factory=dict)
+    tables: dict[str, str] = attrs.field(factory=dict)
+
+    def look(self, sql: str, values: Mapping[str, str]) -> None:
+        """Find out what is read from, and by what."""
+        for found in CALL.finditer(sql):
+            if self.is_known(found[1].partition("@")[0]):
+                call = self._read(found, values)
+                self.readers.setdefault(call, []).append(sql)
+                if len(self.readers[call]) == 1:
+                    self.look(self.find(call[0]).written, dict(call[1]))
+
+    def spell(self, sql: str, values: Mapping[str, str]) -> str:
+        """Return SQL with values for its parameters, those that have one."""
+
+        def replace(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return values.get(found[3], found[0])
+            if not self.is_known(found[1].partition("@")[0]):
+                return found[0]
+            call = self._read(found, values)
+            readers = self.readers.get(call, [sql])
+            if len(readers) == 1:
+                lines = self._spell_called(call, readers).splitlines()
+                return "(\n" + "\n".join(f"    {line}".rstrip() for line in lines) + "\n)"
+            if call not in self.names:
+                body = self._spell_called(call, readers)
+                self.names[call] = f"shared_{len(self.names)}"
+                self.tables[self.names[call]] = body
+            return self.names[call]
+
+        return _FILLED.sub(replace, sql)
+
+    def _spell_called(self, call: _Call, readers: Sequence[str]) -> str:
+        """Return the SQL of a called query, without columns that no reader names."""
+        sql = _ORDER.sub("", self.find(call[0]).written)
+        if not any(map(_ANY.search, readers)):
+            sql = _pick(sql, {word for reader in readers for word in _WORD.findall(reader)})
+        return self.spell(sql, dict(call[1]))
+
+    def _read(self, found: re.Match[str], values: Mapping[str, str]) -> _Call:
+        """Return what is called, with SQL of every parameter."""
+        query, given = self.find(found[1]), read_arguments(found[2])
+        surplus = given.keys() - {parameter.name for parameter in query.parameters}
+        missing = {parameter.name for parameter in query.parameters if parameter.is_required} - given.keys()
+        if surplus or missing:
+            wrong = ", ".join(sorted(surplus or missing))
+            raise SqlError(f"{query.name} {'takes no' if surplus else 'needs the'} parameter {wrong}")
+        spelled = {
+            parameter.name: given.get(parameter.name) or spell_default(parameter) for parameter in query.parameters
+        }
+        return found[1], tuple(
+            (name, _PARAMETER.sub(lambda one: values.get(one[1], one[0]), text)) for name, text in spelled.items()
+        )
 
 
 def spell_default(parameter: Parameter) -> str:
@@ -129,7 +193,7 @@ def view(query: Query, called: Query) -> Query:
     places = [had[text.partition(" ")[0]].of for text in query.picked]
     where = _check(given.get("division", ""), max(filter(None, places), key=len, default=""))
     sql = "SELECT\n" + ",\n".join(cells) + f"\nFROM {query.called} AS v\n{where}ORDER BY {order}"
-    return attrs.evolve(query, columns=tuple(columns), sql=sql)
+    return attrs.evolve(query, columns=tuple(columns), written=sql)
 
 
 def _check(division: str, places: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -84,6 +85,13 @@ def _load(path: Path) -> Query:
     try:
         if query.called:
             query = view(query, find_query(query.called.partition("(")[0]))
-        return attrs.evolve(query, sql=include(query.sql, _files().__contains__, find_query))
+        return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error
+
+
+def share_queries(asked: Sequence[tuple[Query, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
+    """Return what queries that ship read from together, and their SQL, as `include.share` does."""
+    from joulemap.store.include import share
+
+    return share(asked, _files().__contains__, find_query)

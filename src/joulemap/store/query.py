@@ -18,7 +18,7 @@ from joulemap.store import literal
 from joulemap.store.bound import BATCH
 from joulemap.store.connection import begin_beside
 from joulemap.store.contract import Parameter, Query
-from joulemap.store.library import find_query
+from joulemap.store.library import find_query, share_queries
 from joulemap.store.run import find_projected_hardware
 from joulemap.store.statement import (
     Statement,
@@ -119,6 +119,34 @@ def _find_query_of(record: type[Row]) -> Query:
     return query
 
 
+def fetch_all(
+    connection: duckdb.DuckDBPyConnection, records: Mapping[str, type[AnyRow]], **given: Any
+) -> dict[str, Table[Any]]:
+    """Return name -> what `fetch` does of a row type, with those of the parameters that its query declares.
+
+    What several queries read from is made once: planning takes longer than reading.
+    """
+    queries = {name: _find_query_of(record) for name, record in records.items()}
+    bound = {
+        name: bind(query, {one.name: given[one.name] for one in query.parameters if one.name in given})
+        for name, query in queries.items()
+    }
+    spelled = [
+        (query, {parameter: literal.write(value) or "" for parameter, value in bound[name].items()})
+        for name, query in queries.items()
+    ]
+    shared, written = share_queries(spelled)
+    found: dict[str, Table[Any]] = {}
+    with blaming():
+        for table, sql in shared.items():
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {sql}")
+        for (name, query), sql in zip(queries.items(), written, strict=True):
+            found[name] = _run(connection, query, bound[name], partial(tuple.__new__, records[name]), sql)
+        for table in shared:
+            connection.execute(f"DROP TABLE {table}")
+    return found
+
+
 def fetch_none(_: duckdb.DuckDBPyConnection, record: type[Row], **given: Any) -> Table[Row]:
     """Return what `fetch` does where it is known that there are no rows."""
     query = find_query(record.query)
@@ -140,10 +168,11 @@ def _run(
     query: Query,
     given: Mapping[str, Any],
     make: Callable[[tuple[Any, ...]], Made],
+    filled: str = "",
 ) -> Table[Made]:
     parameters = bind(query, given)
     with blaming():
-        cursor = execute(connection, query.sql, parameters)
+        cursor = connection.execute(filled) if filled else execute(connection, query.sql, parameters)
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         rows = tuple(map(make, cursor.fetchall()))
     return Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters=parameters)

@@ -29,7 +29,7 @@ from joulemap.row.analyze import (
     SubgraphShare,
 )
 from joulemap.row.report import EnergyLeaf
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch_all, start
 from joulemap.store.run import find_subgraphs
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
+    from joulemap.row import Row
 
 PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in ENERGY_PARTS)
 
@@ -312,22 +313,19 @@ def analyze(source: Source, model: str, hardware: str | Hardware, settings: Sett
     with holding_scope(source, plan) as (scope, connection, (run_id,)):
         if subgraph and subgraph not in (known := find_subgraphs(connection, [run_id])):
             raise UnknownNameError("subgraph", subgraph, known)
-        totals = start(connection, RunTotal, run_id=run_id)
-        operators = start(connection, OperatorShare, run_id=run_id)
         events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
-        return AnalyzeAnswer(
-            scope=scope,
-            categories=fetch(connection, CategoryShare, run_id=run_id),
-            actions=fetch(connection, ActionShare, run_id=run_id),
-            subgraphs=fetch(connection, SubgraphShare, run_id=run_id),
-            operators=operators(),
-            bottlenecks=fetch(connection, BottleneckShare, run_id=run_id),
-            tree=fetch(connection, EnergyLeaf, run_ids=[run_id]),
-            roofline=fetch(connection, SubgraphRoof, run_id=run_id),
-            events=events(),
-            subgraph=subgraph,
-            totals=totals(),
-        )
+        records: dict[str, type[Row]] = {
+            "totals": RunTotal,
+            "categories": CategoryShare,
+            "actions": ActionShare,
+            "subgraphs": SubgraphShare,
+            "operators": OperatorShare,
+            "bottlenecks": BottleneckShare,
+            "tree": EnergyLeaf,
+            "roofline": SubgraphRoof,
+        }
+        found = fetch_all(connection, records, run_id=run_id, run_ids=[run_id])
+        return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events())
 
 
 def _pace(total: RunTotal) -> str:

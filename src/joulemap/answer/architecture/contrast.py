@@ -17,7 +17,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch_all
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from joulemap.plan.hold import StoredRuns
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
+    from joulemap.row import Row
 
     Pair = tuple[HardwareEntry, str]
     """A hardware at a power mode."""
@@ -84,12 +85,10 @@ def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
         left_out=whole.selection.left_out,
     )
     scope.check_evaluated()
-    rows = start(connection, ArchitectureSummary, run_ids=ids)
     (asked,) = whole.settings.precision
-    return ArchitecturesAnswer(
-        scope=scope,
-        asked=asked,
-        categories=fetch(connection, ArchitectureCategory, run_ids=ids),
-        actions=fetch(connection, ArchitectureAction, run_ids=ids),
-        rows=rows(),
-    )
+    records: dict[str, type[Row]] = {
+        "rows": ArchitectureSummary,
+        "categories": ArchitectureCategory,
+        "actions": ArchitectureAction,
+    }
+    return ArchitecturesAnswer(scope=scope, asked=asked, **fetch_all(connection, records, run_ids=ids))

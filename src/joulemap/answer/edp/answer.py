@@ -19,13 +19,14 @@ from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
-from joulemap.store.query import fetch, fetch_none, start
+from joulemap.store.query import fetch_all
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import ModelDivision, Settings
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
+    from joulemap.row import Row
 
 REMEDIES: Final = {
     "roofline": "every subgraph at its roofline",
@@ -50,8 +51,8 @@ class EdpAnswer(RunAnswer):
     """Largest share first."""
     operators: Table[EdpOperatorShare]
     """Largest share first."""
-    subgraph_cuts: Table[EdpCut]
-    operator_cuts: Table[EdpCut]
+    cuts: Table[EdpCut]
+    """Of subgraphs and of operators."""
     patterns: Table[EdpPattern]
     """Largest share first."""
     bounds: Table[EdpBound]
@@ -66,9 +67,7 @@ class EdpAnswer(RunAnswer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
-        rows = super().data()
-        cuts = [*rows.pop("subgraph_cuts"), *rows.pop("operator_cuts")]
-        return {**rows, "cuts": cuts, "insights": self.insights(), "notes": self.notes()}
+        return {**super().data(), "insights": self.insights(), "notes": self.notes()}
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the shares of subgraphs and their sum, the largest first."""
@@ -80,14 +79,13 @@ class EdpAnswer(RunAnswer):
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
-        cuts = self.subgraph_cuts if by == "subgraph" else self.operator_cuts
         sections = (
             Section("Energy x delay", self._facts()),
             Section(f"By {by}, largest share first", (*self._shares(by, rows, limit), self._proof(by, rows))),
             Section(
                 f"How few {by}s make up most of it",
                 grid(
-                    cuts,
+                    attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by)),
                     (
                         ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
                         (f"{by}s", lambda row: f"top {row.top_count} of {row.total_count}"),
@@ -215,7 +213,7 @@ class EdpAnswer(RunAnswer):
 
     def insights(self) -> list[str]:
         """Return what the numbers say, largest first; nothing that they do not."""
-        total, half, top = self.total, self.subgraph_cuts[0], self.subgraphs[0]
+        total, half, top = self.total, next(row for row in self.cuts if row.level == "subgraph"), self.subgraphs[0]
         lines = [
             f"top {half.top_count} of {half.total_count} subgraphs = {show_share(half.reached_fraction)} of E x T",
             f"halving energy and time of {top.name} alone would take {show_share(top.halving_fraction)} off E x T",
@@ -275,21 +273,17 @@ def take_apart(
         run_id = runs.ids[0]
         if run_id in scope.refused:
             raise UnsupportedError(scope.refused[run_id])
-        compare = fetch if len(runs.ids) > 1 else fetch_none
-        totals = start(connection, EdpTotal, run_id=run_id)
-        operators = start(connection, EdpOperatorShare, run_id=run_id)
-        bounds = start(connection, EdpBound, run_id=run_id)
-        return EdpAnswer(
-            scope=scope,
-            subgraphs=fetch(connection, EdpShare, run_id=run_id),
-            operators=operators(),
-            subgraph_cuts=fetch(connection, EdpCut, run_id=run_id, level="subgraph"),
-            operator_cuts=fetch(connection, EdpCut, run_id=run_id, level="operator"),
-            patterns=fetch(connection, EdpPattern, run_id=run_id),
-            bounds=bounds(),
-            comparison=compare(connection, EdpComparison, run_ids=list(scope.evaluated_ids)),
-            totals=totals(),
-        )
+        records: dict[str, type[Row]] = {
+            "totals": EdpTotal,
+            "subgraphs": EdpShare,
+            "operators": EdpOperatorShare,
+            "cuts": EdpCut,
+            "patterns": EdpPattern,
+            "bounds": EdpBound,
+            "comparison": EdpComparison,
+        }
+        beside = list(scope.evaluated_ids) if len(runs.ids) > 1 else []
+        return EdpAnswer(scope=scope, **fetch_all(connection, records, run_id=run_id, run_ids=beside))
 
 
 def _edp(value: float) -> str:

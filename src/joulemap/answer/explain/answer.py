@@ -21,7 +21,7 @@ from joulemap.present.cell import show_quantity, show_signed
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen
 from joulemap.row.explain import CategoryDifference, Effect, EnergyTerm, RunPair, SubgraphDifference, Traffic
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch_all
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ArchitectureNote
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
+    from joulemap.row import Row
     from joulemap.store.connection import Connection
 
 
@@ -292,26 +293,20 @@ def explain_pair(
     """
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))
-    pair = {"run_a": run_a, "run_b": run_b}
-    subgraphs = start(connection, SubgraphDifference, **pair, metric=metric)
-    if subgraph and subgraph not in (known := [row.name for row in subgraphs()]):
+    records: dict[str, type[Row]] = {
+        "totals": RunPair,
+        "terms": EnergyTerm,
+        "effects": Effect,
+        "categories": CategoryDifference,
+        "subgraphs": SubgraphDifference,
+        **({"metric_terms": TERMS[metric]} if metric in TERMS else {}),
+        **({"traffic": Traffic} if metric == "memory" else {}),
+    }
+    given = {"run_a": run_a, "run_b": run_b, "subgraph": subgraph, "metric": metric}
+    found: dict[str, Any] = {"traffic": None, "metric_terms": None, **fetch_all(connection, records, **given)}
+    if subgraph and subgraph not in (known := [row.name for row in found["subgraphs"]]):
         raise UnknownNameError("subgraph", subgraph, known)
-    part = {**pair, "subgraph": subgraph}
-    terms = start(connection, EnergyTerm, **part)
-    return ExplainAnswer(
-        scope=scope,
-        metric=metric,
-        subgraph=subgraph,
-        totals=fetch(connection, RunPair, **part),
-        effects=fetch(connection, Effect, **part),
-        categories=fetch(connection, CategoryDifference, **part),
-        subgraphs=subgraphs(),
-        traffic=fetch(connection, Traffic, **pair) if metric == "memory" else None,
-        metric_terms=fetch(connection, TERMS[metric], **(pair if metric == "memory" else part))
-        if metric in TERMS
-        else None,
-        terms=terms(),
-    )
+    return ExplainAnswer(scope=scope, metric=metric, subgraph=subgraph, **found)
 
 
 def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:

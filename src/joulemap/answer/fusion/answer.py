@@ -28,12 +28,13 @@ from joulemap.present.cell import show_count, show_quantity, show_share, show_si
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
 from joulemap.record import frozen
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
-from joulemap.store.query import fetch, start
+from joulemap.store.query import fetch_all
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import FusionDivision, Settings
     from joulemap.plan.source import Source
+    from joulemap.row import Row
 
 NAMES: Final[dict[FusionDivision, tuple[Shown[Any], ...]]] = {
     "pattern": (("pattern", "fusion_pattern"), ("subgraphs", "subgraph_count")),
@@ -215,14 +216,13 @@ def find_savings(source: Source, model: str, hardware: str | Hardware, settings:
         if scope.refusals:
             raise UnsupportedError("; ".join(scope.refusals))
         ids = {"run_a": runs.ids[-1], "run_b": runs.ids[0]}
-        totals = start(connection, FusionTotal, **ids)
-        return FusionAnswer(
-            scope=scope,
-            patterns=fetch(connection, FusionPattern, **ids),
-            subgraphs=fetch(connection, FusionSubgraph, **ids),
-            operators=fetch(connection, FusionOperator, **ids),
-            totals=totals(),
-        )
+        records: dict[str, type[Row]] = {
+            "totals": FusionTotal,
+            "patterns": FusionPattern,
+            "subgraphs": FusionSubgraph,
+            "operators": FusionOperator,
+        }
+        return FusionAnswer(scope=scope, **fetch_all(connection, records, **ids))
 
 
 def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) -> tuple[str, str, str, str, str]:
