@@ -119,7 +119,7 @@ run_id = { type = "INTEGER", meaning = "run" }
 
 def look(path: Path, old: str = "", new: str = "") -> Query:
     query = read(VIEW.replace(old, new) if old else VIEW, path, "view")
-    query = view(query, find_query("cube.place"))
+    query = view(query, find_query)
     return attrs.evolve(query, sql=include(query.written, "cube.place".__eq__, find_query))
 
 
@@ -136,8 +136,8 @@ def test_a_view_has_the_columns_that_it_names_as_they_are_there(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('"name"', '"nome"', "has no column nome"),
-        ('"name"', '"operator_index"', "of operator alone"),
+        ('"name"', '"nome"', "a column nome"),
+        ('"name"', '"operator_index"', "a column operator_index"),
         ("*/\n", "*/\nSELECT 1\n", "has no SQL"),
         ("(run_ids := [$run_id])", "", "is not a call"),
         ('columns = ["name", "energy_fj AS exact_fj"]', "columns = []", "no columns"),
@@ -149,7 +149,12 @@ def test_a_view_that_cannot_be_is_refused(old: str, new: str, reason: str, tmp_p
 
 
 def test_what_several_queries_read_from_is_made_once_and_changes_no_answer(opened: Connection) -> None:
-    records: dict[str, type[Row]] = {"shares": EdpShare, "cuts": EdpCut, "bounds": EdpBound, "operators": EdpOperatorShare}
+    records: dict[str, type[Row]] = {
+        "shares": EdpShare,
+        "cuts": EdpCut,
+        "bounds": EdpBound,
+        "operators": EdpOperatorShare,
+    }
     asked = [(find_query(record.query), {"run_id": "1"}) for record in records.values()]
     shared, _ = share_queries(asked)
     assert len(shared) == 2  # of subgraphs and of operators
@@ -218,3 +223,20 @@ def test_every_view_says_where_its_rows_come_from() -> None:
 @pytest.fixture
 def opened(database: Path) -> Connection:
     return duckdb.connect(str(database), read_only=True)
+
+
+def test_columns_that_are_listed_and_not_declared_are_those_of_the_query_that_is_called() -> None:
+    query = find_query("compare.summary")
+    columns = {column.name: column for column in query.columns}
+    assert [*columns] == list(query.listed)
+    assert columns["label"].meaning != ""
+    assert (columns["energy_j"].unit, columns["energy_j"].null) == ("J", True)  # a refused run has none
+    alone = {column.name: column for column in find_query("analyze.total").columns}
+    assert (alone["energy_j"].unit, alone["energy_j"].null) == ("J", False)
+    assert alone["padding_fraction"].null
+
+
+def test_a_join_that_nobody_reads_is_left_out() -> None:
+    assert "hardware_version AS v ON" in find_query("compare.ranking").sql  # its microarchitecture
+    assert "hardware_version AS v ON v.hardware_digest = r.hardware_digest" not in find_query("sweep.point").sql
+    assert "run_action" not in find_query("sweep.point").sql.rpartition("FROM run_figures")[2]

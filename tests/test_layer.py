@@ -122,7 +122,7 @@ LINES: dict[str, int] = {
     "answer": 12_150,
     "trace": 8_300,
     "model": 6_900,
-    "store": 6_200,
+    "store": 6_300,
     "domain": 4_600,
     "cli": 4_250,
     "catalog": 2_950,

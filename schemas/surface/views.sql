@@ -272,7 +272,7 @@ FROM run_configurations AS r
 WHERE r.refusal IS NOT NULL;
 COMMENT ON VIEW refused_runs IS 'Configurations that the hardware cannot run, and why';
 
-CREATE VIEW runs AS
+CREATE VIEW run_figures AS
 SELECT
     r.run_id,
     r.{dimension},
@@ -332,9 +332,17 @@ SELECT
     r.batch / x.interval_s * exp(-x.latency_half_width) AS throughput_low_per_s,
     r.batch / x.interval_s * exp(x.latency_half_width) AS throughput_high_per_s,
     x.edp_js * exp(-x.edp_half_width) AS edp_low_js,
-    x.edp_js * exp(x.edp_half_width) AS edp_high_js
+    x.edp_js * exp(x.edp_half_width) AS edp_high_js,
+    x.energy_half_width,
+    x.energy_basis,
+    x.latency_half_width,
+    x.latency_basis,
+    r.unit_name,
+    r.memory_bandwidth_bytes_per_s,
+    r.parameter_count,
+    r.refusal
 FROM run_configurations AS r
-JOIN (
+LEFT JOIN (
     SELECT
         *,
         seconds(latency_fs) AS latency_s,
@@ -344,18 +352,13 @@ JOIN (
         fraction(energy_fj, interval_fs) AS average_power_w
     FROM run_total
 ) AS x ON x.run_id = r.run_id;
+COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figures of runs, which are null of a refused one';
+
+CREATE VIEW runs AS SELECT * EXCLUDE (refusal) FROM run_figures WHERE energy_j IS NOT NULL;
 COMMENT ON VIEW runs IS 'Evaluated runs. Energy, energy x delay and latency are per batch; energy is that of a batch in steady state, where batches may overlap; utilization, attained rates and units_used_count (mean over time, rounded up) are those of the steady state';
 COMMENT ON COLUMN runs.units_used_count IS 'Units with work: the mean over time in steady state, rounded up';
 COMMENT ON COLUMN runs.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON COLUMN runs.edp_js IS 'Energy x latency, per batch';
-
-CREATE VIEW run_figures AS
-FROM runs
-UNION ALL BY NAME
-SELECT * EXCLUDE (error_case, unit_name, parameter_count, calibration_digest)
-FROM run_configurations
-WHERE refusal IS NOT NULL;
-COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figures of runs, which are null of a refused one';
 
 CREATE VIEW run_uncertainty AS
 SELECT

@@ -25,8 +25,8 @@ class Column:
     name: str
     type: str
     """DuckDB type."""
-    null: bool = False
-    """Whether a cell may be empty."""
+    null: bool | str = False
+    """Whether a cell may be empty; of a cube, the rows among which some are where that is said."""
     of: str = ""
     """The divisions of a cube that have it: of any other, its cells are empty."""
     values: str = ""

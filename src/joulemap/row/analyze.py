@@ -311,11 +311,11 @@ class RunTotal(Row, query="analyze.total"):
     batch: int
     """Samples in one input."""
     precision: str
-    """Of activations and products; bf16/int4 where weights of products are stored at another."""
+    """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     is_projection: bool
-    """Key numbers of the hardware are projections."""
+    """Key numbers of the hardware are projections or estimates."""
     energy_fj: int
     """fJ: per batch, static energy included, exact."""
     energy_j: float
@@ -327,7 +327,7 @@ class RunTotal(Row, query="analyze.total"):
     control_energy_j: float
     """J: of deciding what happens next, and of what regulators lose."""
     static_energy_j: float
-    """J: drawn whatever is computed."""
+    """J: static power x the time from one batch to the next."""
     overhead_energy_j: float
     """J: architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static."""
     overhead_fraction: float | None
@@ -367,11 +367,11 @@ class RunTotal(Row, query="analyze.total"):
     memory bandwidth; power cap.
     """
     mac_count: int
-    """multiply-accumulates."""
+    """multiply-accumulates of the batch."""
     attained_ops_per_s: float
     """ops/s: two per MAC, over the time from one batch to the next."""
     peak_ops_per_s: float
-    """ops/s: dense, at this precision."""
+    """ops/s: dense peak at this precision and power mode."""
     compute_utilization_fraction: float
     """Operations computed over what the peak allows, in steady state."""
     dram_bytes: float

@@ -101,15 +101,15 @@ class ArchitectureSummary(Row, query="architectures.summary"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     latency_s: float | None
     """s: per batch."""
     energy_fj: int | None
-    """fJ: per batch, exact: the sum of the eight below."""
+    """fJ: per batch, static energy included, exact."""
     energy_j: float | None
-    """J: per batch."""
+    """J: per batch, static energy included."""
     mac_count: int | None
-    """multiply-accumulates."""
+    """multiply-accumulates of the batch."""
     energy_per_mac_j: float | None
     """J: of one MAC with all that happens around it; null without MACs."""
     dynamic_per_mac_j: float | None
@@ -165,7 +165,7 @@ class ArchitectureSummary(Row, query="architectures.summary"):
     overhead_fj: int | None
     """fJ: architectural overhead, exact: neither arithmetic nor off-chip memory nor board nor static."""
     overhead_fraction: float | None
-    """Of the energy."""
+    """Part of the energy that is architectural overhead."""
     overhead_ratio: float | None
     """Architectural overhead over the energy of arithmetic."""
     order_name: str | None
@@ -181,31 +181,31 @@ class ArchitectureSummary(Row, query="architectures.summary"):
     off_chip_bytes_per_mac: float | None
     """B: read and written off chip."""
     compute_utilization_fraction: float | None
-    """Operations computed over what the peak allows, in steady state, of the precision."""
+    """Operations computed over what the peak allows, in steady state."""
     compute_time_fraction: float | None
-    """Of the latency in subgraphs that arithmetic bounds."""
+    """Of the latency in subgraphs that compute bounds."""
     memory_time_fraction: float | None
     """Of the latency in subgraphs that memory bounds."""
     launch_time_fraction: float | None
-    """Of the latency in subgraphs that the fixed cost of kernels bounds."""
+    """Of the latency in subgraphs that their launch bounds."""
     units_used_count: int | None
     """Units with work, mean over time, rounded up."""
     units_total_count: int | None
     """Units that have this precision."""
     unit_name: str
     """What one unit is called."""
-    static_power_w: float | None
+    static_power_w: float
     """W: drawn whatever is computed."""
     average_power_w: float | None
     """W: energy over the time from one batch to the next."""
     process_node_nm: float | None
-    """nm: of the chip: energies per action differ by it too."""
+    """nm: of the chip."""
     clock_fraction: float | None
     """Of the full clock; below 1 where the power cap gives way."""
-    assumed_fraction: float | None
+    assumed_energy_fraction: float | None
     """Part of the energy whose price per action is an assumption."""
-    recalled_fraction: float | None
-    """Part of the energy whose price is a public number not checked at its source."""
+    recalled_energy_fraction: float | None
+    """Part of the energy whose price per action is a public number not checked against its source."""
     is_projection: bool
     """Key numbers of the hardware are projections or estimates."""
     is_available: bool

@@ -68,11 +68,11 @@ class RunFigure(Row, query="compare.detail"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     status: str
     """Ok or unsupported."""
     energy_fj: int | None
-    """fJ: per batch, exact."""
+    """fJ: per batch, static energy included, exact."""
     energy_j: float | None
     """J: per batch, static energy included."""
     energy_per_inference_j: float | None
@@ -84,7 +84,7 @@ class RunFigure(Row, query="compare.detail"):
     control_energy_j: float | None
     """J: of deciding what happens next, and of what regulators lose."""
     static_energy_j: float | None
-    """J: drawn whatever is computed."""
+    """J: static power x the time from one batch to the next."""
     overhead_energy_j: float | None
     """J: architectural overhead: of what is neither arithmetic nor off-chip memory nor board nor static."""
     overhead_fraction: float | None
@@ -112,9 +112,9 @@ class RunFigure(Row, query="compare.detail"):
     activation_bytes: int | None
     """B: peak of live activations."""
     weight_bytes: int | None
-    """B: parameters and buffers read."""
-    memory_capacity_bytes: float | None
-    """B: of the hardware."""
+    """B: parameters and buffers read, as they are stored."""
+    memory_capacity_bytes: float
+    """B: of the hardware's memory; a model that does not fit is refused."""
     compute_bound_count: int | None
     """Subgraphs that compute bounds."""
     memory_bound_count: int | None
@@ -252,13 +252,13 @@ class ModelFigure(Row, query="compare.matrix"):
     edp_js: float | None
     """Js: energy x latency."""
     peak_memory_bytes: int | None
-    """B: weights and peak activations: metric memory."""
+    """B: weights and peak activations."""
     compute_utilization_fraction: float | None
     """Operations computed over what the peak allows, in steady state."""
     mac_count: int | None
-    """multiply-accumulates per batch."""
+    """multiply-accumulates of the batch."""
     ops_per_j: float | None
-    """ops/J: two per MAC, over the energy."""
+    """ops/J: attained operations per second and watt, two per MAC; 1e12 is one TOPS/W."""
     parameter_count: int
     """Elements of all parameters."""
     is_projection: bool
@@ -414,8 +414,8 @@ class RankedHardware(Row, query="compare.ranking"):
     inferences_per_j: float | None
     """1/J: inferences per second and watt, which is per joule: efficiency."""
     energy_per_inference_j: float | None
-    """J: static energy included."""
-    tdp_w: float | None
+    """J: energy over batch."""
+    tdp_w: float
     """W: the power cap."""
     compute_utilization_fraction: float | None
     """Operations computed over what the peak allows, in steady state."""
@@ -430,7 +430,7 @@ class RankedHardware(Row, query="compare.ranking"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     model: str
     is_projection: bool
     """Key numbers of the hardware are projections or estimates."""
@@ -580,13 +580,13 @@ class Comparison(Row, query="compare.summary"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     status: str
     """Ok or unsupported."""
     energy_j: float | None
     """J: per batch, static energy included."""
     energy_per_inference_j: float | None
-    """J: of it, per inference."""
+    """J: energy over batch."""
     latency_s: float | None
     """s: per batch."""
     throughput_per_s: float | None
@@ -600,7 +600,7 @@ class Comparison(Row, query="compare.summary"):
     compute_utilization_fraction: float | None
     """Operations computed over what the peak allows, in steady state."""
     bandwidth_utilization_fraction: float | None
-    """Attained over published DRAM bandwidth."""
+    """Attained over published off-chip bandwidth."""
     units_used_count: int | None
     """Units with work, mean over time, rounded up."""
     units_total_count: int | None

@@ -55,7 +55,7 @@ class SweepPoint(Row, query="sweep.point"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     batch: int
     """Samples in one input."""
     status: str
@@ -69,13 +69,13 @@ class SweepPoint(Row, query="sweep.point"):
     memory bandwidth; power cap.
     """
     energy_j: float | None
-    """J: per batch."""
+    """J: per batch, static energy included."""
     energy_per_inference_j: float | None
-    """J: per inference."""
+    """J: energy over batch."""
     inferences_per_j: float | None
-    """1/J: inferences per joule, or per second and watt."""
+    """1/J: inferences per second and watt, which is per joule: efficiency."""
     edp_js: float | None
-    """Js: energy x latency, per batch."""
+    """Js: energy x latency."""
     average_power_w: float | None
     """W: energy over the time from one batch to the next."""
     speedup_ratio: float | None

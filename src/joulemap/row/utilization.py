@@ -191,8 +191,9 @@ class Utilization(Row, query="utilization.summary"):
     batch: int
     """Samples in one input."""
     precision: str
+    """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     architecture: str
@@ -204,7 +205,7 @@ class Utilization(Row, query="utilization.summary"):
     least_flop_count: int | None
     """The class of model sizes that it is in begins here, as in `utilization.pairing`."""
     attained_ops_per_s: float | None
-    """ops/s: 2 x MACs over the time from one batch to the next."""
+    """ops/s: two per MAC, over the time from one batch to the next."""
     peak_ops_per_s: float | None
     """ops/s: dense peak at this precision and power mode."""
     compute_utilization_fraction: float | None
@@ -254,7 +255,7 @@ class Utilization(Row, query="utilization.summary"):
     tdp_w: float
     """W: the power cap."""
     ops_per_j: float | None
-    """ops/J: attained operations per second and watt; 1e12 is one TOPS/W."""
+    """ops/J: attained operations per second and watt, two per MAC; 1e12 is one TOPS/W."""
     peak_ops_per_j: float | None
     """ops/J: peak over the power cap."""
     clock_fraction: float | None

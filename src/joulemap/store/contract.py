@@ -17,9 +17,10 @@ A query file is one SELECT under a block comment that holds TOML:
     */
     SELECT …
 
-The contract is name, version, parameters, columns, grain, order and the meaning of every number: changing any of these
-is a new version beside the old file. `record` is the type of its rows in Python, where it has one: `make rows` makes it
-of the columns, with `values` as the type of a text that is one of few.
+Where a query calls others, `listed` names every column in its place, and what `columns` does not declare is as in a
+query that is called. The contract is name, version, parameters, columns, grain, order and the meaning of every number:
+changing any of these is a new version beside the old file. `record` is the type of its rows in Python, where it has
+one: `make rows` makes it of the columns, with `values` as the type of a text that is one of few.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ _KINDS: Final = {
     "grain": str,
     "from": str,
     "order": list,
+    "listed": list,
     "parameters": dict,
     "columns": dict,
 }
@@ -88,6 +90,8 @@ class Query:
     """What one row is."""
     order: tuple[str, ...]
     """Columns that order the rows."""
+    listed: tuple[str, ...]
+    """Every column in its place, where some are declared by a query that it calls; else empty."""
     called: str
     """The call of another query that a view is of; empty where the file has SQL of its own."""
     picked: tuple[str, ...]
@@ -119,7 +123,7 @@ def parse_query(path: Path) -> Query:
         header = _read(found["header"]) if is_own else remember("queries", name, lambda: _read(found["header"]))
     except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
-    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters", "record", "from"} - set(header)
+    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters", "record", "from", "listed"} - set(header)
     if surplus or missing:
         raise SqlError(
             f"{path.name}: header keys "
@@ -154,6 +158,7 @@ def parse_query(path: Path) -> Query:
         order=tuple(header["order"]),
         parameters=parameters,
         columns=columns,
+        listed=tuple(header.get("listed", ())),
         called=header.get("from", ""),
         picked=tuple(listed) if is_view else (),
         sql=found["sql"].strip(),
@@ -180,7 +185,7 @@ def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
                 isinstance(entry, dict)
                 and {"type", "meaning"} <= set(entry)
                 and all(isinstance(entry.get(field, ""), str) for field in _FIELDS[key])
-                and isinstance(entry.get("null", False), bool)
+                and isinstance(entry.get("null", False), bool | str)
                 for entry in value.values()
             )
         if not is_right:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.record import define
 from joulemap.store.contract import Parameter, Query
@@ -32,6 +33,7 @@ _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
 _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
 _CELLS = re.compile(r"(?:\A|\n)SELECT(\n(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\bCOLUMNS\s*\(", re.IGNORECASE)
+_JOIN = re.compile(r"^LEFT JOIN \w+ AS (\w+) ON .*\n", re.MULTILINE)
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _PARAMETER = re.compile(r"\$(\w+)")
@@ -146,16 +148,23 @@ def spell_default(parameter: Parameter) -> str:
 
 
 def _pick(sql: str, names: set[str]) -> str:
-    """Return SQL whose last SELECT has only columns of these names: planning what nobody reads takes time.
+    """Return SQL whose last SELECT has only columns of these names, and joins what it reads: planning takes time.
 
-    One that groups, or counts its rows in another way, keeps them all.
+    One that groups, or counts its rows in another way, keeps them all. What is joined by LEFT JOIN in a line of its own
+    has a row for each at the most.
     """
     found = _CELLS.search(sql)
     if not found or _ANY.search(found[1]) or _FIXED.search(sql[found.end() :]):
         return sql
     cells = _split(found[1])
     kept = [cell for cell in cells if _WORD.findall(cell)[-1] in names]
-    return sql[: found.start(1)] + ",".join(kept or cells) + sql[found.end(1) :]
+    head, rest = sql[: found.start(1)] + ",".join(kept or cells), sql[found.end(1) :]
+
+    def keep(join: re.Match[str]) -> str:
+        is_used = re.search(rf"\b{join[1]}\.", ",".join(kept) + rest.replace(join[0], ""))
+        return join[0] if is_used else ""
+
+    return head + _JOIN.sub(keep, rest)
 
 
 def _split(text: str) -> list[str]:
@@ -174,26 +183,54 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def view(query: Query, called: Query) -> Query:
+def view(query: Query, find: Find) -> Query:
     """Return a view with its columns, each as the called query has it; SqlError for one that it has not."""
-    had = {column.name: column for column in called.columns}
-    given = read_arguments(query.called.partition("(")[2].removesuffix(")"))
-    chosen = [parameter for parameter in called.parameters if parameter.type == "VARCHAR"]
-    told = {(given.get(parameter.name) or spell_default(parameter)).strip("'") for parameter in chosen}
+    had = declare(query.called, find)
     columns, cells = [], []
     for text in query.picked:
         name, _, alias = text.partition(" AS ")
-        if name not in had:
-            raise SqlError(f"{query.path.name}: {called.name} has no column {name}")
-        if had[name].of and told.isdisjoint(had[name].of.split(", ")) and not any("$" in one for one in told):
-            raise SqlError(f"{query.path.name}: {called.name} has the column {name} of {had[name].of} alone")
-        columns.append(attrs.evolve(had[name], name=alias or name, of=""))
+        columns.append(attrs.evolve(_take(query, had, name), name=alias or name, of=""))
         cells.append(f'    v."{name}" AS {alias}' if alias else f'    v."{name}"')
     order = ", ".join(re.sub(r"^(\w+)( descending)?$", _spell_order, text) for text in query.order)
     places = [had[text.partition(" ")[0]].of for text in query.picked]
-    where = _check(given.get("division", ""), max(filter(None, places), key=len, default=""))
+    division = read_arguments(query.called.partition("(")[2].removesuffix(")")).get("division", "")
+    where = _check(division, max(filter(None, places), key=len, default=""))
     sql = "SELECT\n" + ",\n".join(cells) + f"\nFROM {query.called} AS v\n{where}ORDER BY {order}"
     return attrs.evolve(query, columns=tuple(columns), written=sql)
+
+
+def list_columns(query: Query, is_known: Callable[[str], bool], find: Find) -> Query:
+    """Return a query with all its columns: those that it declares, and as called queries do those that it lists."""
+    had: dict[str, Column] = {}
+    for found in CALL.finditer(query.written):
+        if is_known(found[1].partition("@")[0]):
+            had = declare(found[0], find) | had
+    own = {column.name: column for column in query.columns}
+    if surplus := own.keys() - set(query.listed):
+        raise SqlError(f"{query.path.name}: declared and not listed: {', '.join(sorted(surplus))}")
+    return attrs.evolve(
+        query, columns=tuple(own.get(name) or attrs.evolve(_take(query, had, name), of="") for name in query.listed)
+    )
+
+
+def declare(call: str, find: Find) -> dict[str, Column]:
+    """Return name -> column of what is called as it is: without those that what it is divided by has not."""
+    name, _, rest = call.partition("(")
+    called, given = find(name), read_arguments(rest.removesuffix(")"))
+    chosen = [parameter for parameter in called.parameters if parameter.type == "VARCHAR"]
+    told = {(given.get(parameter.name) or spell_default(parameter)).strip("'") for parameter in chosen}
+    is_open = any("$" in one for one in told)
+    return {
+        one.name: attrs.evolve(one, null=one.null if isinstance(one.null, bool) else one.null in told)
+        for one in called.columns
+        if not one.of or is_open or not told.isdisjoint(one.of.split(", "))
+    }
+
+
+def _take(query: Query, had: Mapping[str, Column], name: str) -> Column:
+    if name not in had:
+        raise SqlError(f"{query.path.name}: no query that it calls has a column {name}")
+    return had[name]
 
 
 def _check(division: str, places: str) -> str:

@@ -80,11 +80,13 @@ def _load(path: Path) -> Query:
         raise SqlError(f"{path}: `from` is for queries that ship")
     if is_own or not (query.called or any(f"{name}(" in query.sql or f"{name}@" in query.sql for name in _files())):
         return query
-    from joulemap.store.include import include, view
+    from joulemap.store.include import include, list_columns, view
 
     try:
         if query.called:
-            query = view(query, find_query(query.called.partition("(")[0]))
+            query = view(query, find_query)
+        elif query.listed:
+            query = list_columns(query, _files().__contains__, find_query)
         return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error

@@ -6,6 +6,7 @@ most questions do. What is no number, text, truth value or list of these goes th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -15,6 +16,9 @@ import duckdb
 from joulemap.store.quote import quote_text
 
 Values = Mapping[str, Any] | Sequence[Any]
+
+_FEW: Final = re.compile(r"IN \(SELECT unnest\(\[(\d+(?:, \d+){0,31})\]\)\)")
+"""A list of numbers, as it stands in a statement with its values."""
 
 _OPERATOR: Final = duckdb.token_type.operator
 
@@ -56,6 +60,11 @@ def fill(sql: str, values: Values) -> str | None:
         pieces += [written[done:start].decode(), literal]
         done = end
     return "".join((*pieces, written[done:].decode()))
+
+
+def list_numbers(sql: str) -> str:
+    """Return a statement in which few whole numbers that something is one of stand alone, which is planned faster."""
+    return _FEW.sub(r"IN (\1)", sql)
 
 
 def write(value: object) -> str | None:

@@ -139,7 +139,7 @@ def fetch_all(
     found: dict[str, Table[Any]] = {}
     with blaming():
         for table, sql in shared.items():
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {sql}")
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {literal.list_numbers(sql)}")
         for (name, query), sql in zip(queries.items(), written, strict=True):
             found[name] = _run(connection, query, bound[name], partial(tuple.__new__, records[name]), sql)
         for table in shared:
@@ -168,11 +168,16 @@ def _run(
     query: Query,
     given: Mapping[str, Any],
     make: Callable[[tuple[Any, ...]], Made],
-    filled: str = "",
+    filled: str | None = None,
 ) -> Table[Made]:
     parameters = bind(query, given)
+    filled = filled or literal.fill(query.sql, parameters)
     with blaming():
-        cursor = connection.execute(filled) if filled else execute(connection, query.sql, parameters)
+        cursor = (
+            execute(connection, query.sql, parameters)
+            if filled is None
+            else connection.execute(literal.list_numbers(filled))
+        )
         _check_names(query, [entry[0] for entry in cursor.description or ()])
         rows = tuple(map(make, cursor.fetchall()))
     return Table(title=query.title, columns=query.columns, rows=rows, sql=query.sql, parameters=parameters)

@@ -265,7 +265,7 @@ class ArchitecturesAnswer(RunAnswer):
         ]
         lines.append("chips differ in size and process node too: a difference is one of these chips on this model")
         for row in self.answered:
-            lines += describe_recalled(row.recalled_fraction, self.scope.mark(row.hardware))
+            lines += describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))
         if any(row.is_projection for row in self.rows):
             lines.append(PROJECTION_NOTE)
         return lines + self.scope.describe()
