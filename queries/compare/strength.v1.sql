@@ -26,40 +26,21 @@ unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 run_count = { type = "BIGINT", meaning = "evaluated runs that the median is of" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH spent AS (
-    SELECT
-        run_id,
-        sum(latency_fs) AS latency_fs,
-        sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS launch_fs,
-        sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS memory_fs,
-        sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs
-    FROM run_subgraph
-    WHERE run_id IN (SELECT unnest($run_ids))
-    GROUP BY run_id
-),
-one AS (
+WITH one AS (
     SELECT
         c.run_id,
-        c.configured_hardware AS hardware,
-        r.unit_name,
+        c.hardware,
+        c.unit_name,
         unnest([
             {'position': 1, 'aspect': 'energy_per_inference', 'unit': 'J', 'value': c.energy_per_inference_j},
             {'position': 2, 'aspect': 'latency', 'unit': 's', 'value': c.latency_s},
             {'position': 3, 'aspect': 'power', 'unit': 'W', 'value': c.average_power_w},
             {'position': 4, 'aspect': 'utilization', 'unit': '1', 'value': c.compute_utilization_fraction},
-            {
-                'position': 5,
-                'aspect': 'idle',
-                'unit': '1',
-                'value': 1e0 - fraction(s.unit_fs, s.latency_fs) / r.units_total_count
-            },
-            {'position': 6, 'aspect': 'launch', 'unit': '1', 'value': fraction(s.launch_fs, s.latency_fs)},
-            {'position': 7, 'aspect': 'memory', 'unit': '1', 'value': fraction(s.memory_fs, s.latency_fs)}
+            {'position': 5, 'aspect': 'idle', 'unit': '1', 'value': c.idle_units_fraction},
+            {'position': 6, 'aspect': 'launch', 'unit': '1', 'value': c.launch_time_fraction},
+            {'position': 7, 'aspect': 'memory', 'unit': '1', 'value': c.memory_time_fraction}
         ]) AS said
-    FROM configurations($run_ids) AS c
-    JOIN run_configurations AS r ON r.run_id = c.run_id
-    JOIN spent AS s ON s.run_id = c.run_id
-    WHERE c.refusal IS NULL
+    FROM cube.run(run_ids := $run_ids, rows := 'evaluated') AS c
 ),
 held AS (
     SELECT

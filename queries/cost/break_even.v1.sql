@@ -7,21 +7,10 @@ summary = "From how many inferences on the option with the higher price to begin
 grain = "one row, or none where one of the options has no price"
 order = ["the only row"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest hardware that can be bought and is no projection" }
 way_a = { type = "VARCHAR", default = "", meaning = "cloud or purchase; empty for the cheaper, or for purchase where no hardware is named" }
 hardware_b = { type = "VARCHAR", default = "", meaning = "option B, likewise" }
 way_b = { type = "VARCHAR", default = "", meaning = "cloud or purchase; empty for the cheaper, or for cloud where no hardware is named" }
-utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
-lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
-hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
-pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
-usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
-host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
-region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
-gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
-price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
-price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
 [columns]
 hardware_a = { type = "VARCHAR", meaning = "option A, with @MODE where the power mode is not the default" }
 precision_a = { type = "VARCHAR", meaning = "its precision" }
@@ -47,8 +36,8 @@ run_b = { type = "INTEGER", meaning = "run of B" }
 */
 WITH paid AS MATERIALIZED (
     SELECT
-        c.hardware AS id,
-        c.configured_hardware AS hardware,
+        c.hardware_id AS id,
+        c.hardware,
         c.precision,
         c.batch,
         w.way,
@@ -69,32 +58,24 @@ WITH paid AS MATERIALIZED (
                     WHEN w.way = 'purchase' THEN c.bought_usd_per_million
                     ELSE c.cloud_usd_per_million
                 END,
-                c.configured_hardware,
+                c.hardware,
                 c.precision,
                 c.batch,
                 c.runtime,
                 w.way,
                 c.run_id
         ) AS place
-    FROM configuration_costs(
-        $run_ids,
-        $utilization,
-        $lifetime_years,
-        $hours_per_year,
-        $pue,
-        $usd_per_kwh,
-        $region,
-        $gco2_per_kwh,
-        host_share := $host_share,
-        price_of := $price_of,
-        price_usd := $price_usd
+    FROM cube.cost(
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
+        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
     ) AS c
     JOIN (VALUES ('cloud'), ('purchase')) AS w (way)
         ON CASE w.way
             WHEN 'cloud' THEN c.cloud_usd_per_million IS NOT NULL
             ELSE c.purchase_usd_per_million IS NOT NULL
         END
-    WHERE c.refusal IS NULL
+    WHERE c.status = 'ok'
 ),
 a AS (
     SELECT

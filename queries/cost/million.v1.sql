@@ -6,28 +6,20 @@ schema = 1
 summary = "What a million inferences cost, rented or bought, with their energy and carbon"
 grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
 order = ["status: ok, no price, unsupported", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
+listed = [
+    "rank", "status", "is_best_of_hardware", "hardware", "architecture", "precision", "batch", "runtime", "way",
+    "usd_per_million", "usd_half_width", "probability_cheapest", "likely_cheapest", "hardware_usd_per_million",
+    "energy_usd_per_million", "host_usd_per_million", "price", "price_unit", "price_basis", "price_source",
+    "price_note", "throughput_per_s", "throughput_limit", "latency_s", "energy_per_inference_j", "kwh_per_million",
+    "gco2_per_million", "inferences_per_year", "inferences_per_life", "idle_power_w", "idle_quantity", "pue_ratio",
+    "host_share_ratio", "is_projection", "is_available", "reason", "run_id",
+]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
-utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
-lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
-hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
-pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
-usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
-host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
-region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
-gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
-price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
-price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
 price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
 [columns]
 rank = { type = "BIGINT", null = true, meaning = "1 for the cheapest; null where no price is known" }
 status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
 is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware, whatever the power mode; without a price the one with the least energy" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 way = { type = "VARCHAR", meaning = "cloud: rented by the hour; purchase: bought, and powered; none" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "all costs of a million inferences" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate that it rests on; null beyond the 40 cheapest" }
@@ -42,26 +34,14 @@ price_basis = { type = "VARCHAR", null = true, meaning = "where the price comes 
 price_source = { type = "VARCHAR", null = true, meaning = "document, or the file or question that gives it" }
 price_note = { type = "VARCHAR", null = true, meaning = "what the price buys, and when" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "while it works" }
-throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the batch, which every inference of it waits for" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one inference while it works, of the chip alone" }
-kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "work and idling between, times PUE" }
-gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of it" }
-inferences_per_year = { type = "DOUBLE", null = true, meaning = "of one chip at this utilization" }
-inferences_per_life = { type = "DOUBLE", null = true, meaning = "of one chip in its lifetime" }
-idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
-idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
-pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
-host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole computer" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 is_available = { type = "BOOLEAN", meaning = "it can be had in this way, at a price that is no guess, or that is given; without a price, in any" }
 reason = { type = "VARCHAR", meaning = "why there is no cost; empty otherwise" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH paid AS (
     SELECT
-        c.hardware AS id,
-        c.configured_hardware AS hardware,
+        c.hardware_id AS id,
+        c.hardware,
         c.architecture,
         c.precision,
         c.batch,
@@ -77,7 +57,7 @@ WITH paid AS (
         CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.host_usd_per_million END AS host_usd_per_million,
         CASE w.way WHEN 'cloud' THEN c.price_cloud_usd_per_hour WHEN 'purchase' THEN c.price_purchase_usd END AS price,
         CASE w.way WHEN 'cloud' THEN 'USD/h' WHEN 'purchase' THEN 'USD' END AS price_unit,
-        coalesce(list_position(CAST($price_of AS VARCHAR[]), c.hardware || ':' || w.way), 0) AS given_place,
+        coalesce(list_position(CAST($price_of AS VARCHAR[]), c.hardware_id || ':' || w.way), 0) AS given_place,
         CASE WHEN given_place > 0 THEN 'given' ELSE f.basis END AS price_basis,
         coalesce(CAST($price_source AS VARCHAR[])[given_place], f.source) AS price_source,
         CASE WHEN given_place > 0 THEN '' ELSE f.note END AS price_note,
@@ -95,28 +75,20 @@ WITH paid AS (
         c.host_share_ratio,
         c.is_projection,
         given_place > 0 OR c.is_available AND coalesce(f.basis, '') <> 'assumed' AS is_available,
-        c.refusal,
-        CASE WHEN c.refusal IS NOT NULL THEN 3 WHEN w.way = 'none' THEN 2 ELSE 1 END AS position,
+        c.reason,
+        CASE WHEN c.reason <> '' THEN 3 WHEN w.way = 'none' THEN 2 ELSE 1 END AS position,
         coalesce(c.price_cloud_usd_per_hour, c.price_purchase_usd) IS NOT NULL AS has_price,
         c.run_id
-    FROM configuration_costs(
-        $run_ids,
-        $utilization,
-        $lifetime_years,
-        $hours_per_year,
-        $pue,
-        $usd_per_kwh,
-        $region,
-        $gco2_per_kwh,
-        host_share := $host_share,
-        price_of := $price_of,
-        price_usd := $price_usd
+    FROM cube.cost(
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
+        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
     ) AS c
     JOIN (VALUES ('cloud'), ('purchase'), ('none')) AS w (way)
         ON CASE w.way
-            WHEN 'cloud' THEN c.refusal IS NULL AND c.cloud_usd_per_million IS NOT NULL
-            WHEN 'purchase' THEN c.refusal IS NULL AND c.purchase_usd_per_million IS NOT NULL
-            ELSE c.refusal IS NOT NULL OR c.usd_per_million IS NULL
+            WHEN 'cloud' THEN c.reason = '' AND c.cloud_usd_per_million IS NOT NULL
+            WHEN 'purchase' THEN c.reason = '' AND c.purchase_usd_per_million IS NOT NULL
+            ELSE c.reason <> '' OR c.usd_per_million IS NULL
         END
     LEFT JOIN hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = 'price_' || w.way
 ),
@@ -152,7 +124,7 @@ ranked AS (
         host_share_ratio,
         is_projection,
         is_available,
-        refusal,
+        reason,
         position,
         has_price,
         run_id,
@@ -233,7 +205,7 @@ SELECT
     is_projection,
     is_available,
     CASE
-        WHEN position = 3 THEN refusal
+        WHEN position = 3 THEN r.reason
         WHEN position = 2 AND has_price THEN 'the database has no assumptions of use: ask `joulemap cost` once'
         WHEN position = 2 THEN 'the catalogue has no ' || metric_missing('cost')
         ELSE ''

@@ -14,6 +14,7 @@ position = { type = "INTEGER", meaning = "of the run in run_ids" }
 workload_id = { type = "INTEGER", meaning = "number of the workload" }
 model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+hardware_id = { type = "VARCHAR", meaning = "catalogue id" }
 hardware_digest = { type = "VARCHAR", meaning = "of the hardware's numbers" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 microarchitecture = { type = "VARCHAR", meaning = "the vendor's name of the design" }
@@ -22,6 +23,7 @@ deployment = { type = "VARCHAR[]", meaning = "where it is used" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
+label = { type = "VARCHAR", meaning = "the configuration in words" }
 series = { type = "VARCHAR", meaning = "what a sweep keeps apart" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
 energy_fj = { type = "HUGEINT", null = "all", unit = "fJ", meaning = "per batch, static energy included, exact" }
@@ -44,6 +46,7 @@ throughput_per_s = { type = "DOUBLE", null = "all", unit = "1/s", meaning = "inf
 throughput_limit = { type = "VARCHAR", null = "all", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 average_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "energy over the time from one batch to the next" }
 edp_js = { type = "DOUBLE", null = "all", unit = "Js", meaning = "energy x latency" }
+edp_per_inference_js = { type = "DOUBLE", null = "all", unit = "Js", meaning = "energy of one inference x latency of its batch" }
 energy_low_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "of energy_j: below it one time in ten" }
 energy_high_j = { type = "DOUBLE", null = "all", unit = "J", meaning = "above it one time in ten" }
 energy_half_width = { type = "DOUBLE", null = "all", meaning = "of that interval, of the natural logarithm" }
@@ -165,6 +168,7 @@ SELECT
     r.workload_id,
     r.model,
     r.configured_hardware AS hardware,
+    r.hardware AS hardware_id,
     r.hardware_digest,
     r.architecture,
     v.microarchitecture,
@@ -173,6 +177,7 @@ SELECT
     r.batch,
     r.precision_label AS "precision",
     r.runtime,
+    r.label,
     r.series,
     CASE WHEN r.refusal IS NULL THEN 'ok' ELSE 'unsupported' END AS status,
     e.energy_fj,
@@ -195,6 +200,7 @@ SELECT
     r.throughput_limit,
     r.average_power_w,
     r.edp_js,
+    r.edp_per_inference_js,
     r.energy_low_j,
     r.energy_high_j,
     r.energy_half_width,

@@ -6,25 +6,18 @@ schema = 1
 summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
 grain = "one row per run asked for, refused ones included"
 order = ["status: front, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
+listed = [
+    "status", "hardware", "architecture", "precision", "batch", "runtime", "x_value", "x_unit", "y_value", "y_unit",
+    "dominated_by", "dominated_by_run_id", "x_ratio", "y_ratio", "dominator_count", "is_available_front",
+    "probability_front", "x_half_width", "y_half_width", "latency_s", "energy_per_inference_j", "throughput_per_s",
+    "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js", "is_projection",
+    "is_available", "reason", "run_id",
+]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 x = { type = "VARCHAR", default = "latency", meaning = "a metric, by its name in the view metrics" }
 y = { type = "VARCHAR", default = "energy_per_inference", meaning = "another of them" }
-utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
-lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
-hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
-pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
-usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
-host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
-region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
-gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]
 status = { type = "VARCHAR", meaning = "front; dominated: another is at least as good in both and better in one; unplaced: a price is not known; unsupported" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 x_value = { type = "DOUBLE", null = true, meaning = "of the metric x, in x_unit" }
 x_unit = { type = "VARCHAR", null = true, meaning = "unit of x_value" }
 y_value = { type = "DOUBLE", null = true, meaning = "of the metric y, in y_unit" }
@@ -38,22 +31,12 @@ is_available_front = { type = "BOOLEAN", meaning = "on the front of those that c
 probability_front = { type = "DOUBLE", null = true, meaning = "that no other configuration beats it in both; null for what others beat by more than three times, and beyond the 200 nearest" }
 x_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of x_value; null as before" }
 y_half_width = { type = "DOUBLE", null = true, meaning = "of the same of y_value" }
-latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the batch, which every inference of it waits for" }
-energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one inference, static energy included" }
-throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second, in steady state" }
-throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "while it runs" }
-peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations of the batch" }
-edp_per_inference_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy of one inference x latency of its batch" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
-is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unplaced or unsupported; empty otherwise" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH chosen AS MATERIALIZED (
     SELECT
         c.run_id,
-        c.configured_hardware AS hardware,
+        c.hardware,
         c.label,
         c.architecture,
         c.precision,
@@ -68,19 +51,13 @@ WITH chosen AS MATERIALIZED (
         c.edp_per_inference_js,
         c.is_projection,
         c.is_available,
-        c.refusal,
-        CASE WHEN c.refusal IS NULL THEN metric_value($x, c) END AS x_value,
-        CASE WHEN c.refusal IS NULL THEN metric_value($y, c) END AS y_value
-    FROM configuration_costs(
-        $run_ids,
-        $utilization,
-        $lifetime_years,
-        $hours_per_year,
-        $pue,
-        $usd_per_kwh,
-        $region,
-        $gco2_per_kwh,
-        host_share := $host_share
+        c.reason,
+        CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
+        CASE WHEN c.status = 'ok' THEN metric_value($y, c) END AS y_value
+    FROM cube.cost(
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
+        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        gco2_per_kwh := $gco2_per_kwh
     ) AS c
 ),
 placed AS MATERIALIZED (
@@ -164,7 +141,7 @@ best AS (
 judged AS (
     SELECT
         CASE
-            WHEN c.refusal IS NOT NULL THEN 4
+            WHEN c.reason <> '' THEN 4
             WHEN c.x_value IS NULL OR c.y_value IS NULL THEN 3
             WHEN b.run_id IS NOT NULL THEN 2
             ELSE 1
@@ -193,7 +170,7 @@ judged AS (
         c.edp_per_inference_js,
         c.is_projection,
         c.is_available,
-        c.refusal,
+        c.reason,
         c.run_id
     FROM chosen AS c
     LEFT JOIN best AS b ON b.run_id = c.run_id
@@ -263,7 +240,7 @@ SELECT
     is_projection,
     is_available,
     CASE
-        WHEN position = 4 THEN refusal
+        WHEN position = 4 THEN j.reason
         WHEN position = 3 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
             CASE WHEN x_cost IS NULL THEN metric_missing($x) END,

@@ -6,8 +6,16 @@ schema = 1
 summary = "Configurations within limits, best first, then those that miss one, nearest first"
 grain = "one row per run asked for, refused ones included"
 order = ["status: feasible, unranked, infeasible, unsupported", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
+listed = [
+    "status", "rank", "published_rank", "available_rank", "miss_rank", "hardware", "architecture", "precision",
+    "batch", "runtime", "objective_value", "objective_unit", "objective_ratio", "objective_half_width",
+    "probability_best", "likely_best", "probability_kept", "latency_s", "energy_per_inference_j",
+    "throughput_per_s", "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js",
+    "price_cloud_usd_per_hour", "price_purchase_usd", "way", "usd_per_million", "gco2_per_million", "failed_count",
+    "failed", "worst_limit", "worst_value", "worst_bound", "worst_unit", "violation_fraction", "is_projection",
+    "is_available", "reason", "run_id",
+]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "a metric, by its name in the view metrics" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
 max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
@@ -17,25 +25,12 @@ max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power wh
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
-utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
-lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
-hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
-pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
-usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
-host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
-region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
-gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]
 status = { type = "VARCHAR", meaning = "feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported" }
 rank = { type = "BIGINT", null = true, meaning = "1 for the best of the feasible; null for others" }
 published_rank = { type = "BIGINT", null = true, meaning = "the same among feasible ones that are no projections; null for others" }
 available_rank = { type = "BIGINT", null = true, meaning = "the same among feasible ones that can be bought or rented; null for others" }
 miss_rank = { type = "BIGINT", null = true, meaning = "1 for the infeasible one with the smallest violation_fraction; null for others" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 objective_value = { type = "DOUBLE", null = true, meaning = "of the objective, in objective_unit; null where it is not known" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
 objective_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse it is than the best feasible one; null without one" }
@@ -43,18 +38,7 @@ objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % in
 probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of those that keep the limits; null as before" }
 likely_best = { type = "BOOLEAN", meaning = "it is predicted to be the best, or cannot be told apart from the one that is" }
 probability_kept = { type = "DOUBLE", null = true, meaning = "that it keeps the limit that is in most doubt, of latency, energy, power and throughput; null without such a limit" }
-latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the batch, which every inference of it waits for" }
-energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one inference, static energy included" }
-throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second, in steady state" }
-throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
-average_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "while it runs" }
-peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations of the batch" }
-edp_per_inference_js = { type = "DOUBLE", null = true, unit = "Js", meaning = "energy of one inference x latency of its batch" }
-price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
-price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
 way = { type = "VARCHAR", null = true, meaning = "cloud or purchase: what usd_per_million pays for, the cheaper one, or the one whose price is limited; null where no price is known" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences" }
-gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million inferences" }
 failed_count = { type = "BIGINT", meaning = "limits that it does not keep" }
 failed = { type = "VARCHAR", meaning = "their names" }
 worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "the limit that it misses most; null where it keeps all" }
@@ -62,10 +46,7 @@ worst_value = { type = "DOUBLE", null = true, meaning = "what it has there, in w
 worst_bound = { type = "DOUBLE", null = true, meaning = "what is allowed there" }
 worst_unit = { type = "VARCHAR", null = true, meaning = "unit of both" }
 violation_fraction = { type = "DOUBLE", null = true, meaning = "how far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or a price is not known" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
-is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unranked or unsupported, or which price is not known; empty otherwise" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH paid AS (
     SELECT
@@ -76,22 +57,16 @@ WITH paid AS (
                 THEN c.bought_usd_per_million
             ELSE c.usd_per_million
         END AS usd_per_million
-    FROM configuration_costs(
-        $run_ids,
-        $utilization,
-        $lifetime_years,
-        $hours_per_year,
-        $pue,
-        $usd_per_kwh,
-        $region,
-        $gco2_per_kwh,
-        host_share := $host_share
+    FROM cube.cost(
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
+        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        gco2_per_kwh := $gco2_per_kwh
     ) AS c
 ),
 chosen AS MATERIALIZED (
     SELECT
         p.run_id,
-        p.configured_hardware AS hardware,
+        p.hardware,
         p.architecture,
         p.precision,
         p.batch,
@@ -114,7 +89,7 @@ chosen AS MATERIALIZED (
         p.gco2_per_million,
         p.is_projection,
         p.is_available,
-        p.refusal,
+        p.reason,
         metric_value($objective, p) AS objective_value
     FROM paid AS p
 ),
@@ -133,7 +108,7 @@ checked AS (
             $max_purchase_usd
         ), recursive := TRUE)
     FROM chosen AS c
-    WHERE c.refusal IS NULL
+    WHERE c.reason = ''
 ),
 missed AS (
     SELECT
@@ -149,7 +124,7 @@ missed AS (
 judged AS (
     SELECT
         CASE
-            WHEN c.refusal IS NOT NULL THEN 4
+            WHEN c.reason <> '' THEN 4
             WHEN m.run_id IS NOT NULL THEN 3
             WHEN c.objective_value IS NULL THEN 2
             ELSE 1
@@ -183,7 +158,7 @@ judged AS (
         c.price_purchase_usd,
         c.is_projection,
         c.is_available,
-        c.refusal,
+        c.reason,
         c.run_id
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
@@ -245,7 +220,7 @@ ranked AS (
         price_purchase_usd,
         is_projection,
         is_available,
-        refusal,
+        reason,
         run_id,
         row_number() OVER (
             PARTITION BY position
@@ -346,7 +321,7 @@ SELECT
     r.is_projection,
     r.is_available,
     CASE
-        WHEN r.position = 4 THEN r.refusal
+        WHEN r.position = 4 THEN r.reason
         WHEN r.unknown IS NOT NULL THEN 'the catalogue has no ' || r.unknown
         WHEN r.position = 2 THEN 'the catalogue has no ' || metric_missing($objective)
         ELSE ''

@@ -6,8 +6,11 @@ schema = 1
 summary = "Which limit each configuration misses, and by how much"
 grain = "one row per evaluated run and limit that it does not keep"
 order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]
+listed = [
+    "hardware", "precision", "batch", "runtime", "limit_name", "value", "bound", "excess", "violation_fraction",
+    "unit", "run_id",
+]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to choose from" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
 max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }
 max_energy_per_inference_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of one inference; 0 for any" }
@@ -17,21 +20,23 @@ min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so 
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
 [columns]
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 limit_name = { type = "VARCHAR", meaning = "latency, energy, energy_per_inference, memory, power, throughput, price or purchase" }
 value = { type = "DOUBLE", null = true, meaning = "what it has, in unit; null where no price is known" }
 bound = { type = "DOUBLE", meaning = "what is allowed, in unit" }
 excess = { type = "DOUBLE", null = true, meaning = "value - bound, for throughput bound - value, in unit" }
 violation_fraction = { type = "DOUBLE", null = true, meaning = "value / bound - 1, for throughput bound / value - 1; null where no price is known" }
 unit = { type = "VARCHAR", meaning = "unit of value, bound and excess" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
-WITH checked AS (
+WITH one AS (
     SELECT
-        c.configured_hardware AS hardware,
+        hardware, precision, batch, runtime, run_id, latency_s, energy_j, energy_per_inference_j, peak_memory_bytes,
+        average_power_w, throughput_per_s, price_cloud_usd_per_hour, price_purchase_usd
+    FROM cube.cost(run_ids := $run_ids)
+    WHERE status = 'ok'
+),
+checked AS (
+    SELECT
+        c.hardware,
         c.precision,
         c.batch,
         c.runtime,
@@ -47,8 +52,7 @@ WITH checked AS (
             $max_price_usd_per_hour,
             $max_purchase_usd
         ), recursive := TRUE)
-    FROM configurations($run_ids) AS c
-    WHERE c.refusal IS NULL
+    FROM one AS c
 )
 SELECT hardware, precision, batch, runtime, limit_name, value, bound, excess, violation_fraction, unit, run_id
 FROM checked

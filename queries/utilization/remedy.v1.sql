@@ -8,7 +8,7 @@ grain = "one row per evaluated run and thing that some evaluated other run diffe
 order = ["position in run_ids", "run_id", "place, those without one last", "remedy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to better" }
-other_ids = { type = "INTEGER[]", meaning = "runs of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
+other_ids = { type = "INTEGER[]", meaning = "these and others of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
 grade_bounds = { type = "DOUBLE[]", default = [], meaning = "of grades, as for `utilization.summary`: a run that computes for most of its time and is good or better is at its roof" }
 least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "gain from which another run is better" }
 near_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the largest gain: the least batch that has it is chosen" }
@@ -33,34 +33,11 @@ run_id = { type = "INTEGER", meaning = "run to better" }
 */
 WITH one AS (
     SELECT
-        c.run_id,
-        c.hardware,
-        c.configured_hardware,
-        c.power_mode,
-        c.architecture,
-        c.deployment,
-        c.precision,
-        c.batch,
-        c.runtime,
-        c.latency_s,
-        c.throughput_per_s,
-        c.energy_per_inference_j,
-        c.compute_utilization_fraction,
-        c.is_projection,
-        r.peak_ops_per_s,
-        r.units_total_count,
-        w.source,
-        f.tdp_w
-    FROM configurations(list_concat($run_ids, $other_ids)) AS c
-    JOIN run AS r ON r.run_id = c.run_id
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    LEFT JOIN (
-        SELECT hardware_digest, max(value) AS tdp_w
-        FROM hardware_fact
-        WHERE quantity = 'tdp'
-        GROUP BY hardware_digest
-    ) AS f ON f.hardware_digest = c.hardware_digest
-    WHERE c.refusal IS NULL
+        c.run_id, c.hardware_id, c.hardware, c.power_mode, c.architecture, c.deployment, c.precision, c.batch,
+        c.runtime, c.latency_s, c.throughput_per_s, c.energy_per_inference_j, c.compute_utilization_fraction,
+        c.is_projection, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source
+    FROM cube.run(run_ids := $other_ids, rows := 'evaluated') AS c
+    JOIN workload AS w ON w.workload_id = c.workload_id
 ),
 spent AS (
     SELECT run_id, bottleneck AS bound, sum(latency_fs) AS latency_fs
@@ -80,7 +57,7 @@ pair AS (
     SELECT
         b.run_id,
         CASE
-            WHEN o.configured_hardware = b.configured_hardware THEN
+            WHEN o.hardware = b.hardware THEN
                 CASE
                     WHEN o.precision = b.precision AND o.runtime = b.runtime AND o.batch > b.batch THEN 'larger batch'
                     WHEN
@@ -90,7 +67,7 @@ pair AS (
                     WHEN o.batch = b.batch AND o.precision = b.precision AND o.runtime <> b.runtime THEN 'other runtime'
                 END
             WHEN o.batch <> b.batch OR o.precision <> b.precision OR o.runtime <> b.runtime THEN NULL
-            WHEN o.hardware = b.hardware THEN CASE WHEN o.tdp_w < b.tdp_w THEN 'lower power mode' END
+            WHEN o.hardware_id = b.hardware_id THEN CASE WHEN o.tdp_w < b.tdp_w THEN 'lower power mode' END
             WHEN o.power_mode <> 'default' OR NOT list_has_any(o.deployment, b.deployment) THEN NULL
             WHEN
                 o.architecture = b.architecture
@@ -108,7 +85,7 @@ pair AS (
         o.batch,
         o.precision,
         o.runtime,
-        o.configured_hardware,
+        o.hardware,
         o.is_projection,
         o.compute_utilization_fraction AS chosen_utilization_fraction,
         o.throughput_per_s / b.throughput_per_s AS throughput_ratio,
@@ -128,7 +105,7 @@ chosen AS (
             WHEN 'larger batch' THEN 'batch ' || batch
             WHEN 'lower precision' THEN "precision"
             WHEN 'other runtime' THEN runtime
-            ELSE configured_hardware
+            ELSE hardware
         END AS choice,
         is_projection,
         chosen_utilization_fraction,
@@ -145,7 +122,7 @@ chosen AS (
             batch,
             "precision",
             runtime,
-            configured_hardware,
+            hardware,
             is_projection,
             chosen_utilization_fraction,
             throughput_ratio,
@@ -186,7 +163,7 @@ placed (state, remedy, place) AS (
         ('roof', 'another chip', 3)
 )
 SELECT
-    b.configured_hardware AS hardware,
+    b.hardware,
     b.compute_utilization_fraction,
     s.bound,
     s.bound_time_fraction,

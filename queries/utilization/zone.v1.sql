@@ -27,43 +27,13 @@ refused_batch = { type = "INTEGER", null = true, meaning = "the smallest batch t
 refusal = { type = "VARCHAR", null = true, meaning = "why" }
 run_id = { type = "INTEGER", null = true, meaning = "run at best_batch" }
 */
-WITH one AS (
+WITH compared AS (
     SELECT
-        model,
-        configured_hardware AS hardware,
-        "precision",
-        runtime,
-        series,
-        batch,
-        run_id,
-        compute_utilization_fraction AS utilization,
-        inferences_per_j,
-        latency_s,
-        energy_per_inference_j,
-        peak_memory_bytes,
-        refusal,
-        list_position($run_ids, run_id) AS position
-    FROM configurations($run_ids)
-),
-compared AS (
-    SELECT
-        model,
-        hardware,
-        "precision",
-        runtime,
-        series,
-        batch,
-        run_id,
-        utilization,
-        inferences_per_j,
-        latency_s,
-        energy_per_inference_j,
-        peak_memory_bytes,
-        refusal,
-        position,
-        utilization >= $zone_fraction * max(utilization) OVER followed
+        model, hardware, "precision", runtime, series, batch, run_id, compute_utilization_fraction AS utilization,
+        inferences_per_j, latency_s, energy_per_inference_j, peak_memory_bytes, nullif(reason, '') AS refusal, position,
+        compute_utilization_fraction >= $zone_fraction * max(compute_utilization_fraction) OVER followed
             AND inferences_per_j >= $zone_fraction * max(inferences_per_j) OVER followed AS is_in_zone
-    FROM one
+    FROM cube.run(run_ids := $run_ids)
     WINDOW followed AS (PARTITION BY series, hardware)
 )
 SELECT

@@ -159,122 +159,6 @@ CREATE MACRO scored_family(model, family) AS
 CREATE MACRO assumed(name, given) AS
     CASE WHEN given >= 0e0 THEN given ELSE (SELECT a.value FROM cost_assumption AS a WHERE a.assumption = name) END;
 
--- Grams of CO2 per kWh as a person gave them, or for a negative number those of a region; of the world for ''.
-CREATE MACRO assumed_gco2_per_kwh(region_id, given) AS
-    CASE
-        WHEN given >= 0e0 THEN given
-        ELSE (
-            SELECT g.gco2_per_kwh
-            FROM grid_region AS g
-            WHERE g.region = CASE WHEN region_id = '' THEN 'world' ELSE region_id END
-        )
-    END;
-
--- The price that a person gave for a hardware and way to pay; null where none was given.
-CREATE MACRO given_price(hardware, way, price_of, price_usd) AS
-    CAST(price_usd AS DOUBLE[])[list_position(CAST(price_of AS VARCHAR[]), hardware || ':' || way)];
-
--- One row per run, refused ones included with null figures: every figure that a metric may name, prices apart from use.
-CREATE MACRO configurations(run_ids) AS TABLE
-WITH asked AS (
-    SELECT DISTINCT unnest(run_ids) AS run_id
-),
-fact AS (
-    SELECT
-        hardware_digest,
-        max(value) FILTER (WHERE quantity = 'price_cloud') AS price_cloud_usd_per_hour,
-        max(value) FILTER (WHERE quantity = 'price_purchase') AS price_purchase_usd,
-        max(value) FILTER (WHERE quantity = 'host_share') AS host_share_ratio,
-        max(value) FILTER (WHERE quantity = 'idle_power') AS idle_power_w,
-        max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w
-    FROM hardware_fact
-    WHERE quantity IN ('price_cloud', 'price_purchase', 'host_share', 'idle_power', 'static_power')
-    GROUP BY hardware_digest
-)
-SELECT
-    r.* EXCLUDE (
-        input_shape, model_arguments, weight_precision, boundary, precision_label, is_newest, weight_bytes,
-        activation_bytes, mac_count, attained_ops_per_s, peak_ops_per_s, bandwidth_utilization_fraction,
-        arithmetic_intensity_ops_per_byte, units_used_count, units_total_count, ops_per_j, clock_fraction, clock_hz,
-        voltage_factor, uncapped_power_w, changes, created_at, calibration, formula_version, package_version,
-        torch_version, torchvision_version, tracer_version, workload_key, run_key, workload_id, latency_low_s,
-        latency_high_s, energy_low_j, energy_high_j, power_low_w, power_high_w, throughput_low_per_s,
-        throughput_high_per_s, edp_low_js, edp_high_js
-    ) REPLACE (r.precision_label AS "precision"),
-    f.price_cloud_usd_per_hour,
-    f.price_purchase_usd,
-    f.host_share_ratio,
-    coalesce(f.idle_power_w, f.static_power_w) AS idle_power_w,
-    CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity
-FROM asked AS a
-JOIN run_figures AS r ON r.run_id = a.run_id
-LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest;
-
--- The same rows with what a million inferences need, cost and emit, as domain/use.py adds it up. A price of price_usd
--- replaces the catalogue's for the hardware and way that stand at its place in price_of (l4:cloud).
-CREATE MACRO configuration_costs(
-    run_ids,
-    utilization,
-    lifetime_years,
-    hours_per_year,
-    pue,
-    usd_per_kwh,
-    region,
-    gco2_per_kwh,
-    host_share := -1e0,
-    price_of := NULL,
-    price_usd := NULL
-) AS TABLE
-WITH assumption AS (
-    SELECT
-        assumed('utilization', utilization) AS utilization_fraction,
-        assumed('lifetime', lifetime_years) AS life_years,
-        assumed('hours', hours_per_year) AS powered_hours_per_year,
-        assumed('pue', pue) AS pue_ratio,
-        assumed('electricity', usd_per_kwh) AS electricity_usd_per_kwh,
-        assumed('host', host_share) AS host_share_ratio,
-        assumed_gco2_per_kwh(region, gco2_per_kwh) AS grid_gco2_per_kwh
-),
-powered AS (
-    SELECT
-        c.* EXCLUDE (deployment)
-            REPLACE (
-                coalesce(given_price(c.hardware, 'cloud', price_of, price_usd), c.price_cloud_usd_per_hour)
-                    AS price_cloud_usd_per_hour,
-                coalesce(given_price(c.hardware, 'purchase', price_of, price_usd), c.price_purchase_usd)
-                    AS price_purchase_usd,
-                coalesce(c.host_share_ratio, a.host_share_ratio) AS host_share_ratio
-            ),
-        CASE WHEN list_contains(c.deployment, 'datacenter') THEN a.pue_ratio ELSE 1e0 END AS pue_ratio,
-        a.utilization_fraction AS utilization,
-        a.life_years AS lifetime_years,
-        a.powered_hours_per_year AS hours_per_year,
-        a.electricity_usd_per_kwh AS usd_per_kwh,
-        a.grid_gco2_per_kwh AS gco2_per_kwh
-    FROM configurations(run_ids) AS c
-    CROSS JOIN assumption AS a
-),
-spent AS (
-    SELECT
-        p.* EXCLUDE (
-            utilization, lifetime_years, hours_per_year, usd_per_kwh, gco2_per_kwh, usd_per_hour, purchase_usd, pue,
-            host_share, idle_w
-        ),
-        p.{costs}
-    FROM (
-        SELECT
-            *,
-            price_cloud_usd_per_hour AS usd_per_hour,
-            price_purchase_usd AS purchase_usd,
-            pue_ratio AS pue,
-            host_share_ratio AS host_share,
-            idle_power_w AS idle_w
-        FROM powered
-    ) AS p
-)
-SELECT s.* EXCLUDE (powered_j), least(s.cloud_usd_per_million, s.bought_usd_per_million) AS usd_per_million
-FROM spent AS s;
-
 -- What is known of a metric by its name; find_metric holds the rows of the table `metric` (store/surface.py).
 CREATE MACRO metric_column(metric_name) AS find_metric(metric_name).column_name;
 CREATE MACRO metric_unit(metric_name) AS find_metric(metric_name).unit;
@@ -282,7 +166,7 @@ CREATE MACRO is_higher_better(metric_name) AS find_metric(metric_name).is_higher
 -- What is not known where the metric is null.
 CREATE MACRO metric_missing(metric_name) AS find_metric(metric_name).missing;
 
--- The value of a metric in a row that has a column for it: one of runs, configurations or configuration_costs.
+-- The value of a metric in a row that has a column for it: one of runs or of cube.cost.
 CREATE MACRO metric_value(metric_name, one) AS
     coalesce(
         CAST(to_json(one) ->> metric_column(metric_name) AS DOUBLE),
@@ -297,7 +181,7 @@ CREATE MACRO as_cost(is_higher_better, value) AS CASE WHEN is_higher_better THEN
 CREATE MACRO better_ratio(is_higher_better, value, other) AS
     CASE WHEN is_higher_better THEN value / nullif(other, 0e0) ELSE other / nullif(value, 0e0) END;
 
--- The limits above 0 that a row of configurations or configuration_costs does not keep, as a list; an unknown price keeps
+-- The limits above 0 that a row of cube.cost does not keep, as a list; an unknown price keeps
 -- none. violation_fraction is value / bound - 1, for throughput bound / value - 1.
 CREATE MACRO missed_limits(
     one, max_latency_s, max_energy_j, max_energy_per_inference_j, max_memory_bytes, max_power_w,

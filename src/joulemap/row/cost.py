@@ -91,8 +91,8 @@ class GridFootprint(Row, query="cost.grid"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
-    kwh_per_million: float
+    """eager, graph, fused or engine."""
+    kwh_per_million: float | None
     """kWh: work and idling between, times PUE."""
     gco2_per_million: float
     """g: CO2 of it."""
@@ -126,7 +126,7 @@ class CostOption(Row, query="cost.million"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     way: str
     """cloud: rented by the hour; purchase: bought, and powered; none."""
     usd_per_million: float | None
@@ -160,13 +160,13 @@ class CostOption(Row, query="cost.million"):
     memory bandwidth; power cap.
     """
     latency_s: float | None
-    """s: of the batch, which every inference of it waits for."""
+    """s: per batch."""
     energy_per_inference_j: float | None
     """J: of one inference while it works, of the chip alone."""
     kwh_per_million: float | None
     """kWh: work and idling between, times PUE."""
     gco2_per_million: float | None
-    """g: CO2 of it."""
+    """g: CO2 of a million inferences."""
     inferences_per_year: float | None
     """Of one chip at this utilization."""
     inferences_per_life: float | None

@@ -23,7 +23,7 @@ class ParetoPoint(Row, query="pareto.front"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     x_value: float | None
     """Of the metric x, in x_unit."""
     x_unit: str | None
@@ -53,19 +53,19 @@ class ParetoPoint(Row, query="pareto.front"):
     y_half_width: float | None
     """Of the same of y_value."""
     latency_s: float | None
-    """s: of the batch, which every inference of it waits for."""
+    """s: per batch."""
     energy_per_inference_j: float | None
-    """J: of one inference, static energy included."""
+    """J: energy over batch."""
     throughput_per_s: float | None
-    """1/s: inferences per second, in steady state."""
+    """1/s: inferences per second."""
     throughput_limit: str | None
     """Latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work;
     memory bandwidth; power cap.
     """
     average_power_w: float | None
-    """W: while it runs."""
+    """W: energy over the time from one batch to the next."""
     peak_memory_bytes: int | None
-    """B: weights and peak activations of the batch."""
+    """B: weights and peak activations."""
     edp_per_inference_js: float | None
     """Js: energy of one inference x latency of its batch."""
     is_projection: bool

@@ -34,7 +34,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     objective_value: float | None
     """Of the objective, in objective_unit; null where it is not known."""
     objective_unit: str | None
@@ -54,19 +54,19 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     limit.
     """
     latency_s: float | None
-    """s: of the batch, which every inference of it waits for."""
+    """s: per batch."""
     energy_per_inference_j: float | None
-    """J: of one inference, static energy included."""
+    """J: energy over batch."""
     throughput_per_s: float | None
-    """1/s: inferences per second, in steady state."""
+    """1/s: inferences per second."""
     throughput_limit: str | None
     """Latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work;
     memory bandwidth; power cap.
     """
     average_power_w: float | None
-    """W: while it runs."""
+    """W: energy over the time from one batch to the next."""
     peak_memory_bytes: int | None
-    """B: weights and peak activations of the batch."""
+    """B: weights and peak activations."""
     edp_per_inference_js: float | None
     """Js: energy of one inference x latency of its batch."""
     price_cloud_usd_per_hour: float | None
@@ -78,7 +78,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     where no price is known.
     """
     usd_per_million: float | None
-    """USD: of a million inferences."""
+    """USD: of a million inferences, the cheaper way."""
     gco2_per_million: float | None
     """g: CO2 of a million inferences."""
     failed_count: int
@@ -119,7 +119,7 @@ class Violation(Row, query="recommend.violation"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     limit_name: str
     """latency, energy, energy_per_inference, memory, power, throughput, price or purchase."""
     value: float | None

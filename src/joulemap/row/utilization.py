@@ -114,8 +114,9 @@ class PrecisionGain(Row, query="utilization.precision"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     precision: str
+    """precision; bf16/int4 where weights of products are stored at another."""
     baseline_precision: str
     """What it is held against."""
     speedup_ratio: float
@@ -127,11 +128,11 @@ class PrecisionGain(Row, query="utilization.precision"):
     memory_ratio: float
     """Weights and peak activations over those of the baseline."""
     compute_utilization_fraction: float
-    """Of the peak at this precision."""
+    """Operations computed over what the peak allows, in steady state."""
     latency_s: float
     """s: per batch."""
     energy_per_inference_j: float
-    """J: static energy included."""
+    """J: energy over batch."""
     is_projection: bool
     """Key numbers of the hardware are projections or estimates."""
     run_id: int

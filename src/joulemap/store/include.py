@@ -32,7 +32,8 @@ CALL = re.compile(r"(?<![\w.\"'])([a-z_]+\.[a-z_]+(?:@\d+)?)\(([^()]*)\)")
 _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
 _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
 _CELLS = re.compile(r"(?:\A|\n)SELECT(\n(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
-_ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\bCOLUMNS\s*\(", re.IGNORECASE)
+_ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\b(?:COLUMNS|metric_value)\s*\(", re.IGNORECASE)
+"""What reads columns without naming them."""
 _JOIN = re.compile(r"^LEFT JOIN \w+ AS (\w+) ON .*\n", re.MULTILINE)
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
 _WORD = re.compile(r"\w+")
@@ -199,18 +200,21 @@ def view(query: Query, find: Find) -> Query:
     return attrs.evolve(query, columns=tuple(columns), written=sql)
 
 
-def list_columns(query: Query, is_known: Callable[[str], bool], find: Find) -> Query:
-    """Return a query with all its columns: those that it declares, and as called queries do those that it lists."""
+def inherit(query: Query, is_known: Callable[[str], bool], find: Find) -> Query:
+    """Return a query with what queries that it calls declare: columns that it lists, parameters that it hands on."""
     had: dict[str, Column] = {}
+    parameters = {parameter.name: parameter for parameter in query.parameters}
+    handed: dict[str, Parameter] = {}
     for found in CALL.finditer(query.written):
         if is_known(found[1].partition("@")[0]):
             had = declare(found[0], find) | had
+            given = read_arguments(found[2])
+            handed |= {one.name: one for one in find(found[1]).parameters if given.get(one.name) == f"${one.name}"}
     own = {column.name: column for column in query.columns}
-    if surplus := own.keys() - set(query.listed):
+    if query.listed and (surplus := own.keys() - set(query.listed)):
         raise SqlError(f"{query.path.name}: declared and not listed: {', '.join(sorted(surplus))}")
-    return attrs.evolve(
-        query, columns=tuple(own.get(name) or attrs.evolve(_take(query, had, name), of="") for name in query.listed)
-    )
+    columns = (own.get(name) or attrs.evolve(_take(query, had, name), of="") for name in query.listed or own)
+    return attrs.evolve(query, columns=tuple(columns), parameters=tuple((handed | parameters).values()))
 
 
 def declare(call: str, find: Find) -> dict[str, Column]:

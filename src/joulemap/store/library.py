@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from joulemap.domain.use import fill_costs
 from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.resource import folder
 from joulemap.store.contract import Query, parse_query
@@ -76,17 +77,18 @@ def _load(path: Path) -> Query:
     """Return the query in a file; where it ships, with the SQL of those that it calls in its own."""
     query = parse_query(path)
     is_own = folder("queries") not in path.parents
+    if "{costs}" in query.sql and not is_own:
+        query = attrs.evolve(query, written=fill_costs(query.sql))
     if is_own and query.called:
         raise SqlError(f"{path}: `from` is for queries that ship")
     if is_own or not (query.called or any(f"{name}(" in query.sql or f"{name}@" in query.sql for name in _files())):
         return query
-    from joulemap.store.include import include, list_columns, view
+    from joulemap.store.include import include, inherit, view
 
     try:
         if query.called:
             query = view(query, find_query)
-        elif query.listed:
-            query = list_columns(query, _files().__contains__, find_query)
+        query = inherit(query, _files().__contains__, find_query)
         return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error

@@ -15,7 +15,6 @@ import duckdb
 
 from joulemap.domain.dimension import fill_dimensions
 from joulemap.domain.metric import METRICS, Metric
-from joulemap.domain.use import fill_costs
 from joulemap.record import frozen
 from joulemap.resource import folder
 from joulemap.store.literal import execute
@@ -72,7 +71,7 @@ def load_surface() -> Surface:
     """Return the macros and views of this version."""
     place = folder("schemas") / "surface"
     texts = [(place / name).read_text(encoding="utf-8") for name in (*FILES, "columns.toml")]
-    return Surface(fill_costs(fill_dimensions("\n".join([define_metrics(METRICS), *texts[:-1]]))), texts[-1])
+    return Surface(fill_dimensions("\n".join([define_metrics(METRICS), *texts[:-1]])), texts[-1])
 
 
 def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -1,0 +1,123 @@
+/*
+name = "cube.cost"
+version = 1
+schema = 1
+summary = "Runs with what a million inferences need, cost and emit, as domain/use.py adds it up"
+grain = "one row per run asked for, refused ones included"
+order = ["position", "run_id"]
+listed = [
+    "position", "run_id", "model", "hardware", "hardware_id", "hardware_digest", "label", "architecture",
+    "precision", "batch", "runtime", "energy_j", "energy_per_inference_j", "inferences_per_j", "latency_s",
+    "throughput_per_s", "throughput_limit", "average_power_w", "edp_js", "edp_per_inference_js",
+    "peak_memory_bytes", "compute_utilization_fraction", "price_cloud_usd_per_hour", "price_purchase_usd",
+    "inferences_per_year", "inferences_per_life", "kwh_per_million", "gco2_per_million", "cloud_usd_per_million",
+    "purchase_usd_per_million", "energy_usd_per_million", "host_usd_per_million", "bought_usd_per_million",
+    "usd_per_million", "idle_power_w", "idle_quantity", "pue_ratio", "host_share_ratio", "status", "is_projection",
+    "is_available", "reason",
+]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
+utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
+lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
+hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
+pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
+usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
+host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
+region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
+gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
+price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
+price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
+[columns]
+price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
+price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
+inferences_per_year = { type = "DOUBLE", null = true, meaning = "of one chip at this utilization" }
+inferences_per_life = { type = "DOUBLE", null = true, meaning = "of one chip in its lifetime" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "work and idling between, times PUE" }
+gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million inferences" }
+cloud_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, rented" }
+purchase_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the purchase price spread over the lifetime" }
+energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it electricity of a bought chip" }
+host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity" }
+bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, bought: the three together" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, the cheaper way" }
+idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
+idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
+pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
+host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole computer" }
+*/
+WITH fact AS (
+    SELECT
+        hardware_digest,
+        max(value) FILTER (WHERE quantity = 'price_cloud') AS price_cloud_usd_per_hour,
+        max(value) FILTER (WHERE quantity = 'price_purchase') AS price_purchase_usd,
+        max(value) FILTER (WHERE quantity = 'host_share') AS host_share_ratio,
+        max(value) FILTER (WHERE quantity = 'idle_power') AS idle_power_w,
+        max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w
+    FROM hardware_fact
+    WHERE quantity IN ('price_cloud', 'price_purchase', 'host_share', 'idle_power', 'static_power')
+    GROUP BY hardware_digest
+),
+powered AS (
+    SELECT
+        r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
+        r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
+        r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
+        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_projection, r.is_available, r.status, r.reason,
+        coalesce(
+            CAST($price_usd AS DOUBLE[])[list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':cloud')],
+            f.price_cloud_usd_per_hour
+        ) AS usd_per_hour,
+        coalesce(
+            CAST($price_usd AS DOUBLE[])[list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':purchase')],
+            f.price_purchase_usd
+        ) AS purchase_usd,
+        coalesce(f.host_share_ratio, a.host_share) AS host_share,
+        coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
+        CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
+        CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,
+        a.utilization,
+        a.lifetime_years,
+        a.hours_per_year,
+        a.usd_per_kwh,
+        a.gco2_per_kwh
+    FROM cube.run(run_ids := $run_ids) AS r
+    LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
+    CROSS JOIN (
+        SELECT
+            assumed('utilization', $utilization) AS utilization,
+            assumed('lifetime', $lifetime_years) AS lifetime_years,
+            assumed('hours', $hours_per_year) AS hours_per_year,
+            assumed('pue', $pue) AS pue,
+            assumed('electricity', $usd_per_kwh) AS usd_per_kwh,
+            assumed('host', $host_share) AS host_share,
+            CASE
+                WHEN $gco2_per_kwh >= 0e0 THEN $gco2_per_kwh
+                ELSE (
+                    SELECT g.gco2_per_kwh
+                    FROM grid_region AS g
+                    WHERE g.region = CASE WHEN $region = '' THEN 'world' ELSE $region END
+                )
+            END AS gco2_per_kwh
+    ) AS a
+)
+SELECT
+    s.position, s.run_id, s.model, s.hardware, s.hardware_id, s.hardware_digest, s.label, s.architecture, s.precision,
+    s.batch, s.runtime, s.energy_j, s.energy_per_inference_j, s.inferences_per_j, s.latency_s, s.throughput_per_s,
+    s.throughput_limit, s.average_power_w, s.edp_js, s.edp_per_inference_js, s.peak_memory_bytes,
+    s.compute_utilization_fraction, s.usd_per_hour AS price_cloud_usd_per_hour, s.purchase_usd AS price_purchase_usd,
+    s.inferences_per_year, s.inferences_per_life, s.kwh_per_million, s.gco2_per_million, s.cloud_usd_per_million,
+    s.purchase_usd_per_million, s.energy_usd_per_million, s.host_usd_per_million, s.bought_usd_per_million,
+    least(s.cloud_usd_per_million, s.bought_usd_per_million) AS usd_per_million, s.idle_w AS idle_power_w,
+    s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status, s.is_projection, s.is_available,
+    s.reason
+FROM (
+    SELECT
+        p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
+        p.precision, p.batch, p.runtime, p.energy_j, p.energy_per_inference_j, p.inferences_per_j, p.latency_s,
+        p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
+        p.peak_memory_bytes, p.compute_utilization_fraction, p.is_projection, p.is_available, p.status, p.reason,
+        p.usd_per_hour, p.purchase_usd, p.host_share, p.idle_w, p.idle_quantity, p.pue,
+        p.{costs}
+    FROM powered AS p
+) AS s
+ORDER BY s.position, s.run_id
