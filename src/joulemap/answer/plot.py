@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import attrs
 
+from joulemap.domain.default import CANDIDATES, SETTINGS
 from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, VariedMetricName
-from joulemap.domain.settings import Limits, Usage, check_name
+from joulemap.domain.settings import check_name
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.figure.spec import FIGURES, FigureName
 from joulemap.record import frozen
@@ -16,8 +17,8 @@ from joulemap.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.metric import PartMetricName
-    from joulemap.domain.settings import Settings
+    from joulemap.domain.metric import MetricName, PartMetricName
+    from joulemap.domain.settings import Settings, SettingsKeywords
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
@@ -40,74 +41,73 @@ class Asked:
 def _compare(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
     from joulemap.answer.compare.summary import compare
 
-    return compare(source, model, settings, "")
+    return compare(source, model, settings)
 
 
 def _break_down(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.compare.breakdown import break_down
+    from joulemap.answer.compare.breakdown import compare_runs
 
-    return break_down(source, (model,), settings)
+    return compare_runs(source, (model,), settings)
 
 
 def _analyze(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
     from joulemap.answer.analyze.answer import analyze
 
-    return analyze(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), "")
+    return analyze(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()))
 
 
 def _contest(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.compare.contest import hold_contest
+    from joulemap.answer.compare.contest import compare_parts
 
-    return hold_contest(source, (model,), settings, "subgraph", _part(metric))
+    return compare_parts(source, (model,), settings, metric=_part(metric))
 
 
 def _judge(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.report.finding import SHARES
-    from joulemap.answer.utilization.answer import judge
+    from joulemap.answer.utilization.answer import utilization
 
-    return judge(source, model, settings, SHARES, (), has_advice=False, is_pairing=False)
+    return utilization(source, model, settings, has_advice=False)
 
 
 def _front(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.pareto import find_front
+    from joulemap.answer.pareto import pareto
 
-    return find_front(source, model, "latency", "energy_per_inference", settings, Usage())
+    return pareto(source, model, settings)
 
 
 def _sweep(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.sweep.answer import sweep_batches
+    from joulemap.answer.sweep.answer import sweep
 
-    return sweep_batches(source, (model,), settings, 0.0)
+    return sweep(source, (model,), settings)
 
 
 def _price(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.cost import price_inferences
+    from joulemap.answer.cost import cost
 
-    return price_inferences(source, model, settings, Usage(), (), limits=Limits(), prices=())
+    return cost(source, model, settings)
 
 
 def _edp(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.edp.answer import take_apart
+    from joulemap.answer.edp.answer import edp
 
-    return take_apart(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), ())
+    return edp(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()))
 
 
 def _explain(source: Source, model: str, settings: Settings, metric: str) -> Answer:
     from joulemap.answer.explain.answer import explain
 
-    return explain(source, model, _pair(settings), attrs.evolve(settings, hardware=()), _part(metric))
+    return explain(source, model, *_pair(settings), attrs.evolve(settings, hardware=()), metric=_part(metric))
 
 
 def _sensitivity(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.sensitivity import find_sensitivity
+    from joulemap.answer.sensitivity import sensitivity
 
-    return find_sensitivity(source, model, settings, _varied(metric), Usage())
+    return sensitivity(source, model, settings, metric=_varied(metric))
 
 
 def _flip(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.flip import find_flips
+    from joulemap.answer.flip import flip
 
-    return find_flips(source, model, _pair(settings), attrs.evolve(settings, hardware=()), _varied(metric), Usage())
+    return flip(source, model, *_pair(settings), attrs.evolve(settings, hardware=()), metric=_varied(metric))
 
 
 def _list_hardware(named: Sequence[str | Hardware]) -> tuple[str | Hardware, ...]:
@@ -148,15 +148,25 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
 """Figure -> the question that draws it."""
 
 
-def find_question(figure: FigureName) -> Asked:
-    """Return the question that draws a figure; UnknownNameError for a name that is none."""
+def plot(
+    source: Source,
+    model: str,
+    figure: FigureName,
+    settings: Settings | None = None,
+    *,
+    metric: MetricName | None = None,
+    **keywords: Unpack[SettingsKeywords],
+) -> Figure:
+    """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
+
+    It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
+    a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+    heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
+    hardware, UnsupportedError where there is nothing to draw.
+    """
     check_name("figure", figure, FIGURES)
-    return QUESTIONS[figure]
-
-
-def plot(source: Source, model: str, figure: FigureName, settings: Settings, metric: str) -> Figure:
-    """Return a figure of a model, as `Workspace.plot` documents it."""
-    asked = find_question(figure)
+    asked = QUESTIONS[figure]
+    settings = (settings or (CANDIDATES if asked.is_choice else SETTINGS)).with_keywords(keywords)
     hardware = _list_hardware(settings.hardware)
     settings = attrs.evolve(settings, hardware=hardware)
     if asked.hardware_count is not None and len(hardware) != asked.hardware_count:
