@@ -1,7 +1,7 @@
 """Questions as functions of the package, asked of a workspace that everybody in the program shares.
 
 Its database is where the command line keeps its results: `$JOULEMAP_DB`, else `joulemap.duckdb` in the working
-directory; `use` chooses another. `make rows` spells the questions out in the stub beside this file.
+directory; `use` chooses another. The stub spells the questions out (`make rows`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Questions as functions of the package, asked of a workspace that everybody in the program shares.
-
-Its database is where the command line keeps its results: `$JOULEMAP_DB`, else `joulemap.duckdb` in the working
-directory; `use` chooses another. `make rows` spells the questions out in the stub beside this file.
-"""
+"""Questions as they are declared where they are answered, made by `make rows`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""The library's front object, and what can be asked of it; `make rows` spells it out in the stub beside this file."""
+"""The library's front object: a line says where each question is answered, which its stub spells out (`make rows`)."""
 
 from __future__ import annotations
 

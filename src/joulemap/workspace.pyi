@@ -1,4 +1,4 @@
-"""The library's front object, and what can be asked of it; `make rows` spells it out in the stub beside this file."""
+"""Questions as they are declared where they are answered, made by `make rows`."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -22,6 +22,8 @@ PACKAGE: Final = Path(joulemap.__file__).parent
 ASKED: Final = ("joulemap.workspace", "joulemap.shortcut")
 """Modules of questions: one as methods, one as functions."""
 
+HEAD: Final = '"""Questions as they are declared where they are answered, made by `make rows`."""'
+
 WIDTH: Final = 120
 
 MODULE: Final = ("module: torch.nn.Module", "example_inputs: ExampleInputs | None", "/")
@@ -98,10 +100,8 @@ def spell_asked(module: str) -> str:
         pieces.append(code if is_close else f"{code}\n")
     ours = {name: sorted(names, key=_order) for name, names in modules.items() if name.startswith("joulemap.")}
     others = {name: sorted(names, key=_order) for name, names in modules.items() if name not in ours}
-    head = f'"""{ast.get_docstring(tree, clean=False)}"""'
-    return (
-        "\n".join([head, "", *spell_imports(others), "", "import torch", "", *spell_imports(ours), "", *pieces]) + "\n"
-    )
+    imports = [*spell_imports(others), "", "import torch", "", *spell_imports(ours)]
+    return "\n".join([HEAD, "", *imports, "", *pieces]) + "\n"
 
 
 def _order(name: str) -> tuple[bool, bool, str]:
