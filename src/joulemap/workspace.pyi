@@ -961,8 +961,8 @@ class Workspace:
         no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
         all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
         `compare`. Model files that rows name run with `trust` alone. A file that is there and no calibration is
-        replaced with `force` alone. Raises NoMeasurementError
-        where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+        replaced with `force` alone. Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or
+        CatalogueError for a file.
         """
     def difference(
         self,

@@ -191,9 +191,10 @@ def calibrate(
     no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
     all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
     `compare`. Model files that rows name run with `trust` alone. A file that is there and no calibration is
-    replaced with `force` alone. Raises NoMeasurementError
-    where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
+    replaced with `force` alone. Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or
+    CatalogueError for a file.
     """
+    use = use_calibration(start)
     precisions = [name_precision(precision) for precision in precisions]
     for precision in precisions:
         check_name("precision", precision, PRECISION_BYTES)
@@ -216,7 +217,6 @@ def calibrate(
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
     spreads, anchored = load_spreads(target.architecture), anchor_hardware(target)
-    use = use_calibration(start)
     entry = use.find(target)
     if entry is not None and entry.hardware != target.id:
         entry = None
