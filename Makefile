@@ -71,7 +71,7 @@ models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.tools.model > .zoo.csv
 	mv .zoo.csv src/joulemap/catalog/data/model/zoo.csv
 
-rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, and the stub of what is public
+rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, and the stubs of what is public
 	$(BIN)/python -m joulemap.tools.row
 	$(BIN)/python -m joulemap.tools.public
 

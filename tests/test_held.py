@@ -144,7 +144,7 @@ def test_a_module_is_handed_over_by_place_or_by_name(workspace: Workspace) -> No
         workspace.analyze(module=net, example_inputs=INPUT, hardware=CHIP).total.run_id,  # type: ignore[call-overload]
     }
     assert len(ids) == 1
-    assert workspace.compare_models(models=["resnet18"], hardware=CHIP).rows  # type: ignore[call-overload]
+    assert workspace.compare_models(models=["resnet18"], hardware=CHIP).rows
     with pytest.raises(UsageError, match=r"no keyword 'db'.*Workspace\(PATH\) chooses the database"):
         workspace.compare(net, INPUT, db="other.duckdb")  # type: ignore[call-overload]
     with pytest.raises(UsageError, match="needs a model"):
@@ -161,10 +161,10 @@ def test_a_module_of_views_alone_is_refused_by_every_question(workspace: Workspa
 
 @pytest.fixture
 def _forgotten() -> Iterator[None]:
-    from joulemap.shortcut import _chosen
+    from joulemap import shortcut
 
     yield
-    _chosen.workspace = None
+    shortcut._chosen = None
 
 
 @pytest.mark.slow

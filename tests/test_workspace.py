@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from decimal import Decimal
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import duckdb
@@ -17,7 +21,8 @@ from joulemap.domain.settings import Settings
 from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.hub import build
 from joulemap.plan.run import plan_runs
-from joulemap.tools.public import STUB, spell_stub
+from joulemap.question import Question
+from joulemap.tools.public import spell_stubs
 from joulemap.workspace import Workspace
 
 DEFAULT = ("xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256")
@@ -217,10 +222,39 @@ def test_the_public_names_exist() -> None:
 
 
 def test_what_is_public_is_what_the_library_hands_out() -> None:
-    assert STUB.read_text() == spell_stub(), "make rows"
+    for place, text in spell_stubs().items():
+        assert place.read_text(encoding="utf-8") == text, "make rows"
     assert {"LedgerLine", "Subgraph", "Operator", "Allocation", "EnergyBreakdown", "Workload"} <= set(joulemap.__all__)
     assert {"Settings", "Hardware", "MetricName", "compare", "formula", "JoulemapError"} <= set(joulemap.__all__)
     assert not any(name.startswith("_") for name in joulemap.__all__)
+
+
+def spell_names(parameters: Iterable[str]) -> list[str]:
+    return [name for name in parameters if name not in ("self", "source", "database", "keywords")]
+
+
+def test_a_question_is_a_method_as_its_stub_and_its_declaration_say() -> None:
+    stub = ast.parse(Path(joulemap.workspace.__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body[-1]
+    assert isinstance(stub, ast.ClassDef)
+    told = {one.name: one for one in reversed(stub.body) if isinstance(one, ast.FunctionDef)}
+    questions = {name: one for name, one in vars(Workspace).items() if isinstance(one, Question)}
+    assert {"__init__", *questions} == set(told)
+    for name, question in questions.items():
+        method = getattr(Workspace, name)
+        declared = getattr(import_module(question.home), name)
+        assert (method.__name__, method.__doc__) == (name, declared.__doc__)
+        seen = signature(method)
+        assert spell_names(seen.parameters) == spell_names(signature(declared).parameters)
+        assert list(seen.parameters) == [one.arg for one in ast.walk(told[name].args) if isinstance(one, ast.arg)]
+        assert seen.return_annotation == ast.unparse(told[name].returns or ast.Constant(None))
+
+
+def test_a_function_of_the_package_is_its_question() -> None:
+    for name in ("compare", "plot", "export", "run", "sql"):
+        method, function = signature(getattr(Workspace, name)), getattr(joulemap, name)
+        assert function is getattr(joulemap, name)
+        assert list(signature(function).parameters.values()) == list(method.parameters.values())[1:]
+    assert not hasattr(joulemap, "migrate")
 
 
 def test_a_first_comparison_finds_its_hardware_in_the_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

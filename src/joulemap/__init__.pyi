@@ -134,7 +134,6 @@ from joulemap.present.sketch import (
     Point as Point,
     Sketch as Sketch,
 )
-from joulemap.question import Asked as Asked, Question as Question
 from joulemap.row import Row as Row
 from joulemap.row.analyze import (
     ActionShare as ActionShare,

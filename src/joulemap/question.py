@@ -1,11 +1,16 @@
-"""A method about a model: one known by name, or a module of this program with example inputs."""
+"""Questions: functions about a database, each declared once where it is answered, as methods of a workspace.
+
+A class lists them with the modules that have them; a module is imported when somebody looks at a question of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
-from inspect import Signature, signature
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from functools import cached_property, wraps
+from importlib import import_module
+from inspect import Parameter, isgeneratorfunction, signature, unwrap
+from types import MethodType
+from typing import TYPE_CHECKING, Any, cast
 
 from joulemap.errors import UsageError
 
@@ -13,85 +18,111 @@ if TYPE_CHECKING:
     import torch
 
     ExampleInputs = torch.Tensor | tuple[Any, ...] | list[Any] | Mapping[str, Any]
-
-Name_contra = TypeVar("Name_contra", contravariant=True)
-Name = TypeVar("Name")
-Asker = TypeVar("Asker")
-P = ParamSpec("P")
-Answered = TypeVar("Answered")
-Answered_co = TypeVar("Answered_co", covariant=True)
+    Ask = Callable[..., Any]
 
 
-class Asked(Protocol[Name_contra, P, Answered_co]):
-    """A question that is asked of one workspace."""
+class Question:
+    """A method that asks the function of its name, whose first parameter is the source of the workspace."""
 
-    @overload
-    def __call__(self, model: Name_contra, /, *args: P.args, **kwargs: P.kwargs) -> Answered_co: ...
+    def __init__(self, home: str, keywords: str = "", *, is_shared: bool = False) -> None:
+        """Find the function in `home`, a module of ours; `is_shared` says that the package has it too.
 
-    @overload
-    def __call__(
-        self, module: torch.nn.Module, example_inputs: ExampleInputs | None, /, *args: P.args, **kwargs: P.kwargs
-    ) -> Answered_co: ...
+        `keywords` names the type in `domain.settings` of those that replace fields of its settings, if it has any.
+        """
+        self.home, self.keywords, self.is_shared = f"joulemap.{home}", keywords, is_shared
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __get__(self, asker: object, _owner: type) -> Ask:
+        return self.method if asker is None else MethodType(self.method, asker)
+
+    @cached_property
+    def method(self) -> Ask:
+        """The question as a method of its class."""
+        answer = getattr(import_module(self.home), self.name)
+        ask = self._prepare(_settle(answer) if self.keywords else answer)
+
+        @wraps(answer)
+        def method(asker: Any, /, *args: Any, **keywords: Any) -> Any:
+            return ask(asker._source, *args, **keywords)
+
+        whole = signature(answer)
+        parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *list(whole.parameters.values())[1:]]
+        if self.keywords:
+            parameters.append(Parameter("keywords", Parameter.VAR_KEYWORD, annotation=f"Unpack[{self.keywords}]"))
+        told = whole.return_annotation
+        if isgeneratorfunction(unwrap(answer)):
+            told = told.replace("Iterator", "AbstractContextManager", 1)
+        shown = cast("Any", method)
+        shown.__signature__ = whole.replace(parameters=parameters, return_annotation=told)
+        shown.__qualname__ = f"{self.owner.__qualname__}.{self.name}"
+        return method
+
+    def share(self, find: Callable[[], object]) -> Ask:
+        """Return the question as a function that asks the workspace which `find` finds."""
+
+        @wraps(self.method)
+        def ask(*args: Any, **keywords: Any) -> Any:
+            return self.method(find(), *args, **keywords)
+
+        whole, shown = signature(self.method), cast("Any", ask)
+        shown.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])
+        shown.__qualname__ = self.name
+        return ask
+
+    def _prepare(self, ask: Ask) -> Ask:
+        """Return the function as it takes what is handed over."""
+        return ask
 
 
-class Question(Generic[Asker, Name, P, Answered]):
-    """A question as type checkers see it in its class; it is a function."""
+class ModelQuestion(Question):
+    """A question about models, named or as an `nn.Module` that example inputs follow; the package has it too.
 
-    @overload
-    def __get__(self, asker: None, owner: type[Asker]) -> Question[Asker, Name, P, Answered]: ...
-
-    @overload
-    def __get__(self, asker: Asker, owner: type[Asker]) -> Asked[Name, P, Answered]: ...
-
-    def __get__(self, asker: Asker | None, owner: type[Asker]) -> Any:
-        """Return the question, asked of a workspace where there is one."""
-        raise NotImplementedError
-
-
-def about_model(
-    method: Callable[Concatenate[Asker, Name, P], Answered],
-) -> Question[Asker, Name, P, Answered]:
-    """Return a method that also takes an `nn.Module`, with example inputs behind it, in place of a name.
-
-    The module is traced on the meta device: its weights, mode and device stay as they are. Raises UsageError for what
+    A module is traced on the meta device: its weights, mode and device stay as they are. Raises UsageError for what
     is neither a name nor a module, ModelError for a module that cannot be traced.
     """
-    called = list(signature(method).parameters)[1]
 
-    @wraps(method)
-    def ask(asker: Asker, *args: Any, **keywords: Any) -> Answered:
-        call = cast("Callable[..., Answered]", method)
-        named = [keywords.pop(name) for name in (called, "module") if not args and name in keywords]
-        if not (args or named):
-            raise UsageError(f"{method.__name__} needs a model: a name, or a module with example inputs")
-        model, *rest = (*args, *named)
-        if isinstance(model, str) or _are_names(model):
-            return call(asker, model, *rest, **keywords)
-        from joulemap.plan.workload import hold_module
+    def __init__(self, home: str, keywords: str = "SettingsKeywords") -> None:
+        super().__init__(home, keywords, is_shared=True)
 
-        if "example_inputs" in keywords:
-            inputs = keywords.pop("example_inputs")
-        else:
-            inputs, *rest = rest or (None,)
-        held = hold_module(model, inputs)
-        name = held.request.model
-        return call(asker, name, *rest, **{**keywords, "modules": {name: held}})
+    def _prepare(self, ask: Ask) -> Ask:
+        called = list(signature(ask).parameters)[1]
 
-    return cast("Question[Asker, Name, P, Answered]", ask)
+        def ask_about(source: object, /, *args: Any, **keywords: Any) -> Any:
+            named = [keywords.pop(name) for name in (called, "module") if not args and name in keywords]
+            if not (args or named):
+                raise UsageError(f"{self.name} needs a model: a name, or a module with example inputs")
+            model, *rest = (*args, *named)
+            if isinstance(model, str) or _are_names(model):
+                return ask(source, model, *rest, **keywords)
+            from joulemap.plan.workload import hold_module
+
+            if "example_inputs" in keywords:
+                inputs = keywords.pop("example_inputs")
+            else:
+                inputs, *rest = rest or (None,)
+            held = hold_module(model, inputs)
+            name = held.request.model
+            return ask(source, name, *rest, **{**keywords, "modules": {name: held}})
+
+        return ask_about
 
 
-def on_default(question: Question[Asker, Name, P, Answered], find: Callable[[], Asker]) -> Asked[Name, P, Answered]:
-    """Return a question as a function that asks it of the workspace which `find` finds."""
-    method = cast("Callable[..., Answered]", question)
+def _settle(answer: Ask) -> Ask:
+    """Return a function whose keywords that are no parameters replace fields of its settings."""
+    parameters = signature(answer).parameters
+    place, usual = list(parameters).index("settings"), parameters["settings"].default
 
-    @wraps(method)
-    def ask(*args: Any, **keywords: Any) -> Answered:
-        return method(find(), *args, **keywords)
+    @wraps(answer)
+    def ask(*args: Any, **keywords: Any) -> Any:
+        fields = {name: keywords.pop(name) for name in tuple(keywords) if name not in parameters}
+        if len(args) > place:
+            return answer(*args[:place], args[place].with_keywords(fields), *args[place + 1 :], **keywords)
+        settings = keywords.pop("settings", usual).with_keywords(fields)
+        return answer(*args, settings=settings, **keywords)
 
-    asked = signature(method)
-    _, *parameters = asked.parameters.values()
-    ask.__signature__ = Signature(parameters, return_annotation=asked.return_annotation)  # type: ignore[attr-defined]
-    return cast("Asked[Name, P, Answered]", ask)
+    return ask
 
 
 def _are_names(model: object) -> bool:

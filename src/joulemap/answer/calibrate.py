@@ -31,7 +31,7 @@ from joulemap.errors import NoMeasurementError, UnknownNameError, UsageError
 from joulemap.file import check_output
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import anchor_hardware
-from joulemap.plan.calibration import GIVEN, CalibrationUse
+from joulemap.plan.calibration import GIVEN, use_calibration
 from joulemap.plan.catalogue import check_names, known_hardware, opening_alone
 from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
@@ -172,26 +172,35 @@ def _amount(value: float, unit: str) -> str:
     return f"{value:.4g}" if unit == "1" else show_quantity(value, unit)
 
 
-def fit_hardware(
+def calibrate(
     source: Source,
     hardware: str | Hardware,
     *,
-    precisions: Collection[str],
-    models: Collection[str],
-    operators: bool,
-    output: Path | None,
-    is_dry: bool,
-    start: CalibrationUse,
-    trust: bool,
-    force: bool,
+    precisions: Collection[str] = (),
+    models: Collection[str] = (),
+    operators: bool = False,
+    output: str | Path | None = None,
+    is_dry: bool = False,
+    start: str | Calibration = "none",
+    trust: bool = False,
+    force: bool = False,
 ) -> CalibrateAnswer:
-    """Return the calibration of a hardware, written to its file unless `is_dry`; see `Workspace.calibrate`."""
+    """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
+
+    `operators` counts single operators and blocks beside whole models; without it they count only where there is
+    no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
+    all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
+    `compare`. Model files that rows name run with `trust` alone. A file that is there and no calibration is
+    replaced with `force` alone. Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or
+    CatalogueError for a file.
+    """
+    use = use_calibration(start)
     precisions = [name_precision(precision) for precision in precisions]
     for precision in precisions:
         check_name("precision", precision, PRECISION_BYTES)
     models = [find_model_name(model, load_models()) for model in models]
     target = find_target(source, hardware)
-    place = output or own_folder() / f"{target.id}.toml"
+    place = Path(output) if output is not None else own_folder() / f"{target.id}.toml"
     inputs = (source.path, *([Path(hardware)] if isinstance(hardware, str) and is_hardware_path(hardware) else ()))
     if not is_dry and os.path.isdir(place.parent):
         check_output(place, inputs, force=force)
@@ -208,7 +217,7 @@ def fit_hardware(
     from joulemap.calibrate.calibration import Freedom, calibrate as fit
 
     spreads, anchored = load_spreads(target.architecture), anchor_hardware(target)
-    entry = start.find(target)
+    entry = use.find(target)
     if entry is not None and entry.hardware != target.id:
         entry = None
     outcome = fit(
@@ -221,7 +230,7 @@ def fit_hardware(
             ),
         ),
         formula_version=formula_version(target.architecture),
-        start=start.load(entry, target.architecture) if entry else None,
+        start=use.load(entry, target.architecture) if entry else None,
         tell=source.talk,
     )
     calibration = parse_calibration(calibration_text(outcome.calibration), place.stem)

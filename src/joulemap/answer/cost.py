@@ -22,6 +22,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, describe_chance, find_scope
+from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
@@ -274,17 +275,23 @@ def _show_host(row: CostOption) -> str:
     return show(row.host_usd_per_million, "", "USD") if row.host_share_ratio else "none needed"
 
 
-def price_inferences(
+def cost(
     source: Source,
     model: str,
-    settings: Settings,
-    usage: Usage,
-    between: Sequence[str],
+    settings: Settings = CANDIDATES,
     *,
-    limits: Limits,
-    prices: Iterable[Price],
+    between: Sequence[str] = (),
+    usage: Usage = USAGE,
+    limits: Limits = LIMITS,
+    prices: Sequence[Price] = (),
 ) -> CostAnswer:
-    """Return what a million inferences cost, as `Workspace.cost` documents it."""
+    """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
+
+    Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
+    `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+    is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
+    price, UnsupportedError where nothing keeps the limits.
+    """
     used, options, given = read_usage(usage), _read_options(between), price_parameters(prices)
     paid = {name: given[name] for name in ("price_of", "price_usd")}
     plan = plan_candidates(model, settings, is_money=True, kept=_list_asked(settings, options, given))

@@ -23,7 +23,14 @@ from joulemap.record import frozen
 from joulemap.resource import package_version
 from joulemap.row.audit import Finding
 from joulemap.row.database import StoredTable
-from joulemap.store.connection import check_place, missing, reading as reading_file, telling, transaction
+from joulemap.store.connection import (
+    check_place,
+    missing,
+    place_database,
+    reading as reading_file,
+    telling,
+    transaction,
+)
 from joulemap.store.library import find_query
 from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
@@ -93,7 +100,7 @@ class AuditAnswer(Answer):
         )
 
 
-def describe_database(source: Source) -> DatabaseAnswer:
+def info(source: Source) -> DatabaseAnswer:
     """Return what the database file is and holds."""
     with reading(source) as connection:
         return DatabaseAnswer(
@@ -104,8 +111,11 @@ def describe_database(source: Source) -> DatabaseAnswer:
         )
 
 
-def audit_database(source: Source) -> AuditAnswer:
-    """Return every rule that the database breaks, after reading all of it, as `Workspace.check` documents it."""
+def check(source: Source) -> AuditAnswer:
+    """Return every rule that the database breaks: of its schema, of what was written, of its sums.
+
+    Reads all of the file, in a process of its own. DatabaseError for a damaged block, or where the engine crashes.
+    """
     from joulemap.store.guard import check_apart
 
     query = find_query(Finding.query)
@@ -115,12 +125,17 @@ def audit_database(source: Source) -> AuditAnswer:
     )
 
 
-def recover_database(source: Source, new: Path) -> Recovery:
-    """Put what can be read of a database into a new one, as `Workspace.recover` documents it."""
+def recover(source: Source, path: str | Path) -> Recovery:
+    """Put what can be read of this database into a new one; return how many runs, and what was lost.
+
+    The database itself stays as it is. Raises DatabaseError where nothing can be read, UsageError for a `path` that
+    is there already.
+    """
     from joulemap.store.archive import merge_archive
     from joulemap.store.guard import recover_apart
     from joulemap.store.measurement import read_measurements, write_measurements
 
+    new = place_database(path)
     if not check_place(source.path):
         raise missing(source.path)
     if os.path.lexists(new) or check_place(new):
@@ -138,11 +153,18 @@ def recover_database(source: Source, new: Path) -> Recovery:
     return recovery
 
 
-def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: ArchiveFormat) -> int:
-    """Write runs to a folder, which gets its name once it is complete; return how many."""
+def export_runs(
+    source: Source, folder: str | Path, run_ids: Sequence[int] = (), *, form: ArchiveFormat = "parquet"
+) -> int:
+    """Write runs, all if none is named, to a folder that is new or empty; return how many.
+
+    `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
+    Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+    """
     from joulemap.store.archive import write_tables, write_views
 
     check_name("archive format", form, get_args(ArchiveFormat))
+    folder = Path(folder)
     if os.path.lexists(folder) and (not os.path.isdir(folder) or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: name a folder that is new or empty")
     with reading(source) as connection:
@@ -172,11 +194,16 @@ def export_runs(source: Source, folder: Path, run_ids: Sequence[int], form: Arch
     return len(chosen)
 
 
-def import_runs(source: Source, folder: Path) -> tuple[int, int]:
-    """Read runs from a folder; return (new, stored already). The archive is read and audited before the database is."""
+def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
+    """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
+
+    A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
+    whose parts do not add up, and DatabaseError; then nothing is stored.
+    """
     from joulemap.store.archive import merge_archive, read_tables
     from joulemap.store.check import find_row_faults
 
+    folder = Path(folder)
     manifest = read_manifest(folder, SCHEMA_VERSION)
     with telling(source.path), _drafting_beside(source.path) as place:
         draft = place / "archive.duckdb"
@@ -190,6 +217,12 @@ def import_runs(source: Source, folder: Path) -> tuple[int, int]:
         with writing(source) as connection:
             ensure_catalogue(connection)
             return merge_archive(connection, draft)
+
+
+def migrate(source: Source) -> int:
+    """Make or update the database; return its schema version."""
+    with writing(source):
+        return SCHEMA_VERSION
 
 
 @contextlib.contextmanager

@@ -102,8 +102,11 @@ class DifferenceAnswer(RunAnswer):
         )
 
 
-def subtract(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
-    """Return what differs between two stored runs, as `Workspace.difference` documents it."""
+def difference(source: Source, run_a: int, run_b: int) -> DifferenceAnswer:
+    """Return what differs between two runs: settings, constants, and the terms of their energies.
+
+    Raises UnknownNameError for a run that is not stored, DatabaseError.
+    """
     with reading(source) as connection:
         pair = {"run_a": run_a, "run_b": run_b}
         check_runs(connection, pair)

@@ -12,6 +12,7 @@ import attrs
 from joulemap.answer.run import title_run
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.configuration import MERGING
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ExportFormat, check_name
 from joulemap.errors import UnsupportedError, UsageError
@@ -47,16 +48,22 @@ SAVED: Final = "exported"
 
 
 @contextlib.contextmanager
-def opening_export(
+def export(
     source: Source,
     model: str,
     hardware: str | Hardware,
-    form: ExportFormat,
-    settings: Settings,
-    against: str | Hardware | None,
-    metric: PartMetricName,
+    form: ExportFormat = "pprof",
+    settings: Settings = SETTINGS,
+    *,
+    against: str | Hardware | None = None,
+    metric: PartMetricName = "energy",
 ) -> Iterator[Iterator[bytes]]:
-    """Give out the file of a run, as `Workspace.export` documents it."""
+    """Give out the file of one run in a format of other programs, piece by piece, to read while it is open.
+
+    `pprof` is a gzipped profile, which `against` makes the difference to another hardware; `perfetto` a trace in
+    JSON; `explorer` the node data of a saved program, one metric of each node. Raises as `analyze`; UsageError for
+    another model as node data, and for a base of what is no profile.
+    """
     check_name("export format", form, get_args(ExportFormat))
     check_name("metric", metric, PART_METRICS)
     settings.check_single("export")

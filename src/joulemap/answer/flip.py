@@ -19,6 +19,7 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.scope import describe_advantage, find_scope
 from joulemap.answer.variation import BILLED, MOST_FACTOR, Variation, find_variations, solve
+from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, check_name
@@ -352,17 +353,24 @@ def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:
     return "A" if (value_a < value_b) != METRIC[metric].is_higher_better else "B"
 
 
-def find_flips(
+def flip(
     source: Source,
     model: str,
-    hardware: tuple[str | Hardware, str | Hardware],
-    settings: Settings,
-    metric: VariedMetricName,
-    usage: Usage,
+    hardware_a: str | Hardware,
+    hardware_b: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    metric: VariedMetricName = "energy",
+    usage: Usage = USAGE,
 ) -> FlipAnswer:
-    """Return what would make the other hardware the better one, as `Workspace.flip` documents it."""
+    """Return by which factor each constant would have to be wrong for the other hardware to be the better one.
+
+    With how much of the doubt about the ratio each of them makes, and what to measure next. `usage` counts where
+    the metric is a cost. Raises as `explain`; UsageError where the two are alike.
+    """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("flip")
+    hardware = (hardware_a, hardware_b)
     for one in hardware:
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))

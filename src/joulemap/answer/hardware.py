@@ -157,8 +157,12 @@ class HardwareAnswer(Answer):
         return [*lines, *calibrated, *describe_meanings(self.meanings)]
 
 
-def describe_hardware(source: Source, name: str, calibration: str | Calibration) -> HardwareAnswer:
-    """Return every number of one hardware, as `Workspace.hardware` documents it."""
+def hardware(source: Source, name: str, *, calibration: str | Calibration = "auto") -> HardwareAnswer:
+    """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
+
+    The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
+    file that breaks a rule.
+    """
     with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
             summaries=fetch(connection, HardwareSummary, hardware=found),
@@ -180,8 +184,13 @@ def _find_calibrations(
     return attrs.evolve(table, rows=tuple(row.replace(inheritors=inheritors) for row in table))
 
 
-def list_prices(source: Source, name: str, calibration: str | Calibration, boundary: Boundary) -> Table[ActionPrice]:
-    """Return the energy reference table of one hardware, as `Workspace.energy_reference` documents it."""
+def energy_reference(
+    source: Source, name: str, *, calibration: str | Calibration = "auto", boundary: Boundary = "board"
+) -> Table[ActionPrice]:
+    """Return the energy reference table of one hardware, as runs at this boundary use it.
+
+    Named, calibrated and raising as `hardware`; UsageError for a boundary that is neither `board` nor `chip`.
+    """
     with opening_hardware(source, name, calibration, boundary) as (connection, found, _):
         return fetch(connection, ActionPrice, hardware=found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal
 
 from joulemap.domain.architecture import find_class
 from joulemap.domain.settings import Settings
@@ -17,10 +17,20 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Deployment
 
 
-def list_hardware(
-    source: Source, *, architecture: str, deployment: str, precision: str, **limits: float
+def hardware_list(
+    source: Source,
+    *,
+    architecture: str = "",
+    deployment: Deployment | Literal[""] = "",
+    precision: Precision | Literal[""] = "",
+    min_memory_bytes: float | None = None,
+    max_power_w: float | None = None,
+    max_price_usd: float | None = None,
 ) -> Table[ListedHardware]:
-    """Return the hardware of the catalogue that pass every filter, as `Workspace.hardware_list` documents it."""
+    """Return the hardware of the catalogue that pass every filter; a filter of None or "" lets all pass.
+
+    Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
+    """
     architecture = find_class(architecture) or architecture
     if architecture:
         from joulemap.plan.catalogue import known_hardware
@@ -28,14 +38,16 @@ def list_hardware(
 
         check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
     filters = Settings(
-        deployment=cast("Deployment", deployment) if deployment else (),
-        precision=cast("Precision", precision) if precision else (),
+        deployment=deployment or (),
+        precision=precision or (),
     )
     given = {
         "architecture": architecture,
         "deployment": next(iter(filters.deployment), ""),
         "precision": next(iter(filters.precision), ""),
-        **limits,
+        "min_memory_bytes": min_memory_bytes or 0.0,
+        "max_power_w": max_power_w or 0.0,
+        "max_price_usd": max_price_usd or 0.0,
     }
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedHardware, **given))

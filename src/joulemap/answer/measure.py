@@ -10,6 +10,7 @@ from joulemap.answer.answer import Answer, close_sections
 from joulemap.answer.scope import describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.errors import UsageError
 from joulemap.plan.catalogue import known_hardware, writing
@@ -29,8 +30,11 @@ from joulemap.store.run import find_projected_hardware
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Device, Settings
+    from joulemap.domain.settings import Device
     from joulemap.plan.source import Source
+
+MEASURED: Final = Settings(runtime="eager")
+"""What runs without a compiler."""
 
 LONGEST_WINDOW_S: Final = 3600.0
 MOST_THREADS: Final = 4096
@@ -192,17 +196,23 @@ def is_name_of(hardware: Hardware, name: str) -> bool:
     return any(f"_{known}_" in own for known in names if any(letter.isdigit() for letter in known))
 
 
-def measure_model(
+def measure(
     source: Source,
     model: str,
-    settings: Settings,
+    settings: Settings = MEASURED,
     *,
-    hardware: str | Hardware | None,
-    device: Device,
-    threads: int | None,
-    seconds: float,
+    hardware: str | Hardware | None = None,
+    device: Device = "cpu",
+    threads: int | None = None,
+    seconds: float = 2.0,
 ) -> MeasureAnswer:
-    """Return a model's measurement on this machine beside its prediction, as `Workspace.measure` documents it."""
+    """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
+
+    `hardware` says what this machine is: an id, alias, file or record; None for the catalogue's entry of its name
+    and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
+    device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
+    that cannot run the configuration leaves the prediction out and says why.
+    """
     if not 0.0 < seconds <= LONGEST_WINDOW_S:
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
     check_threads(threads)

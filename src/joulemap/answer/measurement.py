@@ -49,19 +49,28 @@ PARTS: Final = (OPERATOR, "block")
 """Families of what is less than a model. A fit to models is not made on them."""
 
 
+def measurements(source: Source, hardware: str = "", model: str = "") -> Table[ListedMeasurement]:
+    """Return what was measured on a hardware (an id or alias), of a model or a kind of operator; of all for ""."""
+    return list_measurements(source, hardware, model)
+
+
 def list_measurements(
     source: Source, hardware: str = "", model: str = "", origin: str = ""
 ) -> Table[ListedMeasurement]:
-    """Return what was measured, as `Workspace.measurements` documents it."""
+    """Return what `measurements` does, where its source holds the text `origin`."""
     which = {"hardware": name_measured(source, hardware), "model": name_models(model), "source": origin}
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedMeasurement, **which))
 
 
-def import_measurements(source: Source, file: Path) -> tuple[int, int]:
-    """Store the measurements of a file or of a public table; return (new, stored already)."""
-    table = find_public_table(str(file))
-    rows = table.read() if table else read_measurements(file, known_hardware(), load_models())
+def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
+    """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
+
+    `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
+    none is stored; UnknownNameError for a public table that does not exist.
+    """
+    table = find_public_table(str(path))
+    rows = table.read() if table else read_measurements(Path(path), known_hardware(), load_models())
     from joulemap.store.measurement import write_measurements
 
     with writing(source) as connection, transaction(connection):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.caveat import describe_caveat
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
@@ -72,8 +73,8 @@ def _draw(table: Table[Any], limit: int, noun: str) -> tuple[Grid | Text, ...]:
     return (draw_columns(table, keep=keep, limit=limit), *say_rest(len(table), limit, noun))
 
 
-def profile(source: Source, model: str, settings: Settings) -> ProfileAnswer:
-    """Return what a model is, as `Workspace.profile` documents it."""
+def profile(source: Source, model: str, settings: Settings = SETTINGS) -> ProfileAnswer:
+    """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
     with _holding(source, model, settings, "model show") as (workload_id, connection):
         return ProfileAnswer(
             totals=fetch(connection, ModelProfile, workload_id=workload_id),
@@ -83,14 +84,14 @@ def profile(source: Source, model: str, settings: Settings) -> ProfileAnswer:
         )
 
 
-def find_workload(source: Source, model: str, settings: Settings) -> Workload:
-    """Return a model as records, as `Workspace.workload` documents it."""
+def workload(source: Source, model: str, settings: Settings = SETTINGS) -> Workload:
+    """Return the traced and fused model as records, tracing it if need be; raises as `compare`."""
     with _holding(source, model, settings, "workload") as (workload_id, connection):
         return read_workload(connection, workload_id)
 
 
-def list_operators(source: Source, model: str, settings: Settings) -> Table[ListedOperator]:
-    """Return a model's operators, as `Workspace.operators` documents it."""
+def operators(source: Source, model: str, settings: Settings = SETTINGS) -> Table[ListedOperator]:
+    """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
     with _holding(source, model, settings, "model trace") as (workload_id, connection):
         return fetch(connection, ListedOperator, workload_id=workload_id)
 

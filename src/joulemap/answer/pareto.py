@@ -25,6 +25,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
+from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -174,10 +175,20 @@ class ParetoAnswer(RunAnswer):
         ]
 
 
-def find_front(
-    source: Source, model: str, x: MetricName, y: MetricName, settings: Settings, usage: Usage
+def pareto(
+    source: Source,
+    model: str,
+    settings: Settings = CANDIDATES,
+    *,
+    x: MetricName = "latency",
+    y: MetricName = "energy_per_inference",
+    usage: Usage = USAGE,
 ) -> ParetoAnswer:
-    """Return the front of two metrics, as `Workspace.pareto` documents it."""
+    """Return which configurations no other beats in both metrics, and who beats the rest.
+
+    Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
+    (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
+    """
     for name in (x, y):
         check_name("metric", name, METRIC_NAMES)
     if x == y:

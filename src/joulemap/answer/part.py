@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UnknownNameError, UnsupportedError
@@ -213,32 +214,40 @@ def _part_small(rows: Sequence[Row], subgraph: str) -> tuple[list[Row], list[Row
     return [row for row in rows if (row.share_fraction or 0.0) >= least], small
 
 
-def break_down_run(
+def break_down(
     source: Source,
     model: str,
     hardware: str | Hardware,
-    settings: Settings,
+    settings: Settings = SETTINGS,
     *,
-    level: ModelDivision,
-    by: EnergyDivision,
-    subgraph: str,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
 ) -> PartAnswer:
-    """Return the parts of one run by their architecture's own categories, as `Workspace.break_down` documents it."""
+    """Return what each subgraph or operator of one run spends its energy on, summing to the run exactly.
+
+    Categories are the architecture's own. `subgraph` names one to look inside. Raises as `analyze`;
+    UnknownNameError for a subgraph that the model does not have.
+    """
     _check(settings, "analyze", level, by)
     plan = plan_selected((model,), settings, select_one(hardware, settings))
     return _break_down(source, plan, level=level, by=by, subgraph=subgraph, is_common=False)
 
 
-def break_down_runs(
+def compare_breakdowns(
     source: Source,
     models: Sequence[str],
-    settings: Settings,
+    settings: Settings = SETTINGS,
     *,
-    level: ModelDivision,
-    by: EnergyDivision,
-    subgraph: str,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
 ) -> PartAnswer:
-    """Return the parts of runs by common categories, as `Workspace.compare_breakdowns` documents it."""
+    """Return what each subgraph or operator spends its energy on, on each hardware.
+
+    Categories are those that all architectures share. `subgraph` names one to look inside. Raises as `compare`;
+    UnknownNameError for a subgraph that no model has.
+    """
     _check(settings, "compare", level, by)
     plan = plan_runs(models, settings)
     return _break_down(source, plan, level=level, by=by, subgraph=subgraph, is_common=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from inspect import signature
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import attrs
 
-from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, VariedMetricName
-from joulemap.domain.settings import Limits, Usage, check_name
+from joulemap.domain.metric import PART_METRICS, VARIED_METRICS
+from joulemap.domain.settings import check_name
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.figure.spec import FIGURES, FigureName
 from joulemap.record import frozen
@@ -16,147 +18,68 @@ from joulemap.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.metric import PartMetricName
-    from joulemap.domain.settings import Settings
+    from joulemap.domain.metric import MetricName
+    from joulemap.domain.settings import Settings, SettingsKeywords
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
-    Ask = Callable[[Source, str, Settings, str], Answer]
+    Ask = Callable[..., Answer]
 
 
 @frozen
 class Asked:
     """A question that draws a figure."""
 
-    ask: Ask
+    home: str
+    """The module of `joulemap.answer` that has it."""
+    name: str
     hardware_count: int | None = None
     """How many hardware it is asked about; None for any number, or those that it takes by itself."""
-    is_choice: bool = False
-    """Whether it chooses from configurations, so that several precisions are taken where none is named."""
     metrics: tuple[str, ...] = ()
-    """That it can be asked in; the first is its own."""
-
-
-def _compare(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.compare.summary import compare
-
-    return compare(source, model, settings, "")
-
-
-def _break_down(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.compare.breakdown import break_down
-
-    return break_down(source, (model,), settings)
-
-
-def _analyze(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.analyze.answer import analyze
-
-    return analyze(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), "")
-
-
-def _contest(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.compare.contest import hold_contest
-
-    return hold_contest(source, (model,), settings, "subgraph", _part(metric))
-
-
-def _judge(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.report.finding import SHARES
-    from joulemap.answer.utilization.answer import judge
-
-    return judge(source, model, settings, SHARES, (), has_advice=False, is_pairing=False)
-
-
-def _front(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.pareto import find_front
-
-    return find_front(source, model, "latency", "energy_per_inference", settings, Usage())
-
-
-def _sweep(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.sweep.answer import sweep_batches
-
-    return sweep_batches(source, (model,), settings, 0.0)
-
-
-def _price(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.cost import price_inferences
-
-    return price_inferences(source, model, settings, Usage(), (), limits=Limits(), prices=())
-
-
-def _edp(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.edp.answer import take_apart
-
-    return take_apart(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), ())
-
-
-def _explain(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.explain.answer import explain
-
-    return explain(source, model, _pair(settings), attrs.evolve(settings, hardware=()), _part(metric))
-
-
-def _sensitivity(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.sensitivity import find_sensitivity
-
-    return find_sensitivity(source, model, settings, _varied(metric), Usage())
-
-
-def _flip(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.flip import find_flips
-
-    return find_flips(source, model, _pair(settings), attrs.evolve(settings, hardware=()), _varied(metric), Usage())
-
-
-def _list_hardware(named: Sequence[str | Hardware]) -> tuple[str | Hardware, ...]:
-    """Return hardware of which each text names one."""
-    from joulemap.answer.name import list_hardware
-
-    return tuple(one for text in named for one in (list_hardware((text,)) if isinstance(text, str) else (text,)))
-
-
-def _pair(settings: Settings) -> tuple[str | Hardware, str | Hardware]:
-    first, second = settings.hardware
-    return first, second
-
-
-def _part(metric: str) -> PartMetricName:
-    return next(one for one in PART_METRICS if one == metric)
-
-
-def _varied(metric: str) -> VariedMetricName:
-    return next(one for one in VARIED_METRICS if one == metric)
+    """That it can be asked in."""
+    keywords: Mapping[str, object] = attrs.field(factory=dict)
+    """What it is asked with for the figure alone."""
 
 
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
-    "comparison": Asked(_compare),
-    "breakdown": Asked(_break_down),
-    "tree": Asked(_analyze, 1),
-    "pareto": Asked(_front, is_choice=True),
-    "roofline": Asked(_analyze, 1),
-    "heatmap": Asked(_contest, metrics=PART_METRICS),
-    "edp": Asked(_edp, 1),
-    "sweep": Asked(_sweep),
-    "waterfall": Asked(_explain, 2, metrics=PART_METRICS),
-    "tornado": Asked(_sensitivity, 1, metrics=VARIED_METRICS),
-    "flip": Asked(_flip, 2, metrics=VARIED_METRICS),
-    "cost": Asked(_price, is_choice=True),
-    "utilization": Asked(_judge),
+    "comparison": Asked("compare.summary", "compare"),
+    "breakdown": Asked("compare.breakdown", "compare_runs"),
+    "tree": Asked("analyze.answer", "analyze", 1),
+    "pareto": Asked("pareto", "pareto"),
+    "roofline": Asked("analyze.answer", "analyze", 1),
+    "heatmap": Asked("compare.contest", "compare_parts", metrics=PART_METRICS),
+    "edp": Asked("edp.answer", "edp", 1),
+    "sweep": Asked("sweep.answer", "sweep"),
+    "waterfall": Asked("explain.answer", "explain", 2, metrics=PART_METRICS),
+    "tornado": Asked("sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
+    "flip": Asked("flip", "flip", 2, metrics=VARIED_METRICS),
+    "cost": Asked("cost", "cost"),
+    "utilization": Asked("utilization.answer", "utilization", keywords={"has_advice": False}),
 }
 """Figure -> the question that draws it."""
 
 
-def find_question(figure: FigureName) -> Asked:
-    """Return the question that draws a figure; UnknownNameError for a name that is none."""
+def plot(
+    source: Source,
+    model: str,
+    figure: FigureName,
+    settings: Settings | None = None,
+    *,
+    metric: MetricName | None = None,
+    **keywords: Unpack[SettingsKeywords],
+) -> Figure:
+    """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
+
+    It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
+    a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+    heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
+    hardware, UnsupportedError where there is nothing to draw.
+    """
     check_name("figure", figure, FIGURES)
-    return QUESTIONS[figure]
-
-
-def plot(source: Source, model: str, figure: FigureName, settings: Settings, metric: str) -> Figure:
-    """Return a figure of a model, as `Workspace.plot` documents it."""
-    asked = find_question(figure)
+    asked = QUESTIONS[figure]
+    ask: Ask = getattr(import_module(f"joulemap.answer.{asked.home}"), asked.name)
+    taken = signature(ask).parameters
+    settings = (settings or cast("Settings", taken["settings"].default)).with_keywords(keywords)
     hardware = _list_hardware(settings.hardware)
     settings = attrs.evolve(settings, hardware=hardware)
     if asked.hardware_count is not None and len(hardware) != asked.hardware_count:
@@ -166,10 +89,20 @@ def plot(source: Source, model: str, figure: FigureName, settings: Settings, met
         raise UsageError(f"{figure} has no metric to choose: leave out {metric}")
     if metric:
         check_name("metric", metric, asked.metrics)
-    answer = asked.ask(source, model, settings, metric or (asked.metrics or ("",))[0])
+    given = {**asked.keywords, **({"metric": metric} if metric else {})}
+    named = hardware if taken.keys() & {"hardware", "hardware_a"} else ()
+    asked_of = attrs.evolve(settings, hardware=()) if named else settings
+    answer = ask(source, (model,) if "models" in taken else model, *named, asked_of, **given)
     found = [one for one in answer.figures() if one.name == figure]
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
     if len(found) > 1:
         raise UsageError(f"{figure} is of one hardware: name one of the {len(found)}")
     return found[0]
+
+
+def _list_hardware(named: Sequence[str | Hardware]) -> tuple[str | Hardware, ...]:
+    """Return hardware of which each text names one."""
+    from joulemap.answer.name import list_hardware
+
+    return tuple(one for text in named for one in (list_hardware((text,)) if isinstance(text, str) else (text,)))

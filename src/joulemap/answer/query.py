@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.plan.source import Source, reading
 from joulemap.store.connection import limit
-from joulemap.store.library import find_query, list_queries
+from joulemap.store.library import find_query, list_queries as find_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_query, check_runs, find_projected, prepare_query, run_query
 from joulemap.store.statement import Statement, prepare
+
+BOUNDS: Final = Bounds()
+STREAMED: Final = Bounds(max_rows=None)
 
 LISTED = (
     Column(name="query", type="VARCHAR", meaning="name@version"),
@@ -25,58 +28,100 @@ LISTED = (
 
 
 @contextlib.contextmanager
-def opening_named(
-    source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds, output: Path | None
+def stream_query(
+    source: Source,
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    queries: str | Path | None = None,
+    bounds: Bounds = STREAMED,
+    output: str | Path | None = None,
 ) -> Iterator[Statement]:
-    """Give out a query, as `Workspace.stream_query` documents it; `own` is a person's folder of queries."""
-    query = find_query(name, own)
-    is_own = own is not None and query.path.is_relative_to(own)
-    kind = limit(bounds.max_memory_bytes, is_confined=is_own, output=output)
+    """Give out a query as `query` takes it, and as `stream` does a statement."""
+    own = _place(queries)
+    found = find_query(name, own)
+    is_own = own is not None and found.path.is_relative_to(own)
+    kind = limit(bounds.max_memory_bytes, is_confined=is_own, output=_place(output))
+    given = parameters or {}
     with reading(source, kind) as connection:
         if is_own:
-            check_query(connection, query, SCHEMA_VERSION)
-        check_runs(connection, parameters)
+            check_query(connection, found, SCHEMA_VERSION)
+        check_runs(connection, given)
         with contextlib.closing(
-            find_projected(connection, prepare_query(connection, query, parameters, bounds))
+            find_projected(connection, prepare_query(connection, found, given, bounds))
         ) as statement:
             yield statement
 
 
-def run_named(source: Source, name: str, parameters: Mapping[str, Any], own: Path | None, bounds: Bounds) -> Rows:
-    """Run a query, as `Workspace.query` documents it."""
-    with opening_named(source, name, parameters, own, bounds, None) as statement:
+def query(
+    source: Source,
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    queries: str | Path | None = None,
+    bounds: Bounds = BOUNDS,
+) -> Rows:
+    """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
+
+    Raises UnknownNameError, UsageError, SqlError, also where it takes more than `bounds`, or DatabaseError.
+    """
+    with stream_query(source, name, parameters, queries=queries, bounds=bounds) as statement:
         return statement.table()
 
 
-def run_described(source: Source, name: str, parameters: Mapping[str, Any]) -> Rows:
-    """Run a query about the catalogue, as `Workspace.describe` documents it."""
+def describe(source: Source, name: str, parameters: Mapping[str, Any] | None = None) -> Rows:
+    """Run a query about the catalogue, whether or not there is a database.
+
+    Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
+    """
     from joulemap.plan.catalogue import opening_catalogue
 
-    query = find_query(name)
+    found = find_query(name)
     with opening_catalogue(source) as connection:
-        return find_projected(connection, run_query(connection, query, parameters))
+        return find_projected(connection, run_query(connection, found, parameters or {}))
 
 
 @contextlib.contextmanager
-def opening_statement(
-    source: Source, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds, output: Path | None
+def stream(
+    source: Source,
+    statement: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    bounds: Bounds = STREAMED,
+    output: str | Path | None = None,
 ) -> Iterator[Statement]:
-    """Give out one ad-hoc SELECT, as `Workspace.stream` documents it."""
-    with reading(source, limit(bounds.max_memory_bytes, is_confined=True, output=output)) as connection:
+    """Give out a statement as `sql` takes it, whose rows are read while it is open, however many they are.
+
+    In batches, as Arrow without a copy, or into `output`, the one file that it may write, as Parquet. Its time is
+    what it may take without a row. Raises as `sql`.
+    """
+    with reading(source, limit(bounds.max_memory_bytes, is_confined=True, output=_place(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
         with contextlib.closing(find_projected(connection, prepared)) as ready:
             yield ready
 
 
-def run_statement(source: Source, statement: str, parameters: Mapping[str, Any] | None, bounds: Bounds) -> Rows:
-    """Run one ad-hoc SELECT, as `Workspace.sql` documents it."""
-    with opening_statement(source, statement, parameters, bounds, None) as prepared:
+def sql(
+    source: Source, statement: str, parameters: Mapping[str, Any] | None = None, *, bounds: Bounds = BOUNDS
+) -> Rows:
+    """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+
+    What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
+    Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
+    are not those of the statement, or DatabaseError.
+    """
+    with stream(source, statement, parameters, bounds=bounds) as prepared:
         return prepared.table()
 
 
-def list_named(source: Source, own: Path | None) -> Rows:
-    """Return the queries that ship and a person's own, checked, as `Workspace.list_queries` documents it."""
-    found = list_queries(own)
+def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
+    """Return the queries that ship, and those of a person's own folder after a check of every file.
+
+    Needs no database. SqlError names each file that breaks a rule, and why; UsageError for a folder that is not
+    there.
+    """
+    own = _place(queries)
+    found = find_queries(own)
     if own is not None:
         _check_own(source, own)
     rows = tuple(
@@ -90,12 +135,16 @@ def list_named(source: Source, own: Path | None) -> Rows:
     return Rows(title="query list", columns=LISTED, rows=rows)
 
 
+def _place(path: str | Path | None) -> Path | None:
+    return None if path is None else Path(path)
+
+
 def _check_own(source: Source, own: Path) -> None:
     from joulemap.plan.catalogue import opening_catalogue
 
     refused = []
     with opening_catalogue(source, limit(Bounds().max_memory_bytes, is_confined=True)) as connection:
-        for query in list_queries(own):
+        for query in find_queries(own):
             if query.path.is_relative_to(own):
                 try:
                     check_query(connection, query, SCHEMA_VERSION)

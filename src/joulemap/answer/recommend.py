@@ -25,6 +25,7 @@ from joulemap.answer.candidate import (
 )
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_advantage, describe_chance, find_scope
+from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Limits, check_name
 from joulemap.domain.table import Table
@@ -261,9 +262,19 @@ def _show_worst(row: RankedConfiguration, value: float | None) -> str:
 
 
 def recommend(
-    source: Source, model: str, objective: MetricName, limits: Limits, settings: Settings, usage: Usage
+    source: Source,
+    model: str,
+    settings: Settings = CANDIDATES,
+    *,
+    objective: MetricName = "energy_per_inference",
+    limits: Limits = LIMITS,
+    usage: Usage = USAGE,
 ) -> RecommendAnswer:
-    """Return every configuration against the limits, as `Workspace.recommend` documents it."""
+    """Return the configurations that keep the limits, best first, and how far the others are from them.
+
+    Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
+    relative violation is the smallest. Raises as `compare`.
+    """
     check_name("objective", objective, METRIC_NAMES)
     used = read_usage(usage)
     plan = plan_candidates(model, settings, is_money=objective == "cost")

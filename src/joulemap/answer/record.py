@@ -97,8 +97,12 @@ class Run:
         return EnergyBreakdown(tuple(line for one in self.subgraphs for line in one.energy))
 
 
-def read_run(source: Source, run_id: int) -> Run:
-    """Return a stored run, as `Workspace.run` documents it."""
+def run(source: Source, run_id: int) -> Run:
+    """Return a stored run as records: its workload, subgraphs, allocations, operators, every line of its ledger.
+
+    Ids are in `answer.scope.run_ids` and in the SQL views. Raises UnknownNameError for a run that is not stored,
+    UnsupportedError with the reason for one that was refused, DatabaseError.
+    """
     with reading(source) as connection:
         check_runs(connection, {"run_id": run_id})
         refusal = find_outlines(connection, [run_id])[run_id].refusal

@@ -77,10 +77,10 @@ class SanityAnswer(Answer):
         )
 
 
-def probe_hardware(hardware: Iterable[str | Hardware]) -> SanityAnswer:
-    """Return what products and copies draw on these hardware, or on all of the catalogue.
+def sanity(source: Source, hardware: Iterable[str | Hardware] = ()) -> SanityAnswer:
+    """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
 
-    Evaluated in a database of its own, which is thrown away.
+    Evaluated in a database of its own, which is thrown away. Raises UnknownNameError or CatalogueError.
     """
     from joulemap.model.anchor import choose_copy_precision
 
@@ -91,7 +91,7 @@ def probe_hardware(hardware: Iterable[str | Hardware]) -> SanityAnswer:
             by_precision.setdefault((PRODUCT, precision), []).append((entry, mode))
         by_precision.setdefault((COPY, choose_copy_precision(entry.precisions)), []).append((entry, mode))
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
-        source = Source(path=Path(folder) / "sanity.duckdb")
+        source = Source(path=Path(folder) / "sanity.duckdb", patience=source.patience)
         run_ids: list[int] = []
         for (model, precision), pairs in by_precision.items():
             settings = attrs.evolve(

@@ -13,6 +13,7 @@ from joulemap.answer.computed import make_table, told
 from joulemap.answer.scope import find_scope
 from joulemap.answer.variation import BILLED, Variation, find_variations
 from joulemap.domain.constant import LOSS
+from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -178,10 +179,19 @@ def _signed(value: float | None) -> str:
     return "" if value is None else f"{value:+.3f}" if abs(value) >= 5e-4 else "0"
 
 
-def find_sensitivity(
-    source: Source, model: str, settings: Settings, metric: VariedMetricName, usage: Usage
+def sensitivity(
+    source: Source,
+    model: str,
+    settings: Settings = SETTINGS,
+    *,
+    metric: VariedMetricName = "energy",
+    usage: Usage = USAGE,
 ) -> SensitivityAnswer:
-    """Return what moves a model on each hardware, as `Workspace.sensitivity` documents it."""
+    """Return how much each constant of each hardware moves what the model takes on it, by a metric.
+
+    Constants are those that the run asks for, each alone; `usage` counts where the metric is a cost. Raises as
+    `compare`; UsageError where no hardware is named.
+    """
     check_name("metric", metric, VARIED_METRICS)
     settings.check_single("sensitivity")
     if not settings.hardware and not settings.architecture and not settings.deployment:

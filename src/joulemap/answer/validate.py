@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import attrs
 
@@ -26,37 +26,54 @@ from joulemap.store.query import fetch, find_projected, run_query
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
+    from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.table import Table
     from joulemap.plan.estimate import Place
     from joulemap.plan.source import Source
 
 
-def score_predictions(
-    source: Source,
-    hardware: str,
-    model: str,
+def validate(
+    database: Source,
+    hardware: str = "",
+    model: str = "",
     *,
-    precision: str,
-    by: ScoreDivision,
-    origin: str,
-    calibration: str | Calibration,
-    trust: bool,
+    precision: Precision | Literal[""] = "",
+    by: ScoreDivision = "runtime",
+    source: str = "",
+    calibration: str | Calibration = "auto",
+    trust: bool = False,
 ) -> Table[PredictionScore]:
-    """Return how far predictions are from measurements, as `Workspace.validate` documents it."""
+    """Return how far predictions are from measurements, by `by`.
+
+    That is runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new the rows
+    are to the model's coefficients. `model` may be a kind of operator, as `gemm`; `source` is a text that the
+    sources of measurements hold. Measured configurations that are not stored are evaluated first; `calibration` is
+    as for `compare`. Model files that rows name run with `trust` alone; without it the table's notes name them.
+    Raises UnknownNameError where nothing was measured of what is asked about.
+    """
     check_name("division", by, get_args(ScoreDivision))
-    which = {**_name_measured(source, hardware, model, precision), "source": origin}
-    measured = list_measurements(source, which["hardware"], which["model"], origin)
-    used, notes = _ensure_runs(source, measured, which, calibration, trust=trust)
-    with reading(source) as connection:
+    which = {**_name_measured(database, hardware, model, precision), "source": source}
+    measured = list_measurements(database, which["hardware"], which["model"], source)
+    used, notes = _ensure_runs(database, measured, which, calibration, trust=trust)
+    with reading(database) as connection:
         scores = fetch(connection, PredictionScore, **which, by=by, calibrations=list(used))
         return attrs.evolve(find_projected(connection, scores), notes=notes)
 
 
-def score_operators(
-    source: Source, hardware: str, model: str, *, precision: str, calibration: str | Calibration, trust: bool
+def validate_operators(
+    source: Source,
+    hardware: str = "",
+    model: str = "",
+    *,
+    precision: Precision | Literal[""] = "",
+    calibration: str | Calibration = "auto",
+    trust: bool = False,
 ) -> Table[OperatorScore]:
-    """Return how far predicted times of operators are, as `Workspace.validate_operators` documents it."""
+    """Return how far predicted device times inside models are from measured ones, by kind of operator.
+
+    Runs and errors are those of `validate`.
+    """
     which = _name_measured(source, hardware, model, precision)
     with opening_catalogue(source) as connection:
         measured = run_query(connection, find_query("measurement.profile"), which)

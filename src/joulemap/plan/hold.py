@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.catalog.digest import catalogue_digest
+from joulemap.domain.default import SETTINGS
 from joulemap.errors import ModelError, UntrustedError
 from joulemap.plan.catalogue import ensure_catalogue, writing
-from joulemap.plan.run import Plan, RunTally
+from joulemap.plan.run import Plan, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import ensure_shipped, ensure_workload, find_workload_id, stored_key, trace
 from joulemap.record import define, frozen
@@ -32,6 +33,7 @@ from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
 
 if TYPE_CHECKING:
+    from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.evaluate import Queue, Targets
     from joulemap.plan.workload import Model
@@ -115,6 +117,16 @@ def ensure_runs(source: Source, plan: Plan) -> RunTally:
     """Evaluate and write the runs of a plan that are not stored; return how many there are of each."""
     with holding_runs(source, plan) as runs:
         return runs.tally
+
+
+def evaluate(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> RunTally:
+    """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+
+    Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
+    where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+    transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
+    """
+    return ensure_runs(source, plan_runs(models, settings))
 
 
 def ensure_all(source: Source, plans: Sequence[Plan]) -> frozenset[str]:

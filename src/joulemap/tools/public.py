@@ -1,4 +1,4 @@
-"""Write the stub of what the package makes public: `python -m joulemap.tools.public`, or `make rows`.
+"""Write the stubs of what is public: `python -m joulemap.tools.public`, or `make rows`.
 
 Public are `Workspace`, the functions of `joulemap.shortcut`, a few names beside them, and every type of ours that these
 hand out or take: of fields, results and parameters, followed from module to module in the source.
@@ -7,16 +7,21 @@ hand out or take: of fields, results and parameters, followed from module to mod
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-import joulemap
-
-PACKAGE: Final = Path(joulemap.__file__).parent
-STUB: Final = PACKAGE / "__init__.pyi"
+from joulemap.tools.stub import (
+    ASKED,
+    PACKAGE,
+    find_names,
+    list_definitions,
+    list_imports,
+    read,
+    spell_asked,
+    spell_imports,
+)
 
 BESIDE: Final = {
     "joulemap.workspace": ("Workspace",),
@@ -25,7 +30,6 @@ BESIDE: Final = {
     "joulemap.domain.measurement": ("Measurement",),
     "joulemap.domain.metric": ("METRICS", "Metric"),
     "joulemap.errors": ("ExitCode", "JoulemapError"),
-    "joulemap.question": ("Asked", "Question"),
     "joulemap.row": ("Row",),
     "joulemap.store.connection": ("Patience",),
     "joulemap.answer.hardware_file": ("FileChecks",),
@@ -36,50 +40,23 @@ BESIDE: Final = {
 HIDDEN: Final = {"Batch", "Call", "Chapter", "Connection", "Report", "Shape", "default_workspace"}
 """Names of no concern to whoever holds what has them."""
 
-WIDTH: Final = 120
-
 
 @cache
-def _read(module: str) -> ast.Module:
-    place = PACKAGE.joinpath(*module.split(".")[1:])
-    return ast.parse((place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8"))
-
-
-@cache
-def _find_homes(module: str) -> dict[str, tuple[str, str]]:
-    """Return name in a module of ours -> (the module that has it, its name there)."""
-    homes = {
-        alias.asname or alias.name: (node.module or "", alias.name)
-        for node in ast.walk(_read(module))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "joulemap"
-        for alias in node.names
-    }
-    return {**homes, **{name: (module, name) for name in _find_definitions(module)}}
+def _read_public(module: str) -> ast.Module:
+    """Return a module as others see it: one of questions as its stub."""
+    return ast.parse(spell_asked(module)) if module in ASKED else read(module)
 
 
 @cache
 def _find_definitions(module: str) -> dict[str, ast.stmt]:
-    """Return name -> definition of the classes, functions and aliases of a module, type variables apart."""
-    found: dict[str, ast.stmt] = {}
-    for node in _read(module).body:
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            found[node.name] = node
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = node
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            is_variable = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("TypeVar", "ParamSpec")
-            found |= {} if is_variable else {node.targets[0].id: node}
-    return found
+    return list_definitions(_read_public(module))
 
 
-def _find_names(node: ast.expr | None) -> Iterator[str]:
-    """Yield the names in an annotation, in those that are written as texts too."""
-    for one in ast.walk(node) if node else ():
-        if isinstance(one, ast.Name):
-            yield one.id
-        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
-            with contextlib.suppress(SyntaxError):
-                yield from _find_names(ast.parse(one.value, mode="eval").body)
+@cache
+def _find_homes(module: str) -> dict[str, tuple[str, str]]:
+    """Return name in a module of ours -> (the module of ours that has it, its name there)."""
+    homes = list_imports(_read_public(module)) | {name: (module, name) for name in _find_definitions(module)}
+    return {name: home for name, home in homes.items() if home[0].startswith("joulemap.")}
 
 
 def _find_told(node: ast.stmt) -> Iterator[str]:
@@ -87,17 +64,17 @@ def _find_told(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, ast.Assign) or (
         isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
     ):
-        yield from _find_names(node.value)
+        yield from find_names(node.value)
     for base in node.bases if isinstance(node, ast.ClassDef) else ():
-        yield from _find_names(base)
+        yield from find_names(base)
     for one in node.body if isinstance(node, ast.ClassDef) else ():
         if isinstance(one, ast.AnnAssign) and not ast.unparse(one.target).startswith("_"):
-            yield from _find_names(one.annotation)
+            yield from find_names(one.annotation)
         elif isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
-            yield from _find_names(one.returns)
+            yield from find_names(one.returns)
             taken = [*one.args.args, *one.args.kwonlyargs, *([one.args.kwarg] if one.args.kwarg else [])]
             for argument in taken if isinstance(node, ast.ClassDef) and node.name == "Workspace" else ():
-                yield from _find_names(argument.annotation)
+                yield from find_names(argument.annotation)
 
 
 def find_public() -> dict[str, str]:
@@ -117,20 +94,24 @@ def find_public() -> dict[str, str]:
 
 
 def spell_stub() -> str:
-    """Return the code of the stub."""
+    """Return the code of the stub of the package."""
     modules: dict[str, list[str]] = {}
     for name, module in sorted(find_public().items()):
         modules.setdefault(module, []).append(f"{name} as {name}")
-    lines = ['"""What is public, made by `make rows`: every name is imported as itself from its home."""', ""]
-    for module, names in sorted(modules.items()):
-        line = f"from {module} import {', '.join(names)}"
-        lines += [line] if len(line) <= WIDTH else [f"from {module} import (", *(f"    {name}," for name in names), ")"]
-    return "\n".join([*lines, "", "__all__: list[str]"]) + "\n"
+    head = '"""What is public, made by `make rows`: every name is imported as itself from its home."""'
+    return "\n".join([head, "", *spell_imports(modules), "", "__all__: list[str]"]) + "\n"
+
+
+def spell_stubs() -> dict[Path, str]:
+    """Return the place of every stub -> its code."""
+    asked = {PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".pyi"): spell_asked(module) for module in ASKED}
+    return {PACKAGE / "__init__.pyi": spell_stub(), **asked}
 
 
 def main() -> None:
-    """Write the stub."""
-    STUB.write_text(spell_stub(), encoding="utf-8")
+    """Write the stubs."""
+    for place, text in spell_stubs().items():
+        place.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

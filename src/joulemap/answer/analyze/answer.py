@@ -10,6 +10,7 @@ from joulemap.answer.analyze.figure import draw_roof, draw_tree
 from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, title_run
 from joulemap.answer.scope import describe_recalled, holding_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.errors import UnknownNameError
@@ -306,8 +307,16 @@ class AnalyzeAnswer(RunAnswer):
         ]
 
 
-def analyze(source: Source, model: str, hardware: str | Hardware, settings: Settings, subgraph: str) -> AnalyzeAnswer:
-    """Return one run taken apart, as `Workspace.analyze` documents it."""
+def analyze(
+    source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS, *, subgraph: str = ""
+) -> AnalyzeAnswer:
+    """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
+
+    Its events are those of a subgraph alone where one is named. Raises as `compare`; UnknownNameError for a
+    subgraph that the model does not have; UsageError for a folder with several hardware, UnsupportedError with the
+    reason if the hardware cannot run the configuration: a precision that it lacks, or a memory that the model does
+    not fit.
+    """
     settings.check_single("analyze")
     plan = plan_selected((model,), settings, select_one(hardware, settings))
     with holding_scope(source, plan) as (scope, connection, (run_id,)):

@@ -5,13 +5,14 @@ class ─► the hardware that stands for it ─► a precision that it has ─�
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.scope import find_stored_scope
-from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
+from joulemap.domain.settings import Settings
 from joulemap.domain.weight import keep_narrower
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
@@ -22,7 +23,6 @@ from joulemap.store.query import fetch_all
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.configuration import Precision
-    from joulemap.domain.settings import Settings
     from joulemap.plan.hold import StoredRuns
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
@@ -32,8 +32,16 @@ if TYPE_CHECKING:
     """A hardware at a power mode."""
 
 
-def contrast(source: Source, model: str, settings: Settings) -> ArchitecturesAnswer:
-    """Return a model on hardware of several classes, as `Workspace.architectures` documents it."""
+EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
+"""What hardware of every class runs."""
+
+
+def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -> ArchitecturesAnswer:
+    """Return what each architecture class spends a model's joules on, what one MAC takes on it, and why.
+
+    Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
+    nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
+    """
     settings.check_single("architectures")
     if not settings.hardware:
         settings = attrs.evolve(settings, hardware=tuple(CLASS_HARDWARE.values()))

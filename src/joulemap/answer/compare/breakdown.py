@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import BOUNDS, ENERGY_PARTS
 from joulemap.answer.scope import holding_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show, show_quantity, show_share, show_units
@@ -143,8 +144,11 @@ class BreakdownAnswer(RunAnswer):
         return steps
 
 
-def break_down(source: Source, models: Sequence[str], settings: Settings) -> BreakdownAnswer:
-    """Return whole runs, as `Workspace.compare_runs` documents it."""
+def compare_runs(source: Source, models: Sequence[str], settings: Settings = SETTINGS) -> BreakdownAnswer:
+    """Return models on one or several hardware: figures of each run, and the tree of its energy.
+
+    Raises as `compare`.
+    """
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = start(connection, RunFigure, run_ids=ids)

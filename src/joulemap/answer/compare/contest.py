@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import Scope, holding_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, check_name
 from joulemap.domain.table import Table
@@ -152,10 +153,18 @@ def _phrases(kinds: Sequence[Victory]) -> list[str]:
     return phrases
 
 
-def hold_contest(
-    source: Source, models: Sequence[str], settings: Settings, by: ModelDivision, metric: PartMetricName
+def compare_parts(
+    source: Source,
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    by: ModelDivision = "subgraph",
+    metric: PartMetricName = "energy",
 ) -> ContestAnswer:
-    """Return who wins each subgraph or operator, as `Workspace.compare_parts` documents it."""
+    """Return each subgraph or operator of the models on each hardware, and who wins it by a metric.
+
+    Its edp is the share that adds up to the run's, its memory the bytes moved off chip. Raises as `compare`.
+    """
     check_name("level", by, get_args(ModelDivision))
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")

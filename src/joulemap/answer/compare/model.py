@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import holding_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -134,8 +135,10 @@ class ModelsAnswer(RunAnswer):
         ]
 
 
-def compare_models(source: Source, models: Sequence[str], settings: Settings, metric: PartMetricName) -> ModelsAnswer:
-    """Return several models beside each other, as `Workspace.compare_models` documents it."""
+def compare_models(
+    source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, metric: PartMetricName = "energy"
+) -> ModelsAnswer:
+    """Return several models on each hardware, ranked both ways by a metric; raises as `compare`."""
     check_name("metric", metric, PART_METRICS)
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):

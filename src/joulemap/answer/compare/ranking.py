@@ -12,6 +12,7 @@ from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.rank import tell_mix, tell_number, tell_spread, tell_strength
 from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import holding_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import RANK_METRICS, RankMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -219,10 +220,20 @@ def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def rank(
-    source: Source, model: str, settings: Settings, sort: RankMetricName, *, has_details: bool, has_subgraphs: bool
+def rank_hardware(
+    source: Source,
+    model: str,
+    settings: Settings = SETTINGS,
+    *,
+    sort: RankMetricName = "efficiency",
+    has_details: bool = False,
+    has_subgraphs: bool = False,
 ) -> RankingAnswer:
-    """Return hardware in order, as `Workspace.rank_hardware` documents it."""
+    """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
+
+    `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph with
+    the units that it is placed on and what bounds it.
+    """
     check_name("sort", sort, RANK_METRICS)
     settings.check_single("compare")
     with holding_scope(source, plan_runs((model,), settings)) as (scope, connection, ids):

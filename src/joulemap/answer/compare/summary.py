@@ -15,6 +15,7 @@ from joulemap.answer.scope import (
     holding_scope,
     join_words,
 )
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
@@ -357,8 +358,15 @@ class CompareAnswer(RunAnswer):
         ]
 
 
-def compare(source: Source, model: str, settings: Settings, baseline: str) -> CompareAnswer:
-    """Return one model on several hardware, as `Workspace.compare` documents it."""
+def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseline: str = "") -> CompareAnswer:
+    """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+
+    `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an
+    `nn.Module`, which example inputs follow, here and in every question; keywords are the fields of `Settings`.
+    Ratios are relative to `baseline`, by default the first hardware. A hardware that cannot run the configuration
+    is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or
+    DatabaseError; UnsupportedError if no hardware can run it.
+    """
     plan = plan_runs((model,), settings)
     baseline = name_configuration(baseline, settings) if baseline else ""
     with holding_scope(source, plan) as (scope, connection, ids):

@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.run import ENERGY_PARTS, title_run
 from joulemap.answer.scope import find_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
@@ -261,10 +262,19 @@ class EdpAnswer(RunAnswer):
         ]
 
 
-def take_apart(
-    source: Source, model: str, hardware: str | Hardware, settings: Settings, against: Iterable[str | Hardware]
+def edp(
+    source: Source,
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    against: Iterable[str | Hardware] = (),
 ) -> EdpAnswer:
-    """Return a run's energy-delay product taken apart, as `Workspace.edp` documents it."""
+    """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
+
+    With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
+    left out, with its reason. Raises as `analyze`.
+    """
     settings.check_single("edp")
     select_one(hardware, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=(hardware, *against)))

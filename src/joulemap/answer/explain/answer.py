@@ -11,6 +11,7 @@ from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm, PairAns
 from joulemap.answer.explain.sentence import write_sentences
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import BATCHES, DifferenceDivision, check_name
 from joulemap.domain.table import Table
@@ -267,16 +268,24 @@ def draw_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
 def explain(
     source: Source,
     model: str,
-    hardware: tuple[str | Hardware, str | Hardware],
-    settings: Settings,
-    metric: PartMetricName,
+    hardware_a: str | Hardware,
+    hardware_b: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    metric: PartMetricName = "energy",
     subgraph: str = "",
 ) -> ExplainAnswer:
-    """Return why the second hardware differs from the first, as `Workspace.explain` documents it."""
+    """Return why B differs from A in a metric, as terms that sum to the difference exactly.
+
+    `subgraph` names one to look inside: then the terms sum to the difference of that one, whose edp is its own
+    energy x its own time. Memory is the peak of the whole runs. Raises as `compare`; UnsupportedError if either
+    cannot run the configuration; UsageError for a folder of several in place of a hardware.
+    """
     check_name("metric", metric, PART_METRICS)
     if subgraph and metric == "memory":
         raise UsageError("peak memory is of the whole run; explain a subgraph's energy, latency or edp")
     settings.check_single("explain")
+    hardware = (hardware_a, hardware_b)
     for one in hardware:
         select_one(one, settings)
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))

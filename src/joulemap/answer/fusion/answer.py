@@ -19,6 +19,7 @@ from joulemap.answer.fusion.sentence import (
 )
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.configuration import MERGING
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
@@ -205,8 +206,12 @@ class FusionAnswer(RunAnswer):
         ]
 
 
-def find_savings(source: Source, model: str, hardware: str | Hardware, settings: Settings) -> FusionAnswer:
-    """Return what fusing saves of a run, as `Workspace.fusion` documents it."""
+def fusion(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> FusionAnswer:
+    """Return what fusing saves of a run, or costs: by fusion pattern, subgraph and operator, each summing to it.
+
+    The run is set beside its operators as kernels of their own on the same hardware, without host cost; of
+    `runtime` graph or eager, that run beside the same in fused. Raises as `analyze`.
+    """
     settings.check_single("fusion")
     merged = settings.runtime if settings.runtime[0] in MERGING else ("fused",)
     runtimes = tuple(dict.fromkeys((*merged, *settings.runtime)))

@@ -15,6 +15,7 @@ from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
 from joulemap.answer.scope import describe_advantage, describe_chance
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.module import is_module_name
 from joulemap.domain.table import Table
@@ -116,18 +117,25 @@ def _collect(found: ModelFinding) -> dict[str, Any]:
 
 def report(
     source: Source,
-    models: Sequence[str],
-    settings: Settings,
-    pair: Sequence[str | Hardware],
-    repeated: Sequence[str],
+    models: str | Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    between: Sequence[str | Hardware] = (),
+    repeated: Sequence[str] = (),
 ) -> ReportAnswer:
-    """Return a report on models, as `Workspace.report` documents it."""
+    """Return a report on models on each hardware, whose `save` writes one page that needs no network.
+
+    It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
+    `between` names the two hardware that are explained, by default the best against each other; `repeated` are the
+    options that the page's own command line has. Raises as `compare`, UsageError for several batches, precisions
+    or runtimes.
+    """
     settings.check_single("report")
-    if pair and len(pair) != 2:
-        raise UsageError(f"name two hardware to explain, A and B; found {len(pair)}")
-    names = tuple(dict.fromkeys(models))
-    findings = tuple(find_out(source, name, settings, pair) for name in names)
-    beside = compare_models(source, names, settings, "energy") if len(names) > 1 else None
+    if between and len(between) != 2:
+        raise UsageError(f"name two hardware to explain, A and B; found {len(between)}")
+    names = tuple(dict.fromkeys((models,) if isinstance(models, str) else models))
+    findings = tuple(find_out(source, name, settings, between) for name in names)
+    beside = compare_models(source, names, settings) if len(names) > 1 else None
     return ReportAnswer(findings=findings, models=beside, report=_compose(findings, beside, names, repeated))
 
 

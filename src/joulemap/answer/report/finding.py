@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.compare.breakdown import BreakdownAnswer, break_down
-from joulemap.answer.compare.contest import ContestAnswer, hold_contest
+from joulemap.answer.compare.breakdown import BreakdownAnswer, compare_runs
+from joulemap.answer.compare.contest import ContestAnswer, compare_parts
 from joulemap.answer.compare.summary import CompareAnswer, compare
-from joulemap.answer.cost import CostAnswer, price_inferences
-from joulemap.answer.edp.answer import EdpAnswer, take_apart
+from joulemap.answer.cost import CostAnswer, cost
+from joulemap.answer.edp.answer import EdpAnswer, edp
 from joulemap.answer.explain.answer import ExplainAnswer, explain
-from joulemap.answer.flip import FlipAnswer, find_flips
-from joulemap.answer.pareto import ParetoAnswer, find_front
+from joulemap.answer.flip import FlipAnswer, flip
+from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.scope import holding_scope
-from joulemap.answer.sweep.answer import SweepAnswer, sweep_batches
-from joulemap.answer.utilization.answer import UtilizationAnswer, judge
-from joulemap.domain.settings import Limits, Usage
+from joulemap.answer.sweep.answer import SweepAnswer, sweep
+from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.run import plan_runs
@@ -45,9 +44,6 @@ FEW: Final = 12
 
 SWEPT: Final = 8
 """Hardware whose batches are drawn, those of least energy: more curves are not told apart."""
-
-SHARES: Final = {"min_compute_fraction": 0.2, "max_bandwidth_fraction": 0.9, "max_idle_fraction": 0.8}
-"""Beyond which a run is flagged."""
 
 
 @frozen(kw_only=True)
@@ -94,10 +90,10 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
 
     Raises as `compare`.
     """
-    compared = compare(source, model, settings, "")
+    compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
     chosen = _fix_hardware(settings, [one.spelling for one in named])
-    runs = break_down(source, (model,), chosen)
+    runs = compare_runs(source, (model,), chosen)
     with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
         own = {
             "tree": fetch(connection, EnergyLeaf, run_ids=ids, most=LEAVES if len(ids) <= FEW else 1),
@@ -115,7 +111,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
     several = len(named) > 1
 
     def ask_explain(one: tuple[Any, ...]) -> ExplainAnswer:
-        return explain(source, model, (one[0], one[1]), plain, "energy")
+        return explain(source, model, one[0], one[1], plain)
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
     swept = attrs.evolve(plain, batch=(), hardware=tuple(spellings[:SWEPT]))
@@ -124,16 +120,14 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         runs=runs,
         roofs=roofs,
         **own,  # type: ignore[arg-type]
-        pareto=_try(lambda: find_front(source, model, "latency", "energy_per_inference", candidates, Usage())),
-        parts=_try(lambda: hold_contest(source, (model,), chosen, "subgraph", "energy")) if several else None,
-        edp=tuple(take_apart(source, model, one, plain, ()) for one in spellings),
-        sweep=_try(lambda: sweep_batches(source, (model,), swept, 0.0)) if is_swept else None,
+        pareto=_try(lambda: pareto(source, model, candidates)),
+        parts=_try(lambda: compare_parts(source, (model,), chosen)) if several else None,
+        edp=tuple(edp(source, model, one, plain) for one in spellings),
+        sweep=_try(lambda: sweep(source, (model,), swept)) if is_swept else None,
         explain=tuple(found for one in pairs if (found := attempt(partial(ask_explain, one))) is not None),
-        flip=attempt(lambda: find_flips(source, model, (pairs[0][0], pairs[0][1]), plain, "energy", Usage()))
-        if pairs
-        else None,
-        cost=_try(lambda: price_inferences(source, model, candidates, Usage(), (), limits=Limits(), prices=())),
-        utilization=judge(source, model, chosen, SHARES, (), has_advice=False, is_pairing=False),
+        flip=attempt(lambda: flip(source, model, pairs[0][0], pairs[0][1], plain)) if pairs else None,
+        cost=_try(lambda: cost(source, model, candidates)),
+        utilization=utilization(source, model, chosen, has_advice=False),
     )
 
 

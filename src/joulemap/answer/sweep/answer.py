@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer, cut_lines
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_chance, find_scope
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES, SweepDivision
@@ -309,8 +310,14 @@ def _span(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def sweep_batches(source: Source, models: Sequence[str], settings: Settings, max_latency_s: float) -> SweepAnswer:
-    """Return what runs at many batches say, as `Workspace.sweep` documents it."""
+def sweep(
+    source: Source, models: Sequence[str], settings: Settings = SETTINGS, *, max_latency_s: float = 0.0
+) -> SweepAnswer:
+    """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
+
+    Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
+    Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
+    """
     asked = attrs.evolve(settings, batch=settings.batch or BATCHES)
     with holding_runs(source, plan_runs(models, asked)) as runs:
         connection, ids = runs.connection, list(runs.ids)

@@ -21,6 +21,7 @@ from joulemap.answer.utilization.sentence import (
     tell_zone,
 )
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.errors import UsageError
@@ -302,17 +303,32 @@ class UtilizationAnswer(RunAnswer):
         return steps
 
 
-def judge(
+def utilization(
     source: Source,
     model: str,
-    settings: Settings,
-    limits: dict[str, float],
-    grades: Sequence[float],
+    settings: Settings = SETTINGS,
     *,
-    has_advice: bool,
-    is_pairing: bool,
+    min_compute_fraction: float = 0.2,
+    max_bandwidth_fraction: float = 0.9,
+    max_idle_fraction: float = 0.8,
+    grades: Sequence[float] = (),
+    has_advice: bool = True,
+    is_pairing: bool = False,
 ) -> UtilizationAnswer:
-    """Return how much of each hardware is used, as `Workspace.utilization` documents it."""
+    """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
+
+    A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
+    its class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak
+    that are excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes
+    and on other hardware; without it nothing but the runs themselves is evaluated. `is_pairing` evaluates a few
+    models of each size and asks the stored runs on this hardware, on all where it is one, which suits which. Raises
+    as `compare`, UsageError for a limit or grade that is not from 0 to 1.
+    """
+    limits = {
+        "min_compute_fraction": min_compute_fraction,
+        "max_bandwidth_fraction": max_bandwidth_fraction,
+        "max_idle_fraction": max_idle_fraction,
+    }
     for name, value in limits.items():
         _check_fraction(name, value)
     bounds = _check_grades(grades)

@@ -1,0 +1,16 @@
+"""What questions take by themselves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from joulemap.domain.settings import Limits, Settings, Usage
+
+SETTINGS: Final = Settings()
+"""One run at fp32 with torch.compile's kernels, on hardware that the question chooses."""
+
+CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
+"""What is chosen from: with every hardware and power mode, at batches 1, 8 and 32."""
+
+LIMITS: Final = Limits()
+USAGE: Final = Usage()

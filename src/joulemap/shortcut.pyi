@@ -1,0 +1,759 @@
+"""Questions as they are declared where they are answered, made by `make rows`."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Unpack, overload
+
+import torch
+
+from joulemap.answer.analyze.answer import AnalyzeAnswer
+from joulemap.answer.architecture.answer import ArchitecturesAnswer
+from joulemap.answer.architecture.contrast import EVERYWHERE
+from joulemap.answer.compare.breakdown import BreakdownAnswer
+from joulemap.answer.compare.contest import ContestAnswer
+from joulemap.answer.compare.model import ModelsAnswer
+from joulemap.answer.compare.ranking import RankingAnswer
+from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.answer.cost import CostAnswer
+from joulemap.answer.edp.answer import EdpAnswer
+from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.flip import FlipAnswer
+from joulemap.answer.fusion.answer import FusionAnswer
+from joulemap.answer.model import ProfileAnswer
+from joulemap.answer.pareto import ParetoAnswer
+from joulemap.answer.part import PartAnswer
+from joulemap.answer.query import BOUNDS
+from joulemap.answer.recommend import RecommendAnswer
+from joulemap.answer.record import Run
+from joulemap.answer.report.answer import ReportAnswer
+from joulemap.answer.sensitivity import SensitivityAnswer
+from joulemap.answer.sweep.answer import SweepAnswer
+from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.domain.default import CANDIDATES, LIMITS, SETTINGS, USAGE
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
+from joulemap.domain.settings import (
+    Bounds,
+    EnergyDivision,
+    ExportFormat,
+    Limits,
+    ModelDivision,
+    ModelKeywords,
+    Price,
+    RunKeywords,
+    Settings,
+    SettingsKeywords,
+    Usage,
+)
+from joulemap.domain.table import Table
+from joulemap.domain.workload import Workload
+from joulemap.figure.figure import Figure
+from joulemap.figure.spec import FigureName
+from joulemap.plan.run import RunTally
+from joulemap.question import ExampleInputs
+from joulemap.row.model import ListedOperator
+from joulemap.store.query import Rows
+from joulemap.workspace import Workspace
+
+_chosen: Workspace | None
+
+def use(
+    path: str | Path | None,
+) -> Workspace:
+    """Ask the database at `path` from now on, one that ends with the program for None; return its workspace.
+
+    Raises UsageError for a path that names a service.
+    """
+
+def default_workspace() -> Workspace:
+    """Return the workspace that the functions of the package ask."""
+
+@overload
+def compare(
+    model: str,
+    settings: Settings = SETTINGS,
+    *,
+    baseline: str = "",
+    **keywords: Unpack[SettingsKeywords],
+) -> CompareAnswer:
+    """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+
+    `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an
+    `nn.Module`, which example inputs follow, here and in every question; keywords are the fields of `Settings`.
+    Ratios are relative to `baseline`, by default the first hardware. A hardware that cannot run the configuration
+    is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or
+    DatabaseError; UnsupportedError if no hardware can run it.
+    """
+
+@overload
+def compare(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    baseline: str = "",
+    **keywords: Unpack[SettingsKeywords],
+) -> CompareAnswer: ...
+@overload
+def compare_models(
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    metric: PartMetricName = "energy",
+    **keywords: Unpack[SettingsKeywords],
+) -> ModelsAnswer:
+    """Return several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+
+@overload
+def compare_models(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    metric: PartMetricName = "energy",
+    **keywords: Unpack[SettingsKeywords],
+) -> ModelsAnswer: ...
+@overload
+def report(
+    models: str | Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    between: Sequence[str | Hardware] = (),
+    repeated: Sequence[str] = (),
+    **keywords: Unpack[SettingsKeywords],
+) -> ReportAnswer:
+    """Return a report on models on each hardware, whose `save` writes one page that needs no network.
+
+    It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
+    `between` names the two hardware that are explained, by default the best against each other; `repeated` are the
+    options that the page's own command line has. Raises as `compare`, UsageError for several batches, precisions
+    or runtimes.
+    """
+
+@overload
+def report(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    between: Sequence[str | Hardware] = (),
+    repeated: Sequence[str] = (),
+    **keywords: Unpack[SettingsKeywords],
+) -> ReportAnswer: ...
+@overload
+def compare_runs(
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[SettingsKeywords],
+) -> BreakdownAnswer:
+    """Return models on one or several hardware: figures of each run, and the tree of its energy.
+
+    Raises as `compare`.
+    """
+
+@overload
+def compare_runs(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[SettingsKeywords],
+) -> BreakdownAnswer: ...
+@overload
+def compare_parts(
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    by: ModelDivision = "subgraph",
+    metric: PartMetricName = "energy",
+    **keywords: Unpack[SettingsKeywords],
+) -> ContestAnswer:
+    """Return each subgraph or operator of the models on each hardware, and who wins it by a metric.
+
+    Its edp is the share that adds up to the run's, its memory the bytes moved off chip. Raises as `compare`.
+    """
+
+@overload
+def compare_parts(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    by: ModelDivision = "subgraph",
+    metric: PartMetricName = "energy",
+    **keywords: Unpack[SettingsKeywords],
+) -> ContestAnswer: ...
+@overload
+def compare_breakdowns(
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
+    **keywords: Unpack[SettingsKeywords],
+) -> PartAnswer:
+    """Return what each subgraph or operator spends its energy on, on each hardware.
+
+    Categories are those that all architectures share. `subgraph` names one to look inside. Raises as `compare`;
+    UnknownNameError for a subgraph that no model has.
+    """
+
+@overload
+def compare_breakdowns(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
+    **keywords: Unpack[SettingsKeywords],
+) -> PartAnswer: ...
+@overload
+def rank_hardware(
+    model: str,
+    settings: Settings = SETTINGS,
+    *,
+    sort: RankMetricName = "efficiency",
+    has_details: bool = False,
+    has_subgraphs: bool = False,
+    **keywords: Unpack[SettingsKeywords],
+) -> RankingAnswer:
+    """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
+
+    `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph with
+    the units that it is placed on and what bounds it.
+    """
+
+@overload
+def rank_hardware(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    sort: RankMetricName = "efficiency",
+    has_details: bool = False,
+    has_subgraphs: bool = False,
+    **keywords: Unpack[SettingsKeywords],
+) -> RankingAnswer: ...
+@overload
+def analyze(
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    subgraph: str = "",
+    **keywords: Unpack[RunKeywords],
+) -> AnalyzeAnswer:
+    """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
+
+    Its events are those of a subgraph alone where one is named. Raises as `compare`; UnknownNameError for a
+    subgraph that the model does not have; UsageError for a folder with several hardware, UnsupportedError with the
+    reason if the hardware cannot run the configuration: a precision that it lacks, or a memory that the model does
+    not fit.
+    """
+
+@overload
+def analyze(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    subgraph: str = "",
+    **keywords: Unpack[RunKeywords],
+) -> AnalyzeAnswer: ...
+@overload
+def break_down(
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
+    **keywords: Unpack[RunKeywords],
+) -> PartAnswer:
+    """Return what each subgraph or operator of one run spends its energy on, summing to the run exactly.
+
+    Categories are the architecture's own. `subgraph` names one to look inside. Raises as `analyze`;
+    UnknownNameError for a subgraph that the model does not have.
+    """
+
+@overload
+def break_down(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    level: ModelDivision = "subgraph",
+    by: EnergyDivision = "category",
+    subgraph: str = "",
+    **keywords: Unpack[RunKeywords],
+) -> PartAnswer: ...
+@overload
+def explain(
+    model: str,
+    hardware_a: str | Hardware,
+    hardware_b: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    metric: PartMetricName = "energy",
+    subgraph: str = "",
+    **keywords: Unpack[RunKeywords],
+) -> ExplainAnswer:
+    """Return why B differs from A in a metric, as terms that sum to the difference exactly.
+
+    `subgraph` names one to look inside: then the terms sum to the difference of that one, whose edp is its own
+    energy x its own time. Memory is the peak of the whole runs. Raises as `compare`; UnsupportedError if either
+    cannot run the configuration; UsageError for a folder of several in place of a hardware.
+    """
+
+@overload
+def explain(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    hardware_a: str | Hardware,
+    hardware_b: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    metric: PartMetricName = "energy",
+    subgraph: str = "",
+    **keywords: Unpack[RunKeywords],
+) -> ExplainAnswer: ...
+@overload
+def sensitivity(
+    model: str,
+    settings: Settings = SETTINGS,
+    *,
+    metric: VariedMetricName = "energy",
+    usage: Usage = USAGE,
+    **keywords: Unpack[SettingsKeywords],
+) -> SensitivityAnswer:
+    """Return how much each constant of each hardware moves what the model takes on it, by a metric.
+
+    Constants are those that the run asks for, each alone; `usage` counts where the metric is a cost. Raises as
+    `compare`; UsageError where no hardware is named.
+    """
+
+@overload
+def sensitivity(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    metric: VariedMetricName = "energy",
+    usage: Usage = USAGE,
+    **keywords: Unpack[SettingsKeywords],
+) -> SensitivityAnswer: ...
+@overload
+def flip(
+    model: str,
+    hardware_a: str | Hardware,
+    hardware_b: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    metric: VariedMetricName = "energy",
+    usage: Usage = USAGE,
+    **keywords: Unpack[RunKeywords],
+) -> FlipAnswer:
+    """Return by which factor each constant would have to be wrong for the other hardware to be the better one.
+
+    With how much of the doubt about the ratio each of them makes, and what to measure next. `usage` counts where
+    the metric is a cost. Raises as `explain`; UsageError where the two are alike.
+    """
+
+@overload
+def flip(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    hardware_a: str | Hardware,
+    hardware_b: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    metric: VariedMetricName = "energy",
+    usage: Usage = USAGE,
+    **keywords: Unpack[RunKeywords],
+) -> FlipAnswer: ...
+@overload
+def architectures(
+    model: str,
+    settings: Settings = EVERYWHERE,
+    **keywords: Unpack[SettingsKeywords],
+) -> ArchitecturesAnswer:
+    """Return what each architecture class spends a model's joules on, what one MAC takes on it, and why.
+
+    Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
+    nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
+    """
+
+@overload
+def architectures(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = EVERYWHERE,
+    **keywords: Unpack[SettingsKeywords],
+) -> ArchitecturesAnswer: ...
+@overload
+def pareto(
+    model: str,
+    settings: Settings = CANDIDATES,
+    *,
+    x: MetricName = "latency",
+    y: MetricName = "energy_per_inference",
+    usage: Usage = USAGE,
+    **keywords: Unpack[SettingsKeywords],
+) -> ParetoAnswer:
+    """Return which configurations no other beats in both metrics, and who beats the rest.
+
+    Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
+    (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
+    """
+
+@overload
+def pareto(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = CANDIDATES,
+    *,
+    x: MetricName = "latency",
+    y: MetricName = "energy_per_inference",
+    usage: Usage = USAGE,
+    **keywords: Unpack[SettingsKeywords],
+) -> ParetoAnswer: ...
+@overload
+def plot(
+    model: str,
+    figure: FigureName,
+    settings: Settings | None = None,
+    *,
+    metric: MetricName | None = None,
+    **keywords: Unpack[SettingsKeywords],
+) -> Figure:
+    """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
+
+    It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
+    a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+    heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
+    hardware, UnsupportedError where there is nothing to draw.
+    """
+
+@overload
+def plot(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    figure: FigureName,
+    settings: Settings | None = None,
+    *,
+    metric: MetricName | None = None,
+    **keywords: Unpack[SettingsKeywords],
+) -> Figure: ...
+@overload
+def recommend(
+    model: str,
+    settings: Settings = CANDIDATES,
+    *,
+    objective: MetricName = "energy_per_inference",
+    limits: Limits = LIMITS,
+    usage: Usage = USAGE,
+    **keywords: Unpack[SettingsKeywords],
+) -> RecommendAnswer:
+    """Return the configurations that keep the limits, best first, and how far the others are from them.
+
+    Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
+    relative violation is the smallest. Raises as `compare`.
+    """
+
+@overload
+def recommend(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = CANDIDATES,
+    *,
+    objective: MetricName = "energy_per_inference",
+    limits: Limits = LIMITS,
+    usage: Usage = USAGE,
+    **keywords: Unpack[SettingsKeywords],
+) -> RecommendAnswer: ...
+@overload
+def cost(
+    model: str,
+    settings: Settings = CANDIDATES,
+    *,
+    between: Sequence[str] = (),
+    usage: Usage = USAGE,
+    limits: Limits = LIMITS,
+    prices: Sequence[Price] = (),
+    **keywords: Unpack[SettingsKeywords],
+) -> CostAnswer:
+    """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
+
+    Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
+    `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+    is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
+    price, UnsupportedError where nothing keeps the limits.
+    """
+
+@overload
+def cost(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = CANDIDATES,
+    *,
+    between: Sequence[str] = (),
+    usage: Usage = USAGE,
+    limits: Limits = LIMITS,
+    prices: Sequence[Price] = (),
+    **keywords: Unpack[SettingsKeywords],
+) -> CostAnswer: ...
+@overload
+def evaluate(
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[SettingsKeywords],
+) -> RunTally:
+    """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+
+    Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
+    where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+    transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
+    """
+
+@overload
+def evaluate(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[SettingsKeywords],
+) -> RunTally: ...
+def run(
+    run_id: int,
+) -> Run:
+    """Return a stored run as records: its workload, subgraphs, allocations, operators, every line of its ledger.
+
+    Ids are in `answer.scope.run_ids` and in the SQL views. Raises UnknownNameError for a run that is not stored,
+    UnsupportedError with the reason for one that was refused, DatabaseError.
+    """
+
+@overload
+def workload(
+    model: str,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[ModelKeywords],
+) -> Workload:
+    """Return the traced and fused model as records, tracing it if need be; raises as `compare`."""
+
+@overload
+def workload(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[ModelKeywords],
+) -> Workload: ...
+@overload
+def operators(
+    model: str,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[ModelKeywords],
+) -> Table[ListedOperator]:
+    """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
+
+@overload
+def operators(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[ModelKeywords],
+) -> Table[ListedOperator]: ...
+@overload
+def profile(
+    model: str,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[ModelKeywords],
+) -> ProfileAnswer:
+    """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
+
+@overload
+def profile(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[ModelKeywords],
+) -> ProfileAnswer: ...
+@overload
+def edp(
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    against: Iterable[str | Hardware] = (),
+    **keywords: Unpack[RunKeywords],
+) -> EdpAnswer:
+    """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
+
+    With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
+    left out, with its reason. Raises as `analyze`.
+    """
+
+@overload
+def edp(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    against: Iterable[str | Hardware] = (),
+    **keywords: Unpack[RunKeywords],
+) -> EdpAnswer: ...
+@overload
+def fusion(
+    model: str,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[RunKeywords],
+) -> FusionAnswer:
+    """Return what fusing saves of a run, or costs: by fusion pattern, subgraph and operator, each summing to it.
+
+    The run is set beside its operators as kernels of their own on the same hardware, without host cost; of
+    `runtime` graph or eager, that run beside the same in fused. Raises as `analyze`.
+    """
+
+@overload
+def fusion(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    hardware: str | Hardware,
+    settings: Settings = SETTINGS,
+    **keywords: Unpack[RunKeywords],
+) -> FusionAnswer: ...
+@overload
+def utilization(
+    model: str,
+    settings: Settings = SETTINGS,
+    *,
+    min_compute_fraction: float = 0.2,
+    max_bandwidth_fraction: float = 0.9,
+    max_idle_fraction: float = 0.8,
+    grades: Sequence[float] = (),
+    has_advice: bool = True,
+    is_pairing: bool = False,
+    **keywords: Unpack[SettingsKeywords],
+) -> UtilizationAnswer:
+    """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
+
+    A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
+    its class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak
+    that are excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes
+    and on other hardware; without it nothing but the runs themselves is evaluated. `is_pairing` evaluates a few
+    models of each size and asks the stored runs on this hardware, on all where it is one, which suits which. Raises
+    as `compare`, UsageError for a limit or grade that is not from 0 to 1.
+    """
+
+@overload
+def utilization(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    min_compute_fraction: float = 0.2,
+    max_bandwidth_fraction: float = 0.9,
+    max_idle_fraction: float = 0.8,
+    grades: Sequence[float] = (),
+    has_advice: bool = True,
+    is_pairing: bool = False,
+    **keywords: Unpack[SettingsKeywords],
+) -> UtilizationAnswer: ...
+@overload
+def sweep(
+    models: Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    max_latency_s: float = 0.0,
+    **keywords: Unpack[SettingsKeywords],
+) -> SweepAnswer:
+    """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
+
+    Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
+    Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
+    """
+
+@overload
+def sweep(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    max_latency_s: float = 0.0,
+    **keywords: Unpack[SettingsKeywords],
+) -> SweepAnswer: ...
+def sql(
+    statement: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    bounds: Bounds = BOUNDS,
+) -> Rows:
+    """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+
+    What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
+    Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
+    are not those of the statement, or DatabaseError.
+    """
+
+@overload
+def export(
+    model: str,
+    hardware: str | Hardware,
+    form: ExportFormat = "pprof",
+    settings: Settings = SETTINGS,
+    *,
+    against: str | Hardware | None = None,
+    metric: PartMetricName = "energy",
+    **keywords: Unpack[RunKeywords],
+) -> AbstractContextManager[Iterator[bytes]]:
+    """Give out the file of one run in a format of other programs, piece by piece, to read while it is open.
+
+    `pprof` is a gzipped profile, which `against` makes the difference to another hardware; `perfetto` a trace in
+    JSON; `explorer` the node data of a saved program, one metric of each node. Raises as `analyze`; UsageError for
+    another model as node data, and for a base of what is no profile.
+    """
+
+@overload
+def export(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    hardware: str | Hardware,
+    form: ExportFormat = "pprof",
+    settings: Settings = SETTINGS,
+    *,
+    against: str | Hardware | None = None,
+    metric: PartMetricName = "energy",
+    **keywords: Unpack[RunKeywords],
+) -> AbstractContextManager[Iterator[bytes]]: ...

@@ -1,0 +1,170 @@
+"""The stubs of what has questions: each is spelled out there as it is declared where it is answered.
+
+Of a class or function that a module has itself, the stub has names, parameters and texts as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Final
+
+import joulemap
+from joulemap.question import ModelQuestion, Question
+from joulemap.workspace import Workspace
+
+PACKAGE: Final = Path(joulemap.__file__).parent
+
+ASKED: Final = ("joulemap.workspace", "joulemap.shortcut")
+"""Modules of questions: one as methods, one as functions."""
+
+HEAD: Final = '"""Questions as they are declared where they are answered, made by `make rows`."""'
+
+WIDTH: Final = 120
+
+MODULE: Final = ("module: torch.nn.Module", "example_inputs: ExampleInputs | None", "/")
+"""Parameters in place of a model's name."""
+
+MORE: Final = {
+    "AbstractContextManager": ("contextlib", "AbstractContextManager"),
+    "ExampleInputs": ("joulemap.question", "ExampleInputs"),
+    **{name: ("joulemap.domain.settings", name) for name in ("ModelKeywords", "RunKeywords", "SettingsKeywords")},
+    **{name: ("typing", name) for name in ("Unpack", "overload")},
+}
+"""Names that stubs have beside those of the questions -> the module that has them, and their name there."""
+
+
+@cache
+def read(module: str) -> ast.Module:
+    """Return the code of a module of ours."""
+    place = PACKAGE.joinpath(*module.split(".")[1:])
+    return ast.parse((place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text("utf-8"))
+
+
+def list_imports(tree: ast.Module) -> dict[str, tuple[str, str]]:
+    """Return imported name -> (the module that has it, its name there)."""
+    return {
+        alias.asname or alias.name: (node.module or "", alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def list_definitions(tree: ast.Module) -> dict[str, ast.stmt]:
+    """Return name -> definition of the classes, functions and aliases of a module, type variables apart."""
+    found: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found[node.name] = node
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            is_variable = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("TypeVar", "ParamSpec")
+            found |= {} if is_variable else {node.targets[0].id: node}
+    return found
+
+
+def find_names(node: ast.AST | None) -> Iterator[str]:
+    """Yield the names in an annotation, in those that are written as texts too."""
+    for one in ast.walk(node) if node else ():
+        if isinstance(one, ast.Name):
+            yield one.id
+        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+            with contextlib.suppress(SyntaxError):
+                yield from find_names(ast.parse(one.value, mode="eval").body)
+
+
+def spell_imports(modules: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Yield the lines that import names from modules."""
+    for module, names in sorted(modules.items()):
+        line = f"from {module} import {', '.join(names)}"
+        yield from [line] if len(line) <= WIDTH else [f"from {module} import (", *(f"    {one}," for one in names), ")"]
+
+
+def spell_asked(module: str) -> str:
+    """Return the code of the stub of a module of questions."""
+    tree = read(module)
+    modules: dict[str, set[str]] = {}
+    pieces: list[str] = []
+    for code, home in _spell(tree.body, module):
+        known = {**list_imports(read(home)), **{name: (home, name) for name in list_definitions(read(home))}, **MORE}
+        for node in ast.walk(ast.parse(dedent(code))):
+            if isinstance(node, ast.Name) and node.id in known and known[node.id][0] != module:
+                modules.setdefault(known[node.id][0], set()).add(known[node.id][1])
+        is_close = code.startswith((" ", "class ")) or code.endswith("...")
+        pieces.append(code if is_close else f"{code}\n")
+    ours = {name: sorted(names, key=_order) for name, names in modules.items() if name.startswith("joulemap.")}
+    others = {name: sorted(names, key=_order) for name, names in modules.items() if name not in ours}
+    imports = [*spell_imports(others), "", "import torch", "", *spell_imports(ours)]
+    return "\n".join([HEAD, "", *imports, "", *pieces]) + "\n"
+
+
+def _order(name: str) -> tuple[bool, bool, str]:
+    """Return where a name stands among the names of an import: constants, then classes, then functions."""
+    return not name.isupper(), not name[0].isupper(), name
+
+
+def _spell(nodes: Iterable[ast.stmt], module: str) -> Iterator[tuple[str, str]]:
+    """Yield the code of each definition of a module, or of a class in it, and the module whose names it has."""
+    for node in nodes:
+        if isinstance(node, ast.AnnAssign):
+            yield f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}", module
+        elif isinstance(node, ast.ClassDef):
+            yield f"class {node.name}:\n{_spell_text(node)}\n", module
+            yield from ((indent(code, "    "), home) for code, home in _spell(node.body, module))
+        elif isinstance(node, ast.Assign):
+            question = vars(Workspace)[ast.unparse(node.targets[0])]
+            yield from ((code, question.home) for code in _spell_question(question, "self"))
+        elif isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
+            for question in (one for one in vars(Workspace).values() if isinstance(one, Question) and one.is_shared):
+                yield from ((code, question.home) for code in _spell_question(question))
+        elif isinstance(node, ast.FunctionDef):
+            yield _spell_function(node, _list_parameters(node.args)), module
+
+
+def _spell_question(question: Question, *receiver: str) -> Iterator[str]:
+    """Yield the code of a question: of one about a model also with a module in its place."""
+    node = list_definitions(read(question.home))[question.name]
+    assert isinstance(node, ast.FunctionDef)
+    _, *parameters = _list_parameters(node.args)
+    if question.keywords:
+        parameters.append(f"**keywords: Unpack[{question.keywords}]")
+    if isinstance(question, ModelQuestion):
+        of_module = _spell_function(node, [*receiver, *MODULE, *parameters[1:]], has_text=False)
+        yield f"@overload\n{_spell_function(node, [*receiver, *parameters])}"
+        yield f"@overload\n{of_module}"
+    else:
+        yield _spell_function(node, [*receiver, *parameters])
+
+
+def _spell_function(node: ast.FunctionDef, parameters: Iterable[str], *, has_text: bool = True) -> str:
+    told = ast.unparse(node.returns or ast.Constant(None))
+    if any(ast.unparse(one) == "contextlib.contextmanager" for one in node.decorator_list):
+        told = told.replace("Iterator", "AbstractContextManager", 1)
+    lines = "".join(f"    {one},\n" for one in parameters)
+    head = f"def {node.name}(\n{lines}) -> {told}:" if lines else f"def {node.name}() -> {told}:"
+    return f"{head}\n{_spell_text(node)}" if has_text else f"{head} ..."
+
+
+def _spell_text(node: ast.FunctionDef | ast.ClassDef) -> str:
+    text = ast.get_docstring(node) or ""
+    return indent(f'"""{text}\n"""' if "\n" in text else f'"""{text}"""', "    ")
+
+
+def _list_parameters(arguments: ast.arguments) -> list[str]:
+    """Return the parameters of a function, each with its type and default."""
+    plain, named = arguments.args, arguments.kwonlyargs
+    missing = [None] * (len(plain) - len(arguments.defaults))
+    defaults = [*missing, *arguments.defaults, *arguments.kw_defaults]
+    told = [_spell_parameter(one, default) for one, default in zip([*plain, *named], defaults, strict=True)]
+    rest = [f"**{ast.unparse(arguments.kwarg)}"] if arguments.kwarg else []
+    return [*told[: len(plain)], *(["*"] if named else []), *told[len(plain) :], *rest]
+
+
+def _spell_parameter(one: ast.arg, default: ast.expr | None) -> str:
+    return (ast.unparse(one) + (f" = {ast.unparse(default)}" if default else "")).replace("'", '"')

@@ -1,0 +1,1052 @@
+"""Questions as they are declared where they are answered, made by `make rows`."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal, Unpack, overload
+
+import torch
+
+from joulemap.answer.analyze.answer import AnalyzeAnswer
+from joulemap.answer.architecture.answer import ArchitecturesAnswer
+from joulemap.answer.architecture.contrast import EVERYWHERE
+from joulemap.answer.calibrate import CalibrateAnswer
+from joulemap.answer.compare.breakdown import BreakdownAnswer
+from joulemap.answer.compare.contest import ContestAnswer
+from joulemap.answer.compare.model import ModelsAnswer
+from joulemap.answer.compare.ranking import RankingAnswer
+from joulemap.answer.compare.summary import CompareAnswer
+from joulemap.answer.cost import CostAnswer
+from joulemap.answer.database import AuditAnswer, DatabaseAnswer
+from joulemap.answer.difference import DifferenceAnswer
+from joulemap.answer.edp.answer import EdpAnswer
+from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.flip import FlipAnswer
+from joulemap.answer.fusion.answer import FusionAnswer
+from joulemap.answer.hardware import HardwareAnswer
+from joulemap.answer.measure import MEASURED, MeasureAnswer
+from joulemap.answer.model import ProfileAnswer
+from joulemap.answer.pareto import ParetoAnswer
+from joulemap.answer.part import PartAnswer
+from joulemap.answer.query import BOUNDS, STREAMED
+from joulemap.answer.recommend import RecommendAnswer
+from joulemap.answer.record import Run
+from joulemap.answer.report.answer import ReportAnswer
+from joulemap.answer.sanity import SanityAnswer
+from joulemap.answer.sensitivity import SensitivityAnswer
+from joulemap.answer.sweep.answer import SweepAnswer
+from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.domain.calibration import Calibration
+from joulemap.domain.configuration import Boundary, Precision
+from joulemap.domain.default import CANDIDATES, LIMITS, SETTINGS, USAGE
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
+from joulemap.domain.settings import (
+    DEFAULT_DATABASE,
+    ArchiveFormat,
+    Bounds,
+    Deployment,
+    Device,
+    EnergyDivision,
+    ExportFormat,
+    Limits,
+    ModelDivision,
+    ModelKeywords,
+    Price,
+    RunKeywords,
+    ScoreDivision,
+    Settings,
+    SettingsKeywords,
+    Usage,
+)
+from joulemap.domain.table import Table
+from joulemap.domain.workload import Workload
+from joulemap.figure.figure import Figure
+from joulemap.figure.spec import FigureName
+from joulemap.plan.run import RunTally
+from joulemap.plan.source import Progress, Source, Talk
+from joulemap.question import ExampleInputs
+from joulemap.row.hardware import ActionPrice, ListedHardware
+from joulemap.row.measurement import ListedMeasurement
+from joulemap.row.model import ListedOperator
+from joulemap.row.validate import OperatorScore, PredictionScore
+from joulemap.store.connection import PATIENT, Patience, silent
+from joulemap.store.query import Rows
+from joulemap.store.recover import Recovery
+from joulemap.store.statement import Statement
+
+class Workspace:
+    """A results database and the questions it answers.
+
+    Nothing is opened until a question is asked, and nothing stays open after it. Questions that need runs which are
+    not stored trace, evaluate and write them; all others only read. Threads may share a workspace: readers work side by
+    side, and each writer waits until it is alone.
+    """
+
+    path: Path
+    _source: Source
+    def __init__(
+        self,
+        path: str | Path = DEFAULT_DATABASE,
+        *,
+        talk: Talk = silent,
+        progress: Progress | None = None,
+        patience: Patience = PATIENT,
+    ) -> None:
+        """Use the database at `path`, made when first written.
+
+        `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated, and `patience` says
+        how long to wait for others who hold the database. Raises UsageError for a path that names a service.
+        """
+    @overload
+    def compare(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        baseline: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> CompareAnswer:
+        """Return the model on each hardware: named, of an architecture or deployment, or the default four.
+
+        `model` is a known name, `path/to/file.py:factory`, `path/to/model.pt2`, `timm:NAME`, `hf:NAME`, or an
+        `nn.Module`, which example inputs follow, here and in every question; keywords are the fields of `Settings`.
+        Ratios are relative to `baseline`, by default the first hardware. A hardware that cannot run the configuration
+        is an `unsupported` row with its reason. Raises UnknownNameError, UsageError, ModelError, CatalogueError or
+        DatabaseError; UnsupportedError if no hardware can run it.
+        """
+    @overload
+    def compare(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        baseline: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> CompareAnswer: ...
+    @overload
+    def compare_models(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ModelsAnswer:
+        """Return several models on each hardware, ranked both ways by a metric; raises as `compare`."""
+    @overload
+    def compare_models(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ModelsAnswer: ...
+    @overload
+    def report(
+        self,
+        models: str | Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        between: Sequence[str | Hardware] = (),
+        repeated: Sequence[str] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ReportAnswer:
+        """Return a report on models on each hardware, whose `save` writes one page that needs no network.
+
+        It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
+        `between` names the two hardware that are explained, by default the best against each other; `repeated` are the
+        options that the page's own command line has. Raises as `compare`, UsageError for several batches, precisions
+        or runtimes.
+        """
+    @overload
+    def report(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        between: Sequence[str | Hardware] = (),
+        repeated: Sequence[str] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ReportAnswer: ...
+    @overload
+    def compare_runs(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> BreakdownAnswer:
+        """Return models on one or several hardware: figures of each run, and the tree of its energy.
+
+        Raises as `compare`.
+        """
+    @overload
+    def compare_runs(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> BreakdownAnswer: ...
+    @overload
+    def compare_parts(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        by: ModelDivision = "subgraph",
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ContestAnswer:
+        """Return each subgraph or operator of the models on each hardware, and who wins it by a metric.
+
+        Its edp is the share that adds up to the run's, its memory the bytes moved off chip. Raises as `compare`.
+        """
+    @overload
+    def compare_parts(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        by: ModelDivision = "subgraph",
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ContestAnswer: ...
+    @overload
+    def compare_breakdowns(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        level: ModelDivision = "subgraph",
+        by: EnergyDivision = "category",
+        subgraph: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PartAnswer:
+        """Return what each subgraph or operator spends its energy on, on each hardware.
+
+        Categories are those that all architectures share. `subgraph` names one to look inside. Raises as `compare`;
+        UnknownNameError for a subgraph that no model has.
+        """
+    @overload
+    def compare_breakdowns(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        level: ModelDivision = "subgraph",
+        by: EnergyDivision = "category",
+        subgraph: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PartAnswer: ...
+    @overload
+    def rank_hardware(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        sort: RankMetricName = "efficiency",
+        has_details: bool = False,
+        has_subgraphs: bool = False,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RankingAnswer:
+        """Return hardware ranked by a metric, as a deployment chooses it; raises as `compare`.
+
+        `has_details` adds what each is made of and how its utilization spreads, `has_subgraphs` every subgraph with
+        the units that it is placed on and what bounds it.
+        """
+    @overload
+    def rank_hardware(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        sort: RankMetricName = "efficiency",
+        has_details: bool = False,
+        has_subgraphs: bool = False,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RankingAnswer: ...
+    @overload
+    def analyze(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        subgraph: str = "",
+        **keywords: Unpack[RunKeywords],
+    ) -> AnalyzeAnswer:
+        """Return one run taken apart: by category, action, subgraph and operator, with time, memory and bottlenecks.
+
+        Its events are those of a subgraph alone where one is named. Raises as `compare`; UnknownNameError for a
+        subgraph that the model does not have; UsageError for a folder with several hardware, UnsupportedError with the
+        reason if the hardware cannot run the configuration: a precision that it lacks, or a memory that the model does
+        not fit.
+        """
+    @overload
+    def analyze(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        subgraph: str = "",
+        **keywords: Unpack[RunKeywords],
+    ) -> AnalyzeAnswer: ...
+    @overload
+    def break_down(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        level: ModelDivision = "subgraph",
+        by: EnergyDivision = "category",
+        subgraph: str = "",
+        **keywords: Unpack[RunKeywords],
+    ) -> PartAnswer:
+        """Return what each subgraph or operator of one run spends its energy on, summing to the run exactly.
+
+        Categories are the architecture's own. `subgraph` names one to look inside. Raises as `analyze`;
+        UnknownNameError for a subgraph that the model does not have.
+        """
+    @overload
+    def break_down(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        level: ModelDivision = "subgraph",
+        by: EnergyDivision = "category",
+        subgraph: str = "",
+        **keywords: Unpack[RunKeywords],
+    ) -> PartAnswer: ...
+    @overload
+    def explain(
+        self,
+        model: str,
+        hardware_a: str | Hardware,
+        hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        metric: PartMetricName = "energy",
+        subgraph: str = "",
+        **keywords: Unpack[RunKeywords],
+    ) -> ExplainAnswer:
+        """Return why B differs from A in a metric, as terms that sum to the difference exactly.
+
+        `subgraph` names one to look inside: then the terms sum to the difference of that one, whose edp is its own
+        energy x its own time. Memory is the peak of the whole runs. Raises as `compare`; UnsupportedError if either
+        cannot run the configuration; UsageError for a folder of several in place of a hardware.
+        """
+    @overload
+    def explain(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware_a: str | Hardware,
+        hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        metric: PartMetricName = "energy",
+        subgraph: str = "",
+        **keywords: Unpack[RunKeywords],
+    ) -> ExplainAnswer: ...
+    @overload
+    def sensitivity(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "energy",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> SensitivityAnswer:
+        """Return how much each constant of each hardware moves what the model takes on it, by a metric.
+
+        Constants are those that the run asks for, each alone; `usage` counts where the metric is a cost. Raises as
+        `compare`; UsageError where no hardware is named.
+        """
+    @overload
+    def sensitivity(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "energy",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> SensitivityAnswer: ...
+    @overload
+    def flip(
+        self,
+        model: str,
+        hardware_a: str | Hardware,
+        hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "energy",
+        usage: Usage = USAGE,
+        **keywords: Unpack[RunKeywords],
+    ) -> FlipAnswer:
+        """Return by which factor each constant would have to be wrong for the other hardware to be the better one.
+
+        With how much of the doubt about the ratio each of them makes, and what to measure next. `usage` counts where
+        the metric is a cost. Raises as `explain`; UsageError where the two are alike.
+        """
+    @overload
+    def flip(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware_a: str | Hardware,
+        hardware_b: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        metric: VariedMetricName = "energy",
+        usage: Usage = USAGE,
+        **keywords: Unpack[RunKeywords],
+    ) -> FlipAnswer: ...
+    @overload
+    def architectures(
+        self,
+        model: str,
+        settings: Settings = EVERYWHERE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ArchitecturesAnswer:
+        """Return what each architecture class spends a model's joules on, what one MAC takes on it, and why.
+
+        Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
+        nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
+        """
+    @overload
+    def architectures(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = EVERYWHERE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ArchitecturesAnswer: ...
+    @overload
+    def pareto(
+        self,
+        model: str,
+        settings: Settings = CANDIDATES,
+        *,
+        x: MetricName = "latency",
+        y: MetricName = "energy_per_inference",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ParetoAnswer:
+        """Return which configurations no other beats in both metrics, and who beats the rest.
+
+        Hardware (all of the catalogue where none is named), each of its power modes, precisions, runtimes and batches
+        (1, 8 and 32 where none is named) are combined. What is not stored is evaluated. Raises as `compare`.
+        """
+    @overload
+    def pareto(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = CANDIDATES,
+        *,
+        x: MetricName = "latency",
+        y: MetricName = "energy_per_inference",
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ParetoAnswer: ...
+    @overload
+    def plot(
+        self,
+        model: str,
+        figure: FigureName,
+        settings: Settings | None = None,
+        *,
+        metric: MetricName | None = None,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> Figure:
+        """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
+
+        It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
+        a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+        heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
+        hardware, UnsupportedError where there is nothing to draw.
+        """
+    @overload
+    def plot(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        figure: FigureName,
+        settings: Settings | None = None,
+        *,
+        metric: MetricName | None = None,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> Figure: ...
+    @overload
+    def recommend(
+        self,
+        model: str,
+        settings: Settings = CANDIDATES,
+        *,
+        objective: MetricName = "energy_per_inference",
+        limits: Limits = LIMITS,
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RecommendAnswer:
+        """Return the configurations that keep the limits, best first, and how far the others are from them.
+
+        Configurations are those of `pareto`. Where none keeps the limits, `nearest_miss` is the one whose largest
+        relative violation is the smallest. Raises as `compare`.
+        """
+    @overload
+    def recommend(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = CANDIDATES,
+        *,
+        objective: MetricName = "energy_per_inference",
+        limits: Limits = LIMITS,
+        usage: Usage = USAGE,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RecommendAnswer: ...
+    @overload
+    def cost(
+        self,
+        model: str,
+        settings: Settings = CANDIDATES,
+        *,
+        between: Sequence[str] = (),
+        usage: Usage = USAGE,
+        limits: Limits = LIMITS,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> CostAnswer:
+        """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
+
+        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
+        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+        is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
+        price, UnsupportedError where nothing keeps the limits.
+        """
+    @overload
+    def cost(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = CANDIDATES,
+        *,
+        between: Sequence[str] = (),
+        usage: Usage = USAGE,
+        limits: Limits = LIMITS,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> CostAnswer: ...
+    def measure(
+        self,
+        model: str,
+        settings: Settings = MEASURED,
+        *,
+        hardware: str | Hardware | None = None,
+        device: Device = "cpu",
+        threads: int | None = None,
+        seconds: float = 2.0,
+        **keywords: Unpack[RunKeywords],
+    ) -> MeasureAnswer:
+        """Run a model on this machine's `cpu` or `cuda` device; return what it took beside the prediction, both stored.
+
+        `hardware` says what this machine is: an id, alias, file or record; None for the catalogue's entry of its name
+        and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
+        device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
+        that cannot run the configuration leaves the prediction out and says why.
+        """
+    @overload
+    def evaluate(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RunTally:
+        """Evaluate every model at every batch, precision and runtime on each hardware; return how many runs there are.
+
+        Models and hardware are named as for `compare`. What is stored is skipped, so that what was interrupted goes on
+        where it stopped; a configuration that a hardware cannot run is stored with the reason. Runs are written in
+        transactions of about a million ledger lines. Raises UnknownNameError, UsageError, ModelError or DatabaseError.
+        """
+    @overload
+    def evaluate(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RunTally: ...
+    def run(
+        self,
+        run_id: int,
+    ) -> Run:
+        """Return a stored run as records: its workload, subgraphs, allocations, operators, every line of its ledger.
+
+        Ids are in `answer.scope.run_ids` and in the SQL views. Raises UnknownNameError for a run that is not stored,
+        UnsupportedError with the reason for one that was refused, DatabaseError.
+        """
+    @overload
+    def workload(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[ModelKeywords],
+    ) -> Workload:
+        """Return the traced and fused model as records, tracing it if need be; raises as `compare`."""
+    @overload
+    def workload(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[ModelKeywords],
+    ) -> Workload: ...
+    @overload
+    def operators(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[ModelKeywords],
+    ) -> Table[ListedOperator]:
+        """Return the model's operators in execution order, tracing it if need be; raises as `compare`."""
+    @overload
+    def operators(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[ModelKeywords],
+    ) -> Table[ListedOperator]: ...
+    @overload
+    def profile(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[ModelKeywords],
+    ) -> ProfileAnswer:
+        """Return what a model is before any hardware is chosen: counts, bytes, mix, patterns; raises as `compare`."""
+    @overload
+    def profile(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[ModelKeywords],
+    ) -> ProfileAnswer: ...
+    @overload
+    def edp(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        against: Iterable[str | Hardware] = (),
+        **keywords: Unpack[RunKeywords],
+    ) -> EdpAnswer:
+        """Return how a run's energy-delay product spreads over subgraphs, operators, patterns and parts.
+
+        With `against`, each subgraph stands beside itself on those hardware; one that cannot run the configuration is
+        left out, with its reason. Raises as `analyze`.
+        """
+    @overload
+    def edp(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        *,
+        against: Iterable[str | Hardware] = (),
+        **keywords: Unpack[RunKeywords],
+    ) -> EdpAnswer: ...
+    @overload
+    def fusion(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
+    ) -> FusionAnswer:
+        """Return what fusing saves of a run, or costs: by fusion pattern, subgraph and operator, each summing to it.
+
+        The run is set beside its operators as kernels of their own on the same hardware, without host cost; of
+        `runtime` graph or eager, that run beside the same in fused. Raises as `analyze`.
+        """
+    @overload
+    def fusion(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
+    ) -> FusionAnswer: ...
+    @overload
+    def utilization(
+        self,
+        model: str,
+        settings: Settings = SETTINGS,
+        *,
+        min_compute_fraction: float = 0.2,
+        max_bandwidth_fraction: float = 0.9,
+        max_idle_fraction: float = 0.8,
+        grades: Sequence[float] = (),
+        has_advice: bool = True,
+        is_pairing: bool = False,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> UtilizationAnswer:
+        """Return how much of each hardware the model uses, and a flag with its reason where that is unhealthy.
+
+        A run is flagged below `min_compute_fraction` of the peak, above `max_bandwidth_fraction` of the bandwidth that
+        its class sustains, and above `max_idle_fraction` of the units idle. `grades` are the least shares of a peak
+        that are excellent, good, fair and poor. Advice evaluates the model at other batches, precisions and power modes
+        and on other hardware; without it nothing but the runs themselves is evaluated. `is_pairing` evaluates a few
+        models of each size and asks the stored runs on this hardware, on all where it is one, which suits which. Raises
+        as `compare`, UsageError for a limit or grade that is not from 0 to 1.
+        """
+    @overload
+    def utilization(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        min_compute_fraction: float = 0.2,
+        max_bandwidth_fraction: float = 0.9,
+        max_idle_fraction: float = 0.8,
+        grades: Sequence[float] = (),
+        has_advice: bool = True,
+        is_pairing: bool = False,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> UtilizationAnswer: ...
+    @overload
+    def sweep(
+        self,
+        models: Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        max_latency_s: float = 0.0,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> SweepAnswer:
+        """Evaluate as `evaluate` what is not stored, and return what batch suits each hardware.
+
+        Batches are 1, 2, 4, ..., 128 where none is named; `max_latency_s` is the latency budget of one, 0 for none.
+        Raises as `evaluate`; UnsupportedError if no hardware can run any of it.
+        """
+    @overload
+    def sweep(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        max_latency_s: float = 0.0,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> SweepAnswer: ...
+    def query(
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        queries: str | Path | None = None,
+        bounds: Bounds = BOUNDS,
+    ) -> Rows:
+        """Run a query read-only: one that ships, or of the folder `queries`, whose files are checked before they run.
+
+        Raises UnknownNameError, UsageError, SqlError, also where it takes more than `bounds`, or DatabaseError.
+        """
+    def list_queries(
+        self,
+        queries: str | Path | None = None,
+    ) -> Rows:
+        """Return the queries that ship, and those of a person's own folder after a check of every file.
+
+        Needs no database. SqlError names each file that breaks a rule, and why; UsageError for a folder that is not
+        there.
+        """
+    def sql(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        bounds: Bounds = BOUNDS,
+    ) -> Rows:
+        """Run one ad-hoc SELECT read-only, without access to files or settings; `parameters` are its `$name`s.
+
+        What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
+        Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
+        are not those of the statement, or DatabaseError.
+        """
+    def stream(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        bounds: Bounds = STREAMED,
+        output: str | Path | None = None,
+    ) -> AbstractContextManager[Statement]:
+        """Give out a statement as `sql` takes it, whose rows are read while it is open, however many they are.
+
+        In batches, as Arrow without a copy, or into `output`, the one file that it may write, as Parquet. Its time is
+        what it may take without a row. Raises as `sql`.
+        """
+    def stream_query(
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        queries: str | Path | None = None,
+        bounds: Bounds = STREAMED,
+        output: str | Path | None = None,
+    ) -> AbstractContextManager[Statement]:
+        """Give out a query as `query` takes it, and as `stream` does a statement."""
+    def describe(
+        self,
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Rows:
+        """Run a query about the catalogue, whether or not there is a database.
+
+        Reads the database if it holds the current catalogue, else a catalogue loaded for the occasion.
+        """
+    def hardware_list(
+        self,
+        *,
+        architecture: str = "",
+        deployment: Deployment | Literal[""] = "",
+        precision: Precision | Literal[""] = "",
+        min_memory_bytes: float | None = None,
+        max_power_w: float | None = None,
+        max_price_usd: float | None = None,
+    ) -> Table[ListedHardware]:
+        """Return the hardware of the catalogue that pass every filter; a filter of None or "" lets all pass.
+
+        Raises UnknownNameError for a class or deployment, UsageError for a precision that does not exist.
+        """
+    def hardware(
+        self,
+        name: str,
+        *,
+        calibration: str | Calibration = "auto",
+    ) -> HardwareAnswer:
+        """Return every number of one hardware: an id or alias, with `@MODE` or without, or a hardware file.
+
+        The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
+        file that breaks a rule.
+        """
+    def energy_reference(
+        self,
+        name: str,
+        *,
+        calibration: str | Calibration = "auto",
+        boundary: Boundary = "board",
+    ) -> Table[ActionPrice]:
+        """Return the energy reference table of one hardware, as runs at this boundary use it.
+
+        Named, calibrated and raising as `hardware`; UsageError for a boundary that is neither `board` nor `chip`.
+        """
+    def sanity(
+        self,
+        hardware: Iterable[str | Hardware] = (),
+    ) -> SanityAnswer:
+        """Return what a large matrix product at each precision and a stream copy draw on these hardware, or on all.
+
+        Evaluated in a database of its own, which is thrown away. Raises UnknownNameError or CatalogueError.
+        """
+    def measurements(
+        self,
+        hardware: str = "",
+        model: str = "",
+    ) -> Table[ListedMeasurement]:
+        """Return what was measured on a hardware (an id or alias), of a model or a kind of operator; of all for ""."""
+    def import_measurements(
+        self,
+        path: str | Path,
+    ) -> tuple[int, int]:
+        """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
+
+        `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
+        none is stored; UnknownNameError for a public table that does not exist.
+        """
+    def validate(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: Precision | Literal[""] = "",
+        by: ScoreDivision = "runtime",
+        source: str = "",
+        calibration: str | Calibration = "auto",
+        trust: bool = False,
+    ) -> Table[PredictionScore]:
+        """Return how far predictions are from measurements, by `by`.
+
+        That is runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new the rows
+        are to the model's coefficients. `model` may be a kind of operator, as `gemm`; `source` is a text that the
+        sources of measurements hold. Measured configurations that are not stored are evaluated first; `calibration` is
+        as for `compare`. Model files that rows name run with `trust` alone; without it the table's notes name them.
+        Raises UnknownNameError where nothing was measured of what is asked about.
+        """
+    def validate_operators(
+        self,
+        hardware: str = "",
+        model: str = "",
+        *,
+        precision: Precision | Literal[""] = "",
+        calibration: str | Calibration = "auto",
+        trust: bool = False,
+    ) -> Table[OperatorScore]:
+        """Return how far predicted device times inside models are from measured ones, by kind of operator.
+
+        Runs and errors are those of `validate`.
+        """
+    def calibrate(
+        self,
+        hardware: str | Hardware,
+        *,
+        precisions: Collection[str] = (),
+        models: Collection[str] = (),
+        operators: bool = False,
+        output: str | Path | None = None,
+        is_dry: bool = False,
+        start: str | Calibration = "none",
+        trust: bool = False,
+        force: bool = False,
+    ) -> CalibrateAnswer:
+        """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
+
+        `operators` counts single operators and blocks beside whole models; without it they count only where there is
+        no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
+        all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
+        `compare`. Model files that rows name run with `trust` alone. A file that is there and no calibration is
+        replaced with `force` alone. Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or
+        CatalogueError for a file.
+        """
+    def difference(
+        self,
+        run_a: int,
+        run_b: int,
+    ) -> DifferenceAnswer:
+        """Return what differs between two runs: settings, constants, and the terms of their energies.
+
+        Raises UnknownNameError for a run that is not stored, DatabaseError.
+        """
+    def export_runs(
+        self,
+        folder: str | Path,
+        run_ids: Sequence[int] = (),
+        *,
+        form: ArchiveFormat = "parquet",
+    ) -> int:
+        """Write runs, all if none is named, to a folder that is new or empty; return how many.
+
+        `parquet` holds everything that `import_runs` needs; `json` and `csv` are the promised views of these runs.
+        Raises UnknownNameError for a run that is not stored, UsageError for a folder or form, DatabaseError.
+        """
+    def import_runs(
+        self,
+        folder: str | Path,
+    ) -> tuple[int, int]:
+        """Read the runs of a folder that `export_runs` wrote; return how many are new, and how many were stored.
+
+        A run is the same where its key is. Raises CatalogueError for a folder that is not an export, is damaged, or
+        whose parts do not add up, and DatabaseError; then nothing is stored.
+        """
+    @overload
+    def export(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        form: ExportFormat = "pprof",
+        settings: Settings = SETTINGS,
+        *,
+        against: str | Hardware | None = None,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[RunKeywords],
+    ) -> AbstractContextManager[Iterator[bytes]]:
+        """Give out the file of one run in a format of other programs, piece by piece, to read while it is open.
+
+        `pprof` is a gzipped profile, which `against` makes the difference to another hardware; `perfetto` a trace in
+        JSON; `explorer` the node data of a saved program, one metric of each node. Raises as `analyze`; UsageError for
+        another model as node data, and for a base of what is no profile.
+        """
+    @overload
+    def export(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware: str | Hardware,
+        form: ExportFormat = "pprof",
+        settings: Settings = SETTINGS,
+        *,
+        against: str | Hardware | None = None,
+        metric: PartMetricName = "energy",
+        **keywords: Unpack[RunKeywords],
+    ) -> AbstractContextManager[Iterator[bytes]]: ...
+    def check(
+        self,
+    ) -> AuditAnswer:
+        """Return every rule that the database breaks: of its schema, of what was written, of its sums.
+
+        Reads all of the file, in a process of its own. DatabaseError for a damaged block, or where the engine crashes.
+        """
+    def recover(
+        self,
+        path: str | Path,
+    ) -> Recovery:
+        """Put what can be read of this database into a new one; return how many runs, and what was lost.
+
+        The database itself stays as it is. Raises DatabaseError where nothing can be read, UsageError for a `path` that
+        is there already.
+        """
+    def info(
+        self,
+    ) -> DatabaseAnswer:
+        """Return what the database file is and holds."""
+    def migrate(
+        self,
+    ) -> int:
+        """Make or update the database; return its schema version."""
