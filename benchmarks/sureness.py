@@ -35,7 +35,7 @@ PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
     "class": lambda one: one.architecture,
     "runtime": lambda one: f"{one.architecture} {one.runtime}",
 }
-"""What coverage is told of."""
+"""What coverage is told of: a part that is all of a part before it once."""
 
 
 PAIRS: Final = """
@@ -113,9 +113,11 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
 
 
 def _rows(quantity: str, left_out: str, judged: Sequence[Judged]) -> Iterator[str]:
-    for name, part_of in PARTS.items():
+    told = set()
+    for part_of in PARTS.values():
         for one in score_coverage(judged, part_of):
-            if name == "all" or one.row_count < len(judged):
+            if (figures := (one.row_count, one.covered_fraction, one.median_half_width)) not in told:
+                told.add(figures)
                 yield (
                     f"| {quantity} | {left_out} | {one.part} | {one.row_count:,} | {_percent(one.covered_fraction)} | "
                     f"{one.median_half_width:.3f} |"
