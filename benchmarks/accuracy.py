@@ -293,9 +293,9 @@ PEERS: Final = (
 
 TAIL: Final = """\
 ## Your own rows
-A CSV file with a header, or a JSON list of objects; `joulemap measurements import --help` lists the columns. `scope`
-and `conditions` say how a row was measured, `seen` which coefficients were chosen with it in view. A file with a wrong
-line is refused whole, with the lines and what was expected; a row that is stored already is not stored twice.
+A CSV file with a header, or a JSON list of objects; the help of `joulemap measurements import` lists the columns.
+`scope` and `conditions` say how a row was measured, `seen` which coefficients were chosen with it in view. A file with
+a wrong line is refused whole, with the lines and what was expected; a row that is stored already is not stored twice.
 """
 
 
@@ -542,21 +542,19 @@ def readme_paragraph(
     boards_unseen = "the one GPU" if len(means) == 1 else f"{len(means)} GPUs"
     spread = f"{min(means):.0%}" if len(means) == 1 else f"{min(means):.0%} to {max(means):.0%}" if means else ""
     unseen = (
-        f" Whole models on {boards_unseen} that no coefficient had seen are off by {spread} (`joulemap validate --by "
-        "split`).".replace("%", " %")
+        f" Whole models on {boards_unseen} that no coefficient had seen are off by {spread}.".replace("%", " %")
         if means
         else ""
     )
     shapes, boards, napkin = (percent(error) for error in products)
     return item(
         f"`joulemap validate` scores predictions against {counts[0]:,} measurements that ship, and {counts[1]:,} more "
-        "that others published, of single operators above all, once they are imported (`joulemap measurements import "
-        "public:aic_gemm`). Captured graphs of one H200, of model families that no fit had seen, are off by "
+        "of single operators above all, once imported (`joulemap measurements import public:aic_gemm`). Captured "
+        f"graphs of one H200, of model families that no fit had seen, are off by "
         f"{percent(graph_error(errors, 'latency'))} in latency and {percent(graph_error(errors, 'energy'))} in energy "
-        f"on average (`joulemap calibrate h200_sxm --dry-run`). bf16 products are off by {shapes} on shapes and by "
-        f"{boards} on boards that no fit had seen, where 72 % of the peak and 80 % of the bandwidth are off by "
-        f"{napkin} (`make ladder`).{unseen} The forms of the model were chosen with these rows in view; "
-        "[docs/accuracy.md](docs/accuracy.md) has every kind and board."
+        f"on average; bf16 products by {shapes} on shapes and by {boards} on boards that no fit had seen, where a "
+        f"roofline is off by {napkin}.{unseen} The forms of the model were chosen with these rows in view: "
+        "[docs/accuracy.md](docs/accuracy.md)."
     )
 
 

@@ -1,6 +1,6 @@
 """Parts of the documentation that restate code or data, written from them (`make pages`).
 
-A page holds a part between two comments, `<!-- NAME -->` or `<!-- NAME: ARGUMENT -->` and `<!-- end -->`.
+A page holds a part between two comments, `<!-- NAME -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Final
 
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.metric import METRICS
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.spread import BASIS_SPREAD
@@ -22,7 +21,7 @@ from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
 
-MARKED: Final = re.compile(r"(<!-- ([a-z ]+?)(?:: ([a-z]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -37,11 +36,11 @@ def main() -> None:
 
 def write_parts(text: str) -> str:
     """Return a page with each of its parts as code and data are now."""
-    return MARKED.sub(lambda part: f"{part[1]}{_part(part[2], part[3])}\n{part[4]}", text)
+    return MARKED.sub(lambda part: f"{part[1]}{_part(part[2])}\n{part[3]}", text)
 
 
-def _part(name: str, argument: str | None) -> str:
-    return "\n".join(PARTS[name](argument) if argument else PARTS[name]())
+def _part(name: str) -> str:
+    return "\n".join(PARTS[name]())
 
 
 def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -52,24 +51,16 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[s
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
 
 
-def list_actions(architecture: str) -> Iterator[str]:
-    """Yield the actions of a class by category, those that differ in precision alone as one."""
-    rows: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for action in load_class(architecture, "make pages").actions:
-        name = re.sub(rf"^({'|'.join(PRECISION_BYTES)})_mac$", "PRECISION_mac", action.action)
-        components = rows.setdefault((action.category, action.common_category), {})
-        components.setdefault(action.component, {})[name] = None
-    yield from _table(
-        ("category", "common category", "actions of each component"),
-        (
-            (
-                f"`{own}`",
-                f"`{common}`",
-                "; ".join(f"`{name}`: {', '.join(found)}" for name, found in components.items()),
-            )
-            for (own, common), components in rows.items()
-        ),
-    )
+def list_categories() -> Iterator[str]:
+    """Yield the categories of each class with the common ones that their actions belong to."""
+    rows = []
+    for architecture in list_architectures():
+        found: dict[str, dict[str, None]] = {}
+        for action in load_class(architecture, "make pages").actions:
+            found.setdefault(action.category, {})[action.common_category] = None
+        told = (f"`{category}` ({', '.join(common)})" for category, common in found.items())
+        rows.append((f"`{architecture}`", ", ".join(told)))
+    yield from _table(("class", "categories (and common ones)"), rows)
 
 
 def list_scales() -> Iterator[str]:
@@ -171,8 +162,8 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 
-PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
-    "actions": list_actions,
+PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
+    "categories": list_categories,
     "elements": list_elements,
     "metrics": list_metrics,
     "operators": list_operators,
