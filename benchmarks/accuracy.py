@@ -47,7 +47,7 @@ WALL: Final = "wall power"
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
 WORST: Final = 10
 """Rows told of those that are furthest off."""
-FEW: Final = 3
+FEW: Final = 5
 """Rows below which a group's mean is not told."""
 FURTHEST: Final = 3
 """Kinds that sentences name."""
@@ -92,7 +92,7 @@ a lowered power limit (MaxQ) that is not told. Where it is told, the row is of t
 offline there is a rate and no batch; 256 is taken, 64 of cards up to 75 W, and of results alike the median. Of streams
 on a CPU 64 is taken too; a multi-thread rate of a DPU and a streaming rate of Hailo are those of single images. `fp16`
 of published rows is mixed precision. Memory of a GPU is scored where a row tells how many streams its process had used
-([model.md](model.md#9-peak-memory)). Single operators stand apart from models: many take less time than a launch.
+([model.md](model.md#8-peak-memory)). Single operators stand apart from models: many take less time than a launch.
 """
 
 SPLIT_TEXT: Final = """\
@@ -107,7 +107,7 @@ Agreement with a row that coefficients were chosen with says little. A row is
 | unseen hardware | no row of its hardware in view |
 
 Which rows those are stands in `src/joulemap/catalog/data/measurement/seen` and in the column `seen` of published
-rows; the view `measurement_splits` applies it. Groups of fewer than three rows, ranks and the worst rows are left to
+rows; the view `measurement_splits` applies it. Groups of fewer than five rows, ranks and the worst rows are left to
 `joulemap validate --by split`.
 """
 

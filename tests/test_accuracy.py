@@ -134,7 +134,7 @@ def test_the_page_has_every_table(tmp_path: Path) -> None:
 
 
 def scored(quantity: str, part: str, mean: float, **more: object) -> dict[str, object]:
-    return {"quantity": quantity, "hardware": "a", "part": part, "measurement_count": 3, "mean_error_fraction": mean,
+    return {"quantity": quantity, "hardware": "a", "part": part, "measurement_count": 5, "mean_error_fraction": mean,
             "median_error_fraction": mean, "bias_fraction": -mean, "worst_error_fraction": mean,
             "highest_error_fraction": -mean / 2, "rank_correlation": None, "exceeded_count": None,
             "seen_fraction": 0.0, **more}  # fmt: skip
@@ -143,17 +143,17 @@ def scored(quantity: str, part: str, mean: float, **more: object) -> dict[str, o
 def test_a_rate_has_a_row_of_its_own_and_a_bound_none() -> None:
     answer = [scored("latency", "fitted", 0.1), scored("rate", "fitted", 0.2), scored("power", "fitted", 0.3),
               scored("rate", "same family", 0.4), scored("energy", "fitted", 0.5),
-              scored("latency", "unseen family", 0.1, measurement_count=2),
+              scored("latency", "unseen family", 0.1, measurement_count=4),
               scored("wall power", "fitted", 0.6, exceeded_count=0)]  # fmt: skip
     lines = list(benchmark()["score_lines"](answer, "split"))[2:-1]
     assert lines == [
-        "| a | fitted | latency | 3 | 10.0 % | 10.0 % | -10.0 % | 50.0 % |",
-        "| a | fitted | rate | 3 | 20.0 % | 20.0 % | -20.0 % | - |",
-        "| a | same family | rate | 3 | 40.0 % | 40.0 % | -40.0 % | - |",
+        "| a | fitted | latency | 5 | 10.0 % | 10.0 % | -10.0 % | 50.0 % |",
+        "| a | fitted | rate | 5 | 20.0 % | 20.0 % | -20.0 % | - |",
+        "| a | same family | rate | 5 | 40.0 % | 40.0 % | -40.0 % | - |",
     ]
     text = " ".join(" ".join(benchmark()["wall_lines"](answer)).split())
     assert "is 0.40 to 0.40 of what its system drew at the wall plug" in text
-    assert "in 0 of 3 rows" in text
+    assert "in 0 of 5 rows" in text
     assert list(benchmark()["wall_lines"](answer[:2])) == []
 
 
