@@ -75,11 +75,9 @@ HEAD: Final = """\
     joulemap measurements import public:aic_gemm        what others published of single operators
 
 `make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers.
-
-`validate` evaluates every measured configuration that is not stored yet and scores the newest prediction of each: mean
-and median absolute relative error, bias (mean signed error; positive is predicted too high), the worst row by name,
-and Spearman's rank correlation. The rows behind it are the view `prediction_errors`, one per measurement, with both
-numbers.
+`validate` scores the newest prediction of each measured configuration: mean and median absolute relative error, bias
+(mean signed error; positive is predicted too high), the worst row, and Spearman's rank correlation. The rows behind it
+are the view `prediction_errors`, one per measurement, with both numbers.
 
 A rate, inferences per second of one device in its steady state, is scored against the predicted rate and never against
 1 / latency: of what overlaps batches these are two numbers. Power is energy over the time from one batch to the next.
@@ -91,8 +89,7 @@ accelerators work beside its GPU, multi-stream results of systems that share the
 a lowered power limit (MaxQ) that is not told. Where it is told, the row is of that mode, as `h100_pcie@215W`. Of MLPerf
 offline there is a rate and no batch; 256 is taken, 64 of cards up to 75 W, and of results alike the median. Of streams
 on a CPU 64 is taken too; a multi-thread rate of a DPU and a streaming rate of Hailo are those of single images. `fp16`
-of published rows is mixed precision. Memory of a GPU is scored where a row tells how many streams its process had used
-([model.md](model.md#8-peak-memory)). Single operators stand apart from models: many take less time than a launch.
+of published rows is mixed precision. Single operators stand apart from models: many take less time than a launch.
 """
 
 SPLIT_TEXT: Final = """\

@@ -77,7 +77,7 @@ class Report:
         return any(count.failures for parts in self._counts.values() for count in parts.values())
 
     def table(self, *, has_parts: bool = True) -> str:
-        """Return the counts as aligned columns, of each kind alone or of its parts too, with what they were counted on."""
+        """Return the counts as aligned columns, of kinds alone or with their parts, and what they were counted on."""
         rows: list[Sequence[str]] = [HEADER]
         for name, kind in self._kinds.items():
             if name in self._left_out:

@@ -123,7 +123,7 @@ class _One(Call):
         return 1
 
 
-COMMON: Final = frozenset({"elementwise", "gemm", "normalization", "pooling", "product"})
+COMMON: Final = frozenset({"elementwise", "gemm", "normalization", "pooling"})
 """Kinds whose formulas a page tells; those of all others stand in their modules alone."""
 
 _MODULES: Final = {module.__name__: module.__name__.rsplit(".", 1)[1] for module in MODULES}
