@@ -10,6 +10,7 @@ but what others published of their own models is typed in. The paragraph of READ
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import tempfile
@@ -38,21 +39,18 @@ PARAGRAPH: Final = re.compile(r"- `joulemap validate` scores .*?(?=\n- |\n\n)", 
 """Of README.md, on accuracy."""
 
 TIMES: Final[tuple[str, ...]] = ("latency", "rate")
-"""Quantities that have all their figures in a table."""
-
-OTHERS: Final = ("energy", "power", "memory")
-"""Quantities whose mean error stands beside them."""
+"""Quantities that have all their figures in the table of splits."""
 
 WALL: Final = "wall power"
 """The quantity that bounds a prediction and scores none."""
 
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
-WORST: Final = 3
-"""Rows told of each hardware and quantity."""
-FEW: Final = 3
-"""Rows below which a group's mean is not compared with others."""
+WORST: Final = 10
+"""Rows told of those that are furthest off."""
+FEW: Final = 5
+"""Rows below which a group's mean is not told."""
 FURTHEST: Final = 3
-"""Families and kinds that sentences name."""
+"""Kinds that sentences name."""
 WIDTH: Final = 120
 PRODUCTS: Final = "gemm bf16"
 """Kind of the ladder whose errors README.md tells."""
@@ -60,29 +58,26 @@ FITTED_ON: Final = "h200_sxm"
 """Calibration whose errors README.md tells."""
 
 CALIBRATION_TEXT: Final = """\
-Each calibration that ships, as `joulemap calibrate` printed it: mean absolute errors of the class defaults and of the
-fit, and, left out, of fits to all other model families scored on the one that they had not seen. The forms of the model
-and the class defaults were chosen with these measurements in view, so that new families may be somewhat further off.
+Each calibration that ships, as `joulemap calibrate h200_sxm --dry-run` prints it, which adds batches and families: mean
+absolute errors of the class defaults and of the fit, and, left out, of fits to all other model families scored on the
+one that they had not seen. The forms of the model and the class defaults were chosen with these measurements in view,
+so that new families may be somewhat further off.
 """
 
 HEAD: Final = """\
 # Accuracy: predictions against measurements
 
     joulemap validate                                   all that was measured, by hardware and runtime
-    joulemap validate --hardware H200 --by family       where it fails
-    joulemap validate --hardware H200 --by split        what was fitted, and what was not
+    joulemap validate --hardware H200 --by family       where it fails; also split, scope, precision, batch, kind
     joulemap validate --hardware H200 --by operator     device times inside models, by kind of operator
     joulemap measurements list --hardware T4            the rows, with source and conditions as json or csv
     joulemap measurements import mine.csv               your own rows
     joulemap measurements import public:aic_gemm        what others published of single operators
-    joulemap validate --by kind                         errors by kind of operator
 
 `make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers.
-
-`validate` evaluates every measured configuration that is not stored yet and scores the newest prediction of each: mean
-and median absolute relative error, bias (mean signed error; positive is predicted too high), the worst row by name,
-and Spearman's rank correlation, which says whether predictions order the rows as measured. The rows behind it are the
-view `prediction_errors`, one per measurement, with both numbers.
+`validate` scores the newest prediction of each measured configuration: mean and median absolute relative error, bias
+(mean signed error; positive is predicted too high), the worst row, and Spearman's rank correlation. The rows behind it
+are the view `prediction_errors`, one per measurement, with both numbers.
 
 A rate, inferences per second of one device in its steady state, is scored against the predicted rate and never against
 1 / latency: of what overlaps batches these are two numbers. Power is energy over the time from one batch to the next.
@@ -94,10 +89,7 @@ accelerators work beside its GPU, multi-stream results of systems that share the
 a lowered power limit (MaxQ) that is not told. Where it is told, the row is of that mode, as `h100_pcie@215W`. Of MLPerf
 offline there is a rate and no batch; 256 is taken, 64 of cards up to 75 W, and of results alike the median. Of streams
 on a CPU 64 is taken too; a multi-thread rate of a DPU and a streaming rate of Hailo are those of single images. `fp16`
-of published rows is mixed precision; a framework's compiler is runtime `fused`, an inference engine `engine`, a
-framework's own loop `eager`. Memory of a GPU is scored where a row tells how many streams its process had used, because
-the framework's allocator keeps a workspace for each ([model.md](model.md)). Single operators (`, operators`) stand
-apart from models: many of them take less time than a launch.
+of published rows is mixed precision. Single operators stand apart from models: many take less time than a launch.
 """
 
 SPLIT_TEXT: Final = """\
@@ -112,30 +104,22 @@ Agreement with a row that coefficients were chosen with says little. A row is
 | unseen hardware | no row of its hardware in view |
 
 Which rows those are stands in `src/joulemap/catalog/data/measurement/seen` and in the column `seen` of published
-rows; the view `measurement_splits` applies it.
-"""
-
-OPERATOR_TEXT: Final = """\
-## Operators inside models
-A profile has the device time of every operator of a model, without the gaps between kernels; they are subtracted from
-the prediction too. A group is operators with one operation and shapes in one model, precision and batch. Mean, median,
-bias and worst are over groups whose operators take more than 5 µs each, the time-weighted error over all groups.
-Grouped convolutions run their kernels side by side in a graph, which a profile cannot see: they are shown, but not
-part of `all`. [measure.md](measure.md#operators-inside-models) says how profile and trace are matched.
+rows; the view `measurement_splits` applies it. Groups of fewer than five rows, ranks and the worst rows are left to
+`joulemap validate --by split`.
 """
 
 PUBLIC_TEXT: Final = """\
 ## Operators that others measured
 Tables that others published ship beside the package's own rows, and no database holds them until they are imported:
-`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. What a table leaves out of its source,
-and why, stands below it; a table with a doubt scores nothing on this page.
+`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing on
+this page.
 """
 
 KIND_TEXT: Final = """\
 ### As predicted
-Predictions of the product as it is, calibrations that ship included. `seen` is the part of the rows that coefficients
-were chosen with in view: agreement with those says little, and the next section says what is left without them.
-Rows, mean, median, bias, worst and rank are of latency.
+Predictions of the product as it is, calibrations that ship included: mean errors, of the board that is nearest to that
+which is furthest off. `seen` is the part of the rows that coefficients were chosen with in view: agreement with those
+says little, and the next section says what is left without them.
 """
 
 LADDER_TEXT: Final = """\
@@ -143,19 +127,13 @@ LADDER_TEXT: Final = """\
 The class of GPUs fitted to these rows with one set of coefficients for all boards: to all of them, to all but a quarter
 of the shapes, and to all but a board; scored on what was left out. Beside it two rooflines on the same rows: 72 % of
 the peak, 80 % of the bandwidth and 2 µs for everything, and the same with three numbers fitted for each kind, left out
-in the same way. Mean / median of the absolute relative errors in per cent.
+in the same way. Mean / median of the absolute relative errors in per cent; `make ladder` has them by board, and says
+what each effect of the model buys.
 
 The forms of the model were chosen with all of these rows in view. A left-out figure is of coefficients fitted without
 the rows that are scored, not of forms found without them, so other sources may be somewhat further off. Coefficients
-that no row outside a board depends on keep their shipped values where it is left out; `make ladder` names them, and
-says what each effect of the model buys. Whole models stand last, with each family left out in turn; their roofline is
-that of each kernel, one after the other.
-"""
-
-WALL_TEXT: Final = """\
-## Boards and the systems around them
-Predicted power of a board over what its system drew at the wall plug, over its devices. The rest is that of hosts,
-fans and power supplies, or a fault of the prediction; above 1 it can only be a fault.
+that no row outside a board depends on keep their shipped values where it is left out. Whole models stand last, with
+each family left out in turn; their roofline is that of each kernel, one after the other.
 """
 
 PAIR_TEXT: Final = """\
@@ -312,12 +290,9 @@ PEERS: Final = (
 
 TAIL: Final = """\
 ## Your own rows
-A CSV file with a header, or a JSON list of objects: `hardware` (id or alias, with `@MODE`), `model`, `precision`,
-`batch`, `runtime`, `source`, at least one of `latency_s`, `energy_j`, `peak_memory_bytes` (per batch),
-`throughput_per_s` (inferences per second of one device), `power_w` and `wall_power_w` (of a system, over its devices),
-and optionally `device_count` (of that system), `scope`, `conditions`, `seen` (which coefficients were chosen with the
-row in view) and `stream_count`. A file with a wrong line is refused whole, with the lines and what was expected; a row
-that is stored already is not stored twice.
+A CSV file with a header, or a JSON list of objects; the help of `joulemap measurements import` lists the columns.
+`scope` and `conditions` say how a row was measured, `seen` which coefficients were chosen with it in view. A file with
+a wrong line is refused whole, with the lines and what was expected; a row that is stored already is not stored twice.
 """
 
 
@@ -341,97 +316,52 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[s
 
 
 def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
-    """Yield the table of a `validate.score` answer: a row per hardware, part and what was timed.
+    """Yield the table of a `validate.score` answer: a row per hardware, part and what was timed, of `FEW` rows or more.
 
-    Energy, power and memory stand in the first row of a part. Wall power is left out.
+    Energy stands in the first row of a part.
     """
-    groups: dict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
-    for row in answer:
-        if row["quantity"] != WALL:
-            groups[row["hardware"], row["part"]][row["quantity"]] = row
-    order = sorted(groups, key=lambda key: (key[0], _position(key[1])))
-    header = ("hardware", part, "of", "rows", "mean", "median", "bias", "worst", "rank", *OTHERS, "seen")
+    energies = {(row["hardware"], row["part"]): row for row in answer if row["quantity"] == "energy"}
+    timed = [row for row in answer if row["quantity"] in TIMES and row["measurement_count"] >= FEW]
+    timed.sort(key=lambda row: (row["hardware"], SPLITS.index(row["part"]), TIMES.index(row["quantity"])))
     rows = []
-    for key in order:
-        found = groups[key]
-        others = [percent(found[name]["mean_error_fraction"]) if name in found else "-" for name in OTHERS]
-        for name in [name for name in TIMES if name in found] or [""]:
-            one = found.get(name) or next(iter(found.values()))
-            rows.append(
-                (*key, name or "-", *(_figures(one) if name else ("-",) * 6), *others, percent(one["seen_fraction"]))
-            )
-            others = ["-"] * len(OTHERS)
-    yield from table(header, rows)
-
-
-def _figures(row: Row) -> tuple[object, ...]:
-    return (
-        row["measurement_count"],
-        percent(row["mean_error_fraction"]),
-        percent(row["median_error_fraction"]),
-        percent(row["bias_fraction"]),
-        percent(row["worst_error_fraction"]),
-        number(row["rank_correlation"]),
-    )
-
-
-def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of what a `validate.score` answer by scope says of boards in systems at the wall plug."""
-    header = ("hardware", "scope", "rows", "board over system, mean", "most", "rows above 1")
-    yield from table(
-        header,
-        (
+    for row in timed:
+        energy = energies.pop((row["hardware"], row["part"]), None)
+        rows.append(
             (
                 row["hardware"],
                 row["part"],
+                row["quantity"],
                 row["measurement_count"],
-                f"{1.0 + row['bias_fraction']:.2f}",
-                f"{1.0 + row['highest_error_fraction']:.2f}",
-                row["exceeded_count"],
-            )
-            for row in answer
-            if row["quantity"] == WALL
-        ),
-    )
-
-
-def _position(part: str) -> tuple[int, str]:
-    """Return what sorts parts: numbers by size, splits from fitted to unseen, all else by name."""
-    if part in SPLITS:
-        return SPLITS.index(part), part
-    leading, _, rest = part.partition(", ")
-    return (int(leading), rest) if leading.isdigit() else (0, part)
-
-
-def operator_lines(answer: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of a `validate.operator` answer."""
-    header = ("hardware", "kind", "groups", "time share", "time bias", "time-weighted", "above 5 µs", "mean", "median",
-              "bias", "worst", "worst case")  # fmt: skip
-    yield from table(
-        header,
-        (
-            (
-                row["hardware"],
-                row["kind"],
-                row["group_count"],
-                percent(row["share_fraction"]),
-                percent(row["time_bias_fraction"]),
-                percent(row["time_weighted_error_fraction"]),
-                row["scored_count"],
                 percent(row["mean_error_fraction"]),
                 percent(row["median_error_fraction"]),
                 percent(row["bias_fraction"]),
-                percent(row["worst_error_fraction"]),
-                f"`{row['worst_case']}`" if row["worst_case"] else "-",
+                percent(energy["mean_error_fraction"] if energy else None),
             )
-            for row in answer
-        ),
+        )
+    yield from table(("hardware", part, "of", "rows", "mean", "median", "bias", "energy"), rows)
+
+
+def wall_lines(answer: Sequence[Row]) -> Iterator[str]:
+    """Yield what a `validate.score` answer by scope says of boards in systems at the wall plug."""
+    rows = [row for row in answer if row["quantity"] == WALL]
+    if not rows:
+        return
+    parts = [1.0 + row["bias_fraction"] for row in rows]
+    yield textwrap.fill(
+        f"Predicted power of a board is {min(parts):.2f} to {max(parts):.2f} of what its system drew at the wall plug, "
+        f"over its devices, in the means of {len(rows)} groups of hardware and scope; the rest is that of hosts, fans "
+        f"and power supplies. It is above 1, which can only be a fault of the prediction, in "
+        f"{sum(row['exceeded_count'] for row in rows)} of {sum(row['measurement_count'] for row in rows)} rows "
+        "(`joulemap validate --by scope`).",
+        WIDTH,
     )
+    yield ""
 
 
-def worst_lines(answer: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of a `validate.worst` answer."""
-    header = ("quantity", "hardware", "row", "predicted / measured", "error", "split")
+def worst_lines(answer: Iterable[Row]) -> Iterator[str]:
+    """Yield the table of a `validate.worst` answer: those whose ratio is furthest from 1."""
+    header = ("quantity", "hardware", "row", "predicted / measured", "split")
+    furthest = sorted(answer, key=lambda row: -abs(math.log(row["predicted"] / row["measured"])))
     yield from table(
         header,
         (
@@ -440,10 +370,9 @@ def worst_lines(answer: Sequence[Row]) -> Iterator[str]:
                 row["hardware"],
                 f"`{row['model']}` {row['precision']} batch {row['batch']} {row['runtime']}",
                 f"{row['predicted'] / row['measured']:.2f}",
-                percent(row["error_fraction"]),
                 row["split"],
             )
-            for row in answer
+            for row in furthest[:WORST]
         ),
     )
 
@@ -453,20 +382,8 @@ def item(text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
 
-def failure_lines(families: Sequence[Row], operators: Sequence[Row]) -> Iterator[str]:
-    """Yield the sentences on where the model fails: families by mean error, kinds by their part of the missing time."""
-    for hardware, rows in _by_hardware(
-        row for row in families if row["quantity"] == "latency" and row["measurement_count"] >= FEW
-    ):
-        rows.sort(key=lambda row: (-row["mean_error_fraction"], row["part"]))
-        named = ", ".join(
-            f"{row['part']} ({percent(row['mean_error_fraction'])}, {_direction(row['bias_fraction'])})"
-            for row in rows[:FURTHEST]
-        )
-        nearest = ""
-        if len(rows) > FURTHEST:
-            nearest = f"; nearest for {rows[-1]['part']} ({percent(rows[-1]['mean_error_fraction'])})"
-        yield item(f"Latency on {hardware} is furthest off for {named}{nearest}.")
+def failure_lines(operators: Sequence[Row]) -> Iterator[str]:
+    """Yield the sentences on which kinds of operators fail: by their part of the missing time, and by median error."""
     for hardware, rows in _by_hardware(row for row in operators if row["kind"] != "all" and not row["is_overlapping"]):
         wrong = {row["kind"]: row["time_weighted_error_fraction"] * row["device_time_s"] for row in rows}
         total = sum(wrong.values())
@@ -517,34 +434,32 @@ def _direction(bias: float) -> str:
 
 
 def cross_validation_lines(calibration: str, errors: Sequence[CalibrationError]) -> Iterator[str]:
-    """Yield the tables of a calibration's errors: by runtime, precision and batch, then by model family.
+    """Yield the table of a calibration's errors by runtime and precision, which stand before those of single batches.
 
     Class defaults and the fit as means; the fits that had not seen the family with everything.
     """
     if not errors:
         return
-    groups: dict[tuple[str, str, str, int, str], dict[str, CalibrationError]] = {}
+    groups: dict[tuple[str, str, str], dict[str, CalibrationError]] = {}
     for error in errors:
-        key = (error.quantity, error.runtime, error.precision, error.batch, error.family)
-        groups.setdefault(key, {})[error.split] = error
+        if not error.family:
+            groups.setdefault((error.quantity, error.runtime, error.precision), {}).setdefault(error.split, error)
     yield f"### {calibration}"
-    for is_family in (False, True):
-        names = ("family",) if is_family else ("runtime", "precision", "batch")
-        yield from table(
-            ("quantity", *names, "rows", "class defaults", "fitted", "left out", "median", "worst", "rank"),
+    yield from table(
+        ("quantity", "runtime", "precision", "rows", "class defaults", "fitted", "left out", "median", "worst", "rank"),
+        (
             (
-                (
-                    quantity,
-                    *((family,) if is_family else (runtime or "all", precision or "all", batch or "all")),
-                    found["fitted"].row_count,
-                    _mean(found.get("uncalibrated")),
-                    _mean(found["fitted"]),
-                    *_left_out(found.get("cross_validated")),
-                )
-                for (quantity, runtime, precision, batch, family), found in groups.items()
-                if bool(family) is is_family
-            ),
-        )
+                quantity,
+                runtime or "all",
+                precision or "all",
+                found["fitted"].row_count,
+                _mean(found.get("uncalibrated")),
+                _mean(found["fitted"]),
+                *_left_out(found.get("cross_validated")),
+            )
+            for (quantity, runtime, precision), found in groups.items()
+        ),
+    )
 
 
 def _mean(error: CalibrationError | None) -> str:
@@ -578,33 +493,25 @@ def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
 
 def kind_lines(answers: Mapping[tuple[str, str], Sequence[Row]]) -> Iterator[str]:
     """Yield the table of `validate.score` answers by kind of operator, one answer for each precision and source."""
-    groups: dict[tuple[str, str, str, str], dict[str, Row]] = defaultdict(dict)
+    groups: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for (precision, source), answer in answers.items():
         for row in answer:
-            groups[row["part"], precision, source, row["hardware"]][row["quantity"]] = row
-    header = ("kind", "precision", "source", "hardware", "rows", "mean", "median", "bias", "worst", "rank", "energy",
-              "power", "seen")  # fmt: skip
-    yield from table(
-        header,
-        (
-            (
-                *key,
-                found["latency"]["measurement_count"],
-                percent(found["latency"]["mean_error_fraction"]),
-                percent(found["latency"]["median_error_fraction"]),
-                percent(found["latency"]["bias_fraction"]),
-                percent(found["latency"]["worst_error_fraction"]),
-                number(found["latency"]["rank_correlation"]),
-                *(
-                    percent(found[name]["mean_error_fraction"]) if name in found else "-"
-                    for name in ("energy", "power")
-                ),
-                percent(found["latency"]["seen_fraction"]),
-            )
-            for key, found in sorted(groups.items())
-            if "latency" in found
-        ),
-    )
+            groups[row["part"], precision, source][row["quantity"]].append(row)
+    rows = []
+    for key, found in sorted(groups.items()):
+        if not (latencies := found["latency"]):
+            continue
+        count = sum(row["measurement_count"] for row in latencies)
+        seen = sum(row["measurement_count"] * row["seen_fraction"] for row in latencies) / count
+        errors = (_range(found[name]) for name in ("latency", "energy", "power"))
+        rows.append((*key, len(latencies), f"{count:,}", *errors, f"{seen:.0%}".replace("%", " %")))
+    yield from table(("kind", "precision", "source", "hardware", "rows", "latency", "energy", "power", "seen"), rows)
+
+
+def _range(rows: Sequence[Row]) -> str:
+    """Return the mean errors of hardware from the least to the greatest; a dash for none."""
+    told = [percent(mean) for mean in sorted(row["mean_error_fraction"] for row in rows)]
+    return "-" if not told else told[0] if told[0] == told[-1] else f"{told[0]} to {told[-1]}"
 
 
 def graph_error(errors: Sequence[CalibrationError], quantity: str) -> float:
@@ -632,21 +539,19 @@ def readme_paragraph(
     boards_unseen = "the one GPU" if len(means) == 1 else f"{len(means)} GPUs"
     spread = f"{min(means):.0%}" if len(means) == 1 else f"{min(means):.0%} to {max(means):.0%}" if means else ""
     unseen = (
-        f" Whole models on {boards_unseen} that no coefficient had seen are off by {spread} (`joulemap validate --by "
-        "split`).".replace("%", " %")
+        f" Whole models on {boards_unseen} that no coefficient had seen are off by {spread}.".replace("%", " %")
         if means
         else ""
     )
     shapes, boards, napkin = (percent(error) for error in products)
     return item(
         f"`joulemap validate` scores predictions against {counts[0]:,} measurements that ship, and {counts[1]:,} more "
-        "that others published, of single operators above all, once they are imported (`joulemap measurements import "
-        "public:aic_gemm`). Captured graphs of one H200, of model families that no fit had seen, are off by "
+        "of single operators above all, once imported (`joulemap measurements import public:aic_gemm`). Captured "
+        f"graphs of one H200, of model families that no fit had seen, are off by "
         f"{percent(graph_error(errors, 'latency'))} in latency and {percent(graph_error(errors, 'energy'))} in energy "
-        f"on average (`joulemap calibrate h200_sxm --dry-run`). bf16 products are off by {shapes} on shapes and by "
-        f"{boards} on boards that no fit had seen, where 72 % of the peak and 80 % of the bandwidth are off by "
-        f"{napkin} (`make ladder`).{unseen} The forms of the model were chosen with these rows in view; "
-        "[docs/accuracy.md](docs/accuracy.md) has every kind and board."
+        f"on average; bf16 products by {shapes} on shapes and by {boards} on boards that no fit had seen, where a "
+        f"roofline is off by {napkin}.{unseen} The forms of the model were chosen with these rows in view: "
+        "[docs/accuracy.md](docs/accuracy.md)."
     )
 
 
@@ -700,37 +605,24 @@ def write_page(
         for name, rows in cross_validations.items():
             lines += cross_validation_lines(name, rows)
     lines += ["## Where it fails"]
-    lines += failure_lines(ask("family"), operators)
-    lines += ["## Furthest off"]
-    lines += worst_lines(workspace.query("validate.worst", {"limit": WORST}).records())
-    lines += [OPERATOR_TEXT]
-    profiles = workspace.describe("measurement.profile").records()
-    lines += match_lines(profiles)
-    lines += operator_lines(operators)
-    lines += [
-        "## By runtime",
-        "Rows, mean, median, bias, worst and rank are of latency, or of the rate; of all else the mean error. The same",
-        "by what was timed, precision, batch or family: `joulemap validate --by scope`, and so on.",
-        "",
-    ]
-    lines += score_lines(ask("runtime"), "runtime")
-    lines += [WALL_TEXT]
+    lines += failure_lines(operators)
+    lines += match_lines(workspace.describe("measurement.profile").records())
+    lines += ["Of the worst row of each hardware and quantity, those that are furthest off:", ""]
+    lines += worst_lines(workspace.query("validate.worst", {"limit": 1}).records())
     lines += wall_lines(ask("scope"))
     lines += [PAIR_TEXT]
     lines += pair_lines(workspace, PAIRS, RATE_PAIRS)
-    lines += [EFFICIENCY_TEXT]
-    lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
     if tables:
         lines += [PUBLIC_TEXT]
         lines += public_lines(tables)
         lines += [KIND_TEXT]
         lines += kind_lines(score_kinds(workspace, tables))
-        lines += ["Which of two is more efficient, as above, with these rows:", ""]
-        lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
         lines += [LADDER_TEXT]
         lines += left_out
         lines += [PEER_TEXT]
         lines += table(("model", "rows", "error that its authors state"), PEERS)
+    lines += [EFFICIENCY_TEXT]
+    lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
     return "\n".join([*lines, TAIL])
 
 
@@ -750,7 +642,7 @@ def score_kinds(workspace: Workspace, tables: Iterable[PublicTable]) -> dict[tup
 
 
 def climb_ladder() -> tuple[list[str], tuple[float, float, float]]:
-    """Return the lines of the ladder's two tables, and the mean errors of bf16 products that README.md tells."""
+    """Return the lines of the ladder's tables, and the mean errors of bf16 products that README.md tells."""
     import ladder
 
     bench = ladder.make_bench(ladder.scored_tables(), every=1)
@@ -764,9 +656,6 @@ def climb_ladder() -> tuple[list[str], tuple[float, float, float]]:
     )
     lines = [
         *ladder.kind_lines(bench, rungs),
-        "By board:",
-        "",
-        *ladder.place_lines(bench, rungs),
         *ladder.model_lines((), _tell),
     ]
     return lines, (other_shapes, other_boards, fixed)

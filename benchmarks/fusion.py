@@ -1,7 +1,7 @@
 """What an operator costs as a kernel of its own and hidden in another's, by operator and architecture class.
 
-python benchmarks/fusion.py [--write | --inductor]      --write puts the tables into docs/fusion.md, --inductor prints
-                                                        how many kernels torch's compiler needs (`kernel_count.py`)
+python benchmarks/fusion.py [--inductor]      --inductor prints how many kernels torch's compiler needs instead
+                                              (`kernel_count.py`)
 
 One target of each class, seven models, batches 1 and 8. Per operator type, over all its occurrences that ride in a
 fused kernel which another operator leads:
@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import attrs
@@ -82,9 +81,6 @@ ARITHMETIC: Final = ("elementwise", "special_function", "special_function_unit.o
 are those that end in `_mac`."""
 
 UNCAPPED_W: Final = 1e9
-PAGE: Final = Path(__file__).parents[1] / "docs" / "fusion.md"
-BEGIN: Final = "<!-- tables: written by benchmarks/fusion.py -->"
-END: Final = "<!-- end of tables -->"
 
 
 @attrs.frozen(kw_only=True)
@@ -321,26 +317,15 @@ def render() -> str:
     return "\n".join(lines)
 
 
-def write(page: Path = PAGE) -> None:
-    """Put the tables between the marks of the page."""
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    page.write_text(f"{before}{BEGIN}\n{render()}\n{END}{after}", encoding="utf-8")
-
-
 def main() -> None:
-    """Print the tables, or write them, or print kernels beside those of torch's compiler."""
+    """Print the tables, or kernels beside those of torch's compiler."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="into docs/fusion.md, between its marks")
     parser.add_argument("--inductor", action="store_true", help="our kernels beside Inductor's, and nothing else")
     asked = parser.parse_args()
     if asked.inductor:
         from kernel_count import count_all, tell
 
         tell(count_all(), lambda line: print(line, flush=True))
-    elif asked.write:
-        write()
     else:
         print(render())
 

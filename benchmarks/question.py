@@ -33,7 +33,7 @@ from joulemap.workspace import Workspace
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 MODEL: Final = "resnet18"
-SHOWN: Final = 5
+SHOWN: Final = 3
 """Rows of an answer that stand in the page."""
 
 WIDTH: Final = "80"

@@ -5,7 +5,7 @@ Intervals are judged on rows that they were made without: each board left out in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from joulemap.calibrate.doubt import Judged, Residual, leave_out, score_calls, score_coverage
@@ -35,7 +35,7 @@ PARTS: Final[Mapping[str, Callable[[Residual], str]]] = {
     "class": lambda one: one.architecture,
     "runtime": lambda one: f"{one.architecture} {one.runtime}",
 }
-"""What coverage is told of."""
+"""What coverage is told of: a part that is all of a part before it once."""
 
 
 PAIRS: Final = """
@@ -93,8 +93,8 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     latencies = [one for one in free if one.quantity == "latency"]
     by_board = leave_out(latencies, lambda one: one.hardware)
     by_family = leave_out(latencies, lambda one: one.family)
-    for left_out, judged in (("board", by_board), ("family", by_family)):
-        yield from _rows("latency", left_out, judged)
+    yield from _rows("latency", "board", by_board)
+    yield from _rows("latency", "family", by_family, ("all", "class"))
     for quantity in ("latency", "energy"):
         yield from _rows(quantity, "family, by the calibration", [one for one in own if one[0].quantity == quantity])
     stated = [(one, one.half_width) for one in free if one.quantity == "energy" and one.half_width]
@@ -112,10 +112,14 @@ def sureness_lines(workspace: Workspace) -> Iterator[str]:
     yield ""
 
 
-def _rows(quantity: str, left_out: str, judged: Sequence[Judged]) -> Iterator[str]:
-    for name, part_of in PARTS.items():
+def _rows(
+    quantity: str, left_out: str, judged: Sequence[Judged], parts: Collection[str] = frozenset(PARTS)
+) -> Iterator[str]:
+    told = set()
+    for part_of in (PARTS[name] for name in PARTS if name in parts):
         for one in score_coverage(judged, part_of):
-            if name == "all" or one.row_count < len(judged):
+            if (figures := (one.row_count, one.covered_fraction, one.median_half_width)) not in told:
+                told.add(figures)
                 yield (
                     f"| {quantity} | {left_out} | {one.part} | {one.row_count:,} | {_percent(one.covered_fraction)} | "
                     f"{one.median_half_width:.3f} |"

@@ -138,6 +138,8 @@ def test_a_table_counts_what_was_tried() -> None:
     assert report.table().splitlines()[1].split() == [
         *("kind", "what", "2"), *("exit", "0", "1,", "exit", "5", "1"), *("lost", "1"),
     ]  # fmt: skip
+    # a header, the kind and its two parts; the page has the kind alone
+    assert [len(report.table(has_parts=one).split("\n\n")[0].splitlines()) for one in (True, False)] == [4, 2]
 
 
 def _never(_trial: Trial) -> Outcome:

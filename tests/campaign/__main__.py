@@ -54,7 +54,7 @@ def main() -> int:
     text = report.table()
     print(text)
     if arguments.write:
-        write_page(text)
+        write_page(report.table(has_parts=False))
     return int(report.has_failures)
 
 

@@ -76,8 +76,8 @@ class Report:
         """Whether a promise was broken."""
         return any(count.failures for parts in self._counts.values() for count in parts.values())
 
-    def table(self) -> str:
-        """Return the counts as aligned columns, with what they were counted on."""
+    def table(self, *, has_parts: bool = True) -> str:
+        """Return the counts as aligned columns, of kinds alone or with their parts, and what they were counted on."""
         rows: list[Sequence[str]] = [HEADER]
         for name, kind in self._kinds.items():
             if name in self._left_out:
@@ -91,7 +91,7 @@ class Report:
                 whole.failures += count.failures
                 whole.seconds = max(whole.seconds, count.seconds)
             rows.append((name, kind.meaning, *_show(whole)))
-            if len(parts) > 1:
+            if has_parts and len(parts) > 1:
                 rows += [("", part, *_show(count)) for part, count in sorted(parts.items())]
         return f"{_align(rows)}\n\n{self._setting()}"
 

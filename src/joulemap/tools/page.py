@@ -1,6 +1,6 @@
 """Parts of the documentation that restate code or data, written from them (`make pages`).
 
-A page holds a part between two comments, `<!-- NAME -->` or `<!-- NAME: ARGUMENT -->` and `<!-- end -->`.
+A page holds a part between two comments, `<!-- NAME -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from joulemap.catalog.event import load_events
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.metric import METRICS
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.spread import BASIS_SPREAD
-from joulemap.model.architecture.gpu.sort import PRODUCTS, SORTS, Sort
-from joulemap.tools.count import find_formula, read_counts, write_counts
+from joulemap.tools.count import write_counts
 from joulemap.trace.formula import MODULES
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
 
-MARKED: Final = re.compile(r"(<!-- ([a-z ]+?)(?:: ([a-z]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -39,11 +36,11 @@ def main() -> None:
 
 def write_parts(text: str) -> str:
     """Return a page with each of its parts as code and data are now."""
-    return MARKED.sub(lambda part: f"{part[1]}{_part(part[2], part[3])}\n{part[4]}", text)
+    return MARKED.sub(lambda part: f"{part[1]}{_part(part[2])}\n{part[3]}", text)
 
 
-def _part(name: str, argument: str | None) -> str:
-    return "\n".join(PARTS[name](argument) if argument else PARTS[name]())
+def _part(name: str) -> str:
+    return "\n".join(PARTS[name]())
 
 
 def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -54,33 +51,16 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[s
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
 
 
-def list_actions(architecture: str) -> Iterator[str]:
-    """Yield the actions of a class with how they are counted, those that differ in precision alone as one."""
-    rows = {}
-    for action in load_class(architecture, "make pages").actions:
-        name = re.sub(rf"^({'|'.join(PRECISION_BYTES)})_mac$", "*_mac", action.action)
-        rows[action.component, name] = (
-            f"`{action.category}`",
-            f"`{action.common_category}`",
-            f"`{action.component}.{name}`",
-            f"`{find_formula(architecture, action.component, action.action)}`",
-        )
-    yield from _table(("category", "common category", "action", "count"), rows.values())
-    yield ""
-    for name, formula in read_counts(architecture)[1].items():
-        yield f"- {name} = `{formula}`"
-
-
-def list_events(architecture: str) -> Iterator[str]:
-    """Yield the events of a class with how they are counted."""
-    yield from _table(
-        ("component", "event", "one is", "count", "what it is"),
-        (
-            (f"`{one.component}`", f"`{one.event}`", one.per, f"`{one.formula}`", one.meaning)
-            for one in load_events()
-            if one.architecture == architecture
-        ),
-    )
+def list_categories() -> Iterator[str]:
+    """Yield the categories of each class with the common ones that their actions belong to."""
+    rows = []
+    for architecture in list_architectures():
+        found: dict[str, dict[str, None]] = {}
+        for action in load_class(architecture, "make pages").actions:
+            found.setdefault(action.category, {})[action.common_category] = None
+        told = (f"`{category}` ({', '.join(common)})" for category, common in found.items())
+        rows.append((f"`{architecture}`", ", ".join(told)))
+    yield from _table(("class", "categories (and common ones)"), rows)
 
 
 def list_scales() -> Iterator[str]:
@@ -106,11 +86,12 @@ def list_metrics() -> Iterator[str]:
 
 
 def list_operators() -> Iterator[str]:
-    """Yield the operators whose formula has a docstring, with what it says."""
+    """Yield the operators whose formula has a docstring, with what it says: of the kinds that most models have."""
     rows = []
     for formula, names in _by_formula().items():
-        if formula.__doc__ and formula.__module__ in _MODULES:
-            rows.append((_MODULES[formula.__module__], _quote(names), formula.__doc__.split("\n")[0]))
+        kind = _MODULES.get(formula.__module__)
+        if formula.__doc__ and kind in COMMON:
+            rows.append((kind, _quote(names), formula.__doc__.split("\n")[0]))
     yield from _table(("kind", "operators", "counts"), rows)
 
 
@@ -142,6 +123,9 @@ class _One(Call):
         return 1
 
 
+COMMON: Final = frozenset({"elementwise", "gemm", "normalization", "pooling"})
+"""Kinds whose formulas a page tells; those of all others stand in their modules alone."""
+
 _MODULES: Final = {module.__name__: module.__name__.rsplit(".", 1)[1] for module in MODULES}
 
 
@@ -153,8 +137,8 @@ def _by_formula() -> dict[Formula, list[str]]:
 
 
 def _quote(names: Iterable[str]) -> str:
-    """Return names as a page shows them; one that works in place, or is a variant of another, is left out."""
-    plain = dict.fromkeys(name.rstrip("_") for name in names if not name.startswith("_"))
+    """Return names as a page shows them; one that works in place, a variant or a special function is left out."""
+    plain = dict.fromkeys(name.rstrip("_") for name in names if not name.startswith(("_", "special_")))
     return " ".join(f"`{name}`" for name in plain or names)
 
 
@@ -178,70 +162,13 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 
-_SORTS: Final[Mapping[str, str]] = {
-    "attention": "scores and weighted sum of a fused attention: see below",
-    "recurrence": "product of a recurrent layer's steps, or of two activations in a step of a loop: no kernel tiles it",
-    "few_rows": "product of at most 4 rows, vector lanes: bytes alone bound it",
-    "product": "linear layer, batched product; alone its K may be split",
-    "patch": "convolution of fewer than 8 channels whose windows do not overlap, tensor cores",
-    "image": "other convolution of several taps and fewer than 8 channels, tensor cores",
-    "winograd": "3 x 3 convolution of stride 1 from 128 channels in and out, vector lanes",
-    "conv": "other convolution of several taps",
-    "pointwise": "convolution of one tap",
-    "native_groups": "groups of 2ⁿ ≤ 32 channels, together a multiple of 64, tensor cores: padded to 32 channels",
-    "padded_groups": "the same, together no multiple of 64",
-    "plain_groups": "other groups of at most 48 channels, tensor cores",
-    "looped_groups": "all other groups: one product after the other",
-    "depthwise": "one channel a group",
-    "max_pool": "pooling by maximum",
-    "average_pool": "other pooling",
-    "softmax": "rows padded to 2ⁿ; above 1,024 elements bytes alone",
-    "normalization": "layer norm and its relatives, rows padded to 512",
-    "narrow_batch_norm": "batch norm that is a kernel of its own, below four bytes an element",
-    "batch_norm": "batch norm that is a kernel of its own",
-    "reduction": "sum, mean, maximum over dimensions",
-    "copy": "whole rows: embedding, index, update of a cache, fill",
-    "movement": "any other movement: an address for each element",
-    "broadcast": "elementwise, one operand read in full and one that is smaller",
-    "activation": "elementwise of 4 operations or a special function",
-    "elementwise": "all else",
-}
-"""Sort of kernel -> which operators are of it."""
-
-
-def list_sorts() -> Iterator[str]:
-    """Yield the sorts of kernels of the GPU model, with the values that the class has for what their rows name."""
-    values = {one.name: one.value for one in load_class("gpu", "make pages").coefficients}
-
-    def tell(name: str, qualifier: str) -> str:
-        full = f"{name}.{qualifier}"
-        found = {one: value for one, value in values.items() if one == full or one.startswith(f"{full}.")}
-        shown = (f"{one[len(full) + 1 :]} {value:,g}".strip() for one, value in found.items() if value)
-        return f"`{full}` {', '.join(shown)}"
-
-    def rate(sort: Sort) -> str:
-        if sort.name in PRODUCTS:
-            return tell("peak_share", sort.share) if sort.share else "`peak_share`"
-        return tell("issue_slots", sort.slots) if sort.slots else ""
-
-    rows = []
-    for sort in SORTS:
-        waits = [tell("chain_clocks", sort.chain)] if sort.chain else []
-        waits += [tell("traffic_ratio", sort.traffic)] if sort.traffic else []
-        start = tell("start_clocks", sort.start)
-        rows.append((f"`{sort.name}`", _SORTS[sort.name], rate(sort), start, "; ".join(waits)))
-    yield from _table(("sort", "operators", "rate", "start", "chain, bytes"), rows)
-
-
-PARTS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
-    "actions": list_actions,
+PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
+    "categories": list_categories,
     "elements": list_elements,
-    "events": list_events,
     "metrics": list_metrics,
     "operators": list_operators,
     "scales": list_scales,
     "scenarios": list_scenarios,
-    "sorts": list_sorts,
     "spreads": list_spreads,
 }
 
