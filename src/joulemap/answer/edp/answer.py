@@ -23,7 +23,7 @@ from joulemap.store.query import fetch, fetch_none, start
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import ModelDivision, Settings
+    from joulemap.domain.settings import ModelDivision, RunDivision, Settings
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
@@ -70,12 +70,17 @@ class EdpAnswer(RunAnswer):
         cuts = [*rows.pop("subgraph_cuts"), *rows.pop("operator_cuts")]
         return {**rows, "cuts": cuts, "insights": self.insights(), "notes": self.notes()}
 
-    def figures(self) -> tuple[Figure, ...]:
-        """Return the shares of subgraphs and their sum, the largest first."""
+    def figures(self, by: ModelDivision = "subgraph") -> tuple[Figure, ...]:
+        """Return the shares of subgraphs or operators and their sum, the largest first."""
         from joulemap.figure.figure import make_figure
 
+        rows: Table[Any] = self.operators if by == "operator" else self.subgraphs
         subject = self.scope.bounded(title_run(self.total, self.scope))
-        return (make_figure("edp", self.subgraphs, subject, "; ".join(self.insights()[:2])),)
+        return (make_figure("edp", rows, subject, "; ".join(self.insights()[:2]), {"part": by}),)
+
+    def sketched(self, by: RunDivision, /) -> tuple[Figure, ...]:
+        """Return the shares of what is shown."""
+        return self.figures("operator" if by == "operator" else "subgraph")
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
