@@ -404,7 +404,7 @@ class Workspace:
         from joulemap.answer.plot import find_question, plot
 
         usual = CANDIDATES if find_question(figure).is_choice else SETTINGS
-        return plot(self._source, model, figure, (settings or usual).with_keywords(keywords), metric or "")
+        return plot(self, model, figure, (settings or usual).with_keywords(keywords), metric or "")
 
     @about_model
     def recommend(

@@ -2,150 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, VariedMetricName
-from joulemap.domain.settings import Limits, Usage, check_name
+from joulemap.domain.metric import PART_METRICS, VARIED_METRICS
+from joulemap.domain.settings import check_name
 from joulemap.errors import UnsupportedError, UsageError
 from joulemap.figure.spec import FIGURES, FigureName
 from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
-    from joulemap.domain.hardware import Hardware
-    from joulemap.domain.metric import PartMetricName
     from joulemap.domain.settings import Settings
     from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
-
-    Ask = Callable[[Source, str, Settings, str], Answer]
 
 
 @frozen
 class Asked:
     """A question that draws a figure."""
 
-    ask: Ask
+    method: str
+    """Of a workspace; what it is not given here is as it is by itself."""
     hardware_count: int | None = None
     """How many hardware it is asked about; None for any number, or those that it takes by itself."""
     is_choice: bool = False
     """Whether it chooses from configurations, so that several precisions are taken where none is named."""
     metrics: tuple[str, ...] = ()
     """That it can be asked in; the first is its own."""
-
-
-def _compare(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.compare.summary import compare
-
-    return compare(source, model, settings, "")
-
-
-def _break_down(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.compare.breakdown import break_down
-
-    return break_down(source, (model,), settings)
-
-
-def _analyze(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.analyze.answer import analyze
-
-    return analyze(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), "")
-
-
-def _contest(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.compare.contest import hold_contest
-
-    return hold_contest(source, (model,), settings, "subgraph", _part(metric))
-
-
-def _judge(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.report.finding import SHARES
-    from joulemap.answer.utilization.answer import judge
-
-    return judge(source, model, settings, SHARES, (), has_advice=False, is_pairing=False)
-
-
-def _front(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.pareto import find_front
-
-    return find_front(source, model, "latency", "energy_per_inference", settings, Usage())
-
-
-def _sweep(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.sweep.answer import sweep_batches
-
-    return sweep_batches(source, (model,), settings, 0.0)
-
-
-def _price(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.cost import price_inferences
-
-    return price_inferences(source, model, settings, Usage(), (), limits=Limits(), prices=())
-
-
-def _edp(source: Source, model: str, settings: Settings, _metric: str) -> Answer:
-    from joulemap.answer.edp.answer import take_apart
-
-    return take_apart(source, model, settings.hardware[0], attrs.evolve(settings, hardware=()), ())
-
-
-def _explain(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.explain.answer import explain
-
-    return explain(source, model, _pair(settings), attrs.evolve(settings, hardware=()), _part(metric))
-
-
-def _sensitivity(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.sensitivity import find_sensitivity
-
-    return find_sensitivity(source, model, settings, _varied(metric), Usage())
-
-
-def _flip(source: Source, model: str, settings: Settings, metric: str) -> Answer:
-    from joulemap.answer.flip import find_flips
-
-    return find_flips(source, model, _pair(settings), attrs.evolve(settings, hardware=()), _varied(metric), Usage())
-
-
-def _list_hardware(named: Sequence[str | Hardware]) -> tuple[str | Hardware, ...]:
-    """Return hardware of which each text names one."""
-    from joulemap.answer.name import list_hardware
-
-    return tuple(one for text in named for one in (list_hardware((text,)) if isinstance(text, str) else (text,)))
-
-
-def _pair(settings: Settings) -> tuple[str | Hardware, str | Hardware]:
-    first, second = settings.hardware
-    return first, second
-
-
-def _part(metric: str) -> PartMetricName:
-    return next(one for one in PART_METRICS if one == metric)
-
-
-def _varied(metric: str) -> VariedMetricName:
-    return next(one for one in VARIED_METRICS if one == metric)
+    given: Mapping[str, Any] = {}
+    """What it is asked for besides."""
 
 
 QUESTIONS: Final[Mapping[FigureName, Asked]] = {
-    "comparison": Asked(_compare),
-    "breakdown": Asked(_break_down),
-    "tree": Asked(_analyze, 1),
-    "pareto": Asked(_front, is_choice=True),
-    "roofline": Asked(_analyze, 1),
-    "heatmap": Asked(_contest, metrics=PART_METRICS),
-    "edp": Asked(_edp, 1),
-    "sweep": Asked(_sweep),
-    "waterfall": Asked(_explain, 2, metrics=PART_METRICS),
-    "tornado": Asked(_sensitivity, 1, metrics=VARIED_METRICS),
-    "flip": Asked(_flip, 2, metrics=VARIED_METRICS),
-    "cost": Asked(_price, is_choice=True),
-    "utilization": Asked(_judge),
+    "comparison": Asked("compare"),
+    "breakdown": Asked("compare_runs"),
+    "tree": Asked("analyze", 1),
+    "pareto": Asked("pareto", is_choice=True),
+    "roofline": Asked("analyze", 1),
+    "heatmap": Asked("compare_parts", metrics=PART_METRICS),
+    "edp": Asked("edp", 1),
+    "sweep": Asked("sweep"),
+    "waterfall": Asked("explain", 2, metrics=PART_METRICS),
+    "tornado": Asked("sensitivity", 1, metrics=VARIED_METRICS),
+    "flip": Asked("flip", 2, metrics=VARIED_METRICS),
+    "cost": Asked("cost", is_choice=True),
+    "utilization": Asked("utilization", given={"has_advice": False}),
 }
 """Figure -> the question that draws it."""
+
+BY_SETTINGS: Final = ("sensitivity",)
+"""Methods about so many hardware that take them with their settings."""
 
 
 def find_question(figure: FigureName) -> Asked:
@@ -154,11 +62,13 @@ def find_question(figure: FigureName) -> Asked:
     return QUESTIONS[figure]
 
 
-def plot(source: Source, model: str, figure: FigureName, settings: Settings, metric: str) -> Figure:
+def plot(workspace: object, model: str, figure: FigureName, settings: Settings, metric: str) -> Figure:
     """Return a figure of a model, as `Workspace.plot` documents it."""
+    from joulemap.answer.name import list_hardware
+
     asked = find_question(figure)
-    hardware = _list_hardware(settings.hardware)
-    settings = attrs.evolve(settings, hardware=hardware)
+    named = settings.hardware
+    hardware = tuple(one for text in named for one in (list_hardware((text,)) if isinstance(text, str) else (text,)))
     if asked.hardware_count is not None and len(hardware) != asked.hardware_count:
         wanted = "two hardware after the model, A and B" if asked.hardware_count == 2 else "one hardware"
         raise UsageError(f"{figure} is about {wanted}: found {len(hardware)}")
@@ -166,7 +76,11 @@ def plot(source: Source, model: str, figure: FigureName, settings: Settings, met
         raise UsageError(f"{figure} has no metric to choose: leave out {metric}")
     if metric:
         check_name("metric", metric, asked.metrics)
-    answer = asked.ask(source, model, settings, metric or (asked.metrics or ("",))[0])
+    is_told = asked.hardware_count is not None and asked.method not in BY_SETTINGS
+    told, rest = (hardware, ()) if is_told else ((), hardware)
+    given = {**asked.given, **({"metric": metric} if metric else {})}
+    ask = getattr(workspace, asked.method)
+    answer: Answer = ask(model, *told, attrs.evolve(settings, hardware=rest), **given)
     found = [one for one in answer.figures() if one.name == figure]
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
