@@ -178,7 +178,7 @@ class AnalyzeAnswer(RunAnswer):
         }
         name, texts = named.get(by, ("execution", {}))
         drawn = make_drawing(name, self.rows(by), {"by": by, **texts})
-        return (drawn,) if by == "event" else (drawn, *self.figures()[1:])
+        return (drawn,) if by == "event" else (drawn, make_drawing("roofline", self.roofline))
 
     def _divided(self, by: RunDivision) -> Sequence[Section]:
         """Return what stands below the whole: its energy by this, or its events and how they are counted."""

@@ -24,7 +24,7 @@ from joulemap.store.query import fetch, fetch_none, start
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import ModelDivision, RunDivision, Settings
-    from joulemap.figure.figure import Figure
+    from joulemap.figure.figure import Drawing, Figure
     from joulemap.plan.source import Source
 
 REMEDIES: Final = {
@@ -70,17 +70,18 @@ class EdpAnswer(RunAnswer):
         cuts = [*rows.pop("subgraph_cuts"), *rows.pop("operator_cuts")]
         return {**rows, "cuts": cuts, "insights": self.insights(), "notes": self.notes()}
 
-    def figures(self, by: ModelDivision = "subgraph") -> tuple[Figure, ...]:
-        """Return the shares of subgraphs or operators and their sum, the largest first."""
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the shares of subgraphs and their sum, the largest first."""
         from joulemap.figure.figure import make_figure
 
-        rows: Table[Any] = self.operators if by == "operator" else self.subgraphs
         subject = self.scope.bounded(title_run(self.total, self.scope))
-        return (make_figure("edp", rows, subject, "; ".join(self.insights()[:2]), {"part": by}),)
+        return (make_figure("edp", self.subgraphs, subject, "; ".join(self.insights()[:2]), {"part": "subgraph"}),)
 
-    def sketched(self, by: RunDivision, /) -> tuple[Figure, ...]:
-        """Return the shares of what is shown."""
-        return self.figures("operator" if by == "operator" else "subgraph")
+    def sketched(self, by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return the shares of what is shown: the figure's, or those of operators."""
+        from joulemap.figure.figure import make_drawing
+
+        return (make_drawing("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
