@@ -12,7 +12,7 @@ import sys
 import termios
 from collections.abc import Iterator
 from fcntl import ioctl
-from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conftest import Run
-from joulemap.answer.answer import Answer
-from joulemap.answer.sketch.answer import MODULES, sketch_answer
-from joulemap.answer.sketch.choice import Choice
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.domain.table import Column, Table
+from joulemap.figure.figure import Drawing
+from joulemap.figure.sketch import KINDS, make_sketches
+from joulemap.figure.spec import DrawingName, find_spec
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text
 from joulemap.present.draw.ink import LETTERS
@@ -32,6 +33,7 @@ from joulemap.present.draw.scale import Scale, find_scale, show_tick
 from joulemap.present.draw.sketch import LEAST_WIDTH, MOST_ROWS, draw_sketch
 from joulemap.present.format import Page, write
 from joulemap.present.sketch import Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch
+from joulemap.resource import folder
 from joulemap.workspace import Workspace
 from sample import thin
 
@@ -308,23 +310,98 @@ def test_what_is_refused_has_a_row_without_a_bar(joulemap: Run, tmp_path: Path) 
 def test_an_answer_without_values_says_so(database: Path) -> None:
     analyzed = Workspace(database).analyze("resnet18", "tpu_v4", precision="fp32")
     bare = attrs.evolve(analyzed, events=attrs.evolve(analyzed.events, rows=()))
-    (drawn,) = sketch_answer(analyzed, Choice(by="event"))
+    options = PlotOptions(plot=True)
+    drawn, *_ = options.add(analyzed.document(by="event"), analyzed, by="event").sections
     assert drawn.texts
-    (empty,) = sketch_answer(bare, Choice(by="event"))
+    empty, *_ = options.add(bare.document(by="event"), bare, by="event").sections
     assert empty.texts == ("nothing to draw: no row has a value",)
 
 
-@pytest.mark.parametrize("name", sorted(MODULES))
-def test_every_answer_that_is_drawn_exists_and_has_its_module(name: str) -> None:
-    module = import_module(f"joulemap.answer.sketch.{MODULES[name]}")
-    assert name in {one.__name__ for one in _subclasses(Answer)}
-    assert callable(module.sketch)
+@pytest.mark.parametrize("name", sorted(path.name.split(".")[0] for path in (folder("queries") / "figure").iterdir()))
+def test_every_declared_sketch_has_the_keywords_of_its_kind(name: DrawingName) -> None:
+    spec = find_spec(name)
+    assert spec.sketch or spec.view
+    for declared in spec.sketch:
+        given = {word: value for word, value in declared.items() if word not in ("kind", "each", "where")}
+        signature(KINDS[declared["kind"]]).bind((), **{"most": 1, **given} if "noun" in given else given)
 
 
-def _subclasses(one: type[Answer]) -> Iterator[type[Answer]]:
-    for below in one.__subclasses__():
-        yield below
-        yield from _subclasses(below)
+def sketch(form: dict[str, Any], columns: str, *rows: tuple[Any, ...], most: int = 40, projected: str = "") -> Any:
+    """The one sketch that is made of rows."""
+    made = tuple(Column(name=one, type="", meaning="made") for one in columns.split())
+    drawing = Drawing(table=Table(title="made", columns=made, rows=rows), sketch=(form,))
+    (drawn,) = make_sketches(drawing, most, frozenset({projected}))
+    return drawn
+
+
+BARS: dict[str, Any] = {
+    "kind": "bars", "title": "energy", "label": "{hardware}", "value": "energy_j", "noun": "runs",
+    "axis": {"label": "energy", "unit": "J"},
+}  # fmt: skip
+
+
+def test_bars_are_rows_with_their_intervals_and_what_is_cut_is_counted() -> None:
+    rows = (("a", "ok", 6.0, math.log(2.0), 2), ("b", "unsupported", None, None, 2), ("c", "ok", 2.0, None, 2))
+    form = {**BARS, "per": "batch", "half_width": "width"}
+    drawn = sketch(form, "hardware status energy_j width batch", *rows, most=2, projected="a")
+    first, second = drawn.bars
+    assert (drawn.title, first.label, second.text) == ("Energy", "~a", "unsupported")
+    assert (first.value, first.low, first.high) == pytest.approx((3.0, 1.5, 6.0))
+    assert drawn.notes == ("1 more runs",)
+    ranked = sketch({**BARS, "order": "value", "has_share": True}, "hardware energy_j", ("a", 1.0), ("b", 3.0), most=1)
+    assert ([bar.label for bar in ranked.bars], ranked.notes) == (["b"], ("1 more runs, 25.0 % of all",))
+
+
+def test_parts_of_a_stack_add_up_and_the_smallest_are_one() -> None:
+    rows = [(run, f"part{index}", float(index)) for run in "ab" for index in range(1, 12)]
+    drawn = sketch({**BARS, "part": "{part}", "group": "hardware"}, "hardware part energy_j", *rows)
+    assert drawn.parts == (*(f"part{index}" for index in range(11, 3, -1)), "3 smaller")
+    assert [bar.value for bar in drawn.bars] == [66.0, 66.0]
+    assert drawn.bars[0].parts == (11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 6.0)
+
+
+CHART: dict[str, Any] = {
+    "kind": "chart", "title": "roof", "name": "{name}", "x": {"label": "x"}, "y": {"label": "y"},
+    "x_value": "intensity", "y_value": "rate",
+}  # fmt: skip
+
+
+def test_what_stands_at_one_place_has_one_name_and_what_has_no_x_stands_at_the_end_of_the_roof() -> None:
+    rows = (("a", 1.0, 2.0, 1.0), ("b", 8.0, 3.0, 5.0), ("c", 1.0, 2.0, 2.0), ("d", None, 3.0, 4.0))
+    form = {**CHART, "name": "{name}{alike}: {time}", "alike": "time", "roof": [4.0, 8.0], "named": 2}
+    roof, others, *named = sketch(form, "name intensity rate time", *rows).curves
+    assert [(point.x, point.y) for point in roof.points] == [(0.5, 1.0), (4.0, 8.0), (16.0, 8.0)]
+    assert {curve.name: curve.points[0].x for curve in named} == {"b: 5": 8.0, "d: 4": 16.0}
+    assert [(point.x, point.y) for point in others.points] == [(1.0, 2.0)]
+
+
+def test_rows_of_one_name_are_a_curve_and_what_has_no_value_is_left_out() -> None:
+    rows = (("a", 1, 2.0), ("b", 1, 3.0), ("a", 2, 4.0), ("b", 2, None))
+    _, one, other = sketch({**CHART, "is_line": True}, "name intensity rate", *rows).curves
+    assert [(curve.name, [point.y for point in curve.points]) for curve in (one, other)] == [
+        ("a", [2.0, 4.0]),
+        ("b", [3.0]),
+    ]
+
+
+def test_a_heat_map_has_the_columns_in_their_order_and_names_the_best() -> None:
+    form = {
+        "kind": "heat", "title": "who", "row": "part", "label": "{part}", "column": "hardware", "order": "run",
+        "ratio": "ratio", "noun": "parts",
+    }  # fmt: skip
+    rows = (
+        ("x", "b", 2, 1.0, 5.0, 1),
+        ("x", "a", 1, 2.0, 9.0, 1),
+        ("y", "a", 1, 1.0, 7.0, 2),
+        ("z", "a", 1, 1.0, 1.0, 1),
+    )
+    drawn = sketch(form, "part hardware run ratio value tied_count", *rows, most=2)
+    assert drawn.columns == ("a", "b")
+    assert [(row.label, row.ratios, row.note) for row in drawn.rows] == [
+        ("x", (2.0, 1.0), "b"),
+        ("y", (1.0, None), "2 alike"),
+    ]
+    assert drawn.notes == ("1 more parts",)
 
 
 def run_on_terminal(arguments: list[str], variables: dict[str, str], columns: int, lines: int) -> str:

@@ -110,7 +110,7 @@ from joulemap.domain.workload import (
     Workload as Workload,
 )
 from joulemap.errors import ExitCode as ExitCode, JoulemapError as JoulemapError
-from joulemap.figure.figure import Figure as Figure
+from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import FigureName as FigureName
 from joulemap.plan.budget import Budget as Budget
 from joulemap.plan.run import RunTally as RunTally

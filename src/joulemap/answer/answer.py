@@ -19,7 +19,8 @@ from joulemap.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
-    from joulemap.figure.figure import Figure
+    from joulemap.domain.settings import RunDivision
+    from joulemap.figure.figure import Drawing, Figure
 
 
 @frozen(kw_only=True, repr=False)
@@ -53,6 +54,10 @@ class Answer:
     def figures(self) -> tuple[Figure, ...]:
         """Return what is drawn of it; empty where nothing is."""
         return ()
+
+    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return what is drawn of it in characters: its figures unless it says else; given the table that is shown."""
+        return self.figures()
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it: drawn where vl-convert-python is installed, with its tables below."""

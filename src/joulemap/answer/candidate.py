@@ -95,6 +95,12 @@ def name_columns(scope: Scope) -> tuple[Shown[Any], ...]:
     return tuple((name, name) for name in names)
 
 
+def template_candidate(scope: Scope) -> str:
+    """Return how a drawing names a configuration, of the columns of its rows."""
+    runtime = " {runtime}" if len(scope.settings.runtime) > 1 else ""
+    return f"{{hardware}} {{precision}} batch {{batch}}{runtime}"
+
+
 def metric_columns(names: Iterable[MetricName], but: Iterable[MetricName] = ()) -> tuple[Shown[Any], ...]:
     """Return the columns of metrics, but for some that stand elsewhere."""
     return tuple((METRIC[name].label, METRIC[name].column) for name in names if name not in but)

@@ -19,6 +19,7 @@ from joulemap.answer.candidate import (
     plan_candidates,
     read_usage,
     select_rows,
+    template_candidate,
 )
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, describe_chance, find_scope
@@ -107,7 +108,8 @@ class CostAnswer(RunAnswer):
             return ()
         rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.is_best_of_hardware))
         told = [*(self.describe_sureness() or [f"the cheapest: {self._tell(self.best)}"]), *self.describe_break_even()]
-        return (make_figure("cost", rows, self.scope.bounded(self.scope.model), "; ".join(told)),)
+        texts = {"label": f"{template_candidate(self.scope)}, {{way}}"}
+        return (make_figure("cost", rows, self.scope.bounded(self.scope.model), "; ".join(told), texts),)
 
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""

@@ -215,7 +215,8 @@ class FlipAnswer(RunAnswer):
             return ()
         name_a, name_b = map(self._say, self.names)
         subject = self.scope.bounded(f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}")
-        return (make_figure("flip", self.rows, subject, "; ".join(self.sentences())),)
+        texts = {"quantity": METRIC[self.metric].label}
+        return (make_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
 
     def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` constants of each table; programs get all."""

@@ -22,6 +22,7 @@ from joulemap.answer.candidate import (
     read_usage,
     select_rows,
     show_metric,
+    template_candidate,
 )
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
@@ -72,7 +73,7 @@ class ParetoAnswer(RunAnswer):
 
     def figures(self) -> tuple[Figure, ...]:
         """Return every configuration in both metrics, the front marked; none where the front is empty."""
-        from joulemap.figure.figure import end_number, make_figure
+        from joulemap.figure.figure import make_figure, tell_metric
 
         front = select_rows(self.rows, "front")
         if not front.rows:
@@ -82,12 +83,7 @@ class ParetoAnswer(RunAnswer):
         told = (
             f"{len(front)} of {count_candidates(len(self.rows))} are on the front: {' to '.join(dict.fromkeys(ends))}"
         )
-        texts = {
-            "x_title": f"{x.meaning} ({x.unit})",
-            "x_unit": end_number(x.unit),
-            "y_title": f"{y.meaning} ({y.unit})",
-            "y_unit": end_number(y.unit),
-        }
+        texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": template_candidate(self.scope)}
         subject = self.scope.bounded(f"{self.scope.model}: {y.meaning} over {x.meaning}")
         return (make_figure("pareto", self.rows, subject, told, texts),)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.settings import EnergyDivision, ModelDivision, check_name
+from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UnknownNameError, UnsupportedError
 from joulemap.plan.run import plan_runs, plan_selected
@@ -24,6 +24,7 @@ from joulemap.units import FJ_PER_J
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Drawing
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
 
@@ -60,6 +61,22 @@ class PartAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
         return {**super().data(), "level": self.level, "by": self.by, "subgraph": self.subgraph or None}
+
+    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return a stacked bar for each run, or for each part of the only one, that with most energy first."""
+        from joulemap.figure.figure import make_drawing
+
+        is_single = len({row.run_id for row in self.rows}) == 1
+        texts = {
+            "part": "{category}" if self.by == "category" else "{component}.{action}",
+            "by": self.by,
+            "group": "part_index" if is_single else "run_id",
+            "order": "value" if is_single else "",
+            "label": "{name}" if is_single else "{model} on {hardware}" if len(self.scope.models) > 1 else "{hardware}",
+            "what": "{name}" if self.subgraph else f"each {self.level}" if is_single else "each run",
+            "nouns": f"{self.level}s" if is_single else "runs",
+        }
+        return (make_drawing("parts", self.rows, texts),)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with the `limit` parts of most energy; programs get all."""

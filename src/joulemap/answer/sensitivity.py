@@ -87,10 +87,9 @@ class SensitivityAnswer(RunAnswer):
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what moves each hardware, one figure for each that anything moves."""
-        from joulemap.figure.figure import end_number, make_figure
+        from joulemap.figure.figure import make_figure, tell_metric
 
         metric = METRIC[self.metric]
-        texts = {"quantity": f"{metric.label} ({metric.unit})", "unit": end_number(metric.unit)}
         made = []
         for name in dict.fromkeys(row.hardware for row in self.rows):
             rows = self.of(name)
@@ -103,7 +102,7 @@ class SensitivityAnswer(RunAnswer):
                 f"{self.scope.title}: {metric.label} on {self.scope.mark(name)}, "
                 f"{show_quantity(first.metric_value, metric.unit)}"
             )
-            made.append(make_figure("tornado", attrs.evolve(self.rows, rows=rows), subject, told, texts))
+            made.append(make_figure("tornado", attrs.evolve(self.rows, rows=rows), subject, told, tell_metric(metric)))
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:

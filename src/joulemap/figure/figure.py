@@ -6,16 +6,27 @@ import html
 from collections.abc import Mapping
 from typing import Any, Final
 
+from joulemap.domain.metric import Metric
 from joulemap.domain.table import Table
 from joulemap.figure.convert import is_installed, to_png, to_svg
-from joulemap.figure.spec import FigureName, find_spec
+from joulemap.figure.spec import DrawingName, FigureName, Spec, find_spec
 from joulemap.present.cell import plain
 from joulemap.present.text import make_visible
 from joulemap.record import frozen
 
 
 @frozen(kw_only=True, repr=False)
-class Figure:
+class Drawing:
+    """What is drawn of an answer in characters, with the table behind it."""
+
+    table: Table[Any]
+    """The rows behind it, with every column."""
+    sketch: tuple[dict[str, Any], ...]
+    """How it is drawn in characters, as `joulemap.figure.sketch` reads it."""
+
+
+@frozen(kw_only=True, repr=False)
+class Figure(Drawing):
     """What is drawn of an answer, with the table behind it."""
 
     name: FigureName
@@ -28,8 +39,6 @@ class Figure:
     """`topic.name@version`, or what computes its rows."""
     spec: dict[str, Any]
     """Vega-Lite with its data."""
-    table: Table[Any]
-    """The rows behind it, with every column."""
 
     def __repr__(self) -> str:
         return f"{self.title}\n{self.description}\n{self.table!r}"
@@ -61,6 +70,11 @@ def draw_png(figure: Figure, theme: str = "light", width: int | None = None) -> 
 NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
+def make_drawing(name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
+    """Return what is drawn of rows in characters alone; `texts` as `make_figure` takes them."""
+    return Drawing(table=table, sketch=_choose(find_spec(name), texts))
+
+
 def make_figure(
     name: FigureName, table: Table[Any], subject: str, facts: str = "", texts: Mapping[str, str] = NO_TEXTS
 ) -> Figure:
@@ -68,7 +82,8 @@ def make_figure(
 
     `texts` are what titles and values of the specification that are written `{NAME}` stand for, such as a metric.
 
-    Names of models and hardware are texts wherever they stand: no expression of a specification is made of them.
+    Names of models and hardware are texts wherever they stand: no expression of a specification is made of them, and
+    none is in `texts`.
     """
     spec = find_spec(name)
     subject = make_visible(subject, keep="")
@@ -93,12 +108,48 @@ def make_figure(
         query=spec.query,
         spec=view,
         table=table,
+        sketch=_choose(spec, texts),
     )
 
 
-def end_number(unit: str) -> str:
-    """Return what follows a number with an SI prefix on an axis: a unit that takes one, else nothing."""
-    return unit if unit.isalpha() and unit != "USD" else ""
+def tell_metric(metric: Metric, prefix: str = "") -> dict[str, str]:
+    """Return the texts of a metric along an axis: what it is, that with its unit, and what ends each number.
+
+    `unit` follows a number with an SI prefix where it takes one; `scale` is how a sketch writes a value.
+    """
+    unit = metric.unit if metric.unit.isalpha() and metric.unit != "USD" else ""
+    scale = "%" if metric.column.endswith("_fraction") else metric.unit.replace("1/J", "")
+    texts = {"quantity": metric.meaning, "title": f"{metric.meaning} ({metric.unit})", "unit": unit, "scale": scale}
+    return {f"{prefix}{name}": text for name, text in texts.items()}
+
+
+class _Texts(dict[str, Any]):
+    """Texts by name; a name of which nothing is known stays as it is written."""
+
+    def __missing__(self, name: str) -> _Unknown:
+        return _Unknown(name)
+
+
+@frozen
+class _Unknown:
+    name: str
+
+    def __format__(self, unit: str) -> str:
+        return f"{{{self.name}:{unit}}}" if unit else f"{{{self.name}}}"
+
+
+def _choose(spec: Spec, texts: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+    """Return the sketches of a specification with its texts; what is written `{NAME}` besides waits for a row."""
+    known = _Texts(texts)
+
+    def fill(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: fill(value) for name, value in part.items()}
+        if isinstance(part, list):
+            return [fill(value) for value in part]
+        return part.format_map(known) if isinstance(part, str) else part
+
+    return tuple(fill(one) for one in spec.sketch)
 
 
 def _fill(part: Any, texts: Mapping[str, str]) -> Any:

@@ -1,7 +1,8 @@
 """Specifications of figures: `queries/figure/NAME.vN.vl.json`, Vega-Lite without its data.
 
 A specification reads the data named `rows`. Its `usermeta` says what the figure is called, which columns of which query
-it draws, and how it is told to those who do not see it.
+it draws, how it is told to those who do not see it, and how it is drawn in characters. `NAME.vN.sketch.json` is drawn
+in characters alone.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ FigureName = Literal[
     "utilization",
 ]
 
-FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
+DrawingName = FigureName | Literal["models", "ranking", "division", "execution", "events", "parts"]
+"""Of a figure, or of what is drawn in characters alone."""
 
-SUFFIX: Final = ".vl.json"
+FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 
 
 @frozen(kw_only=True)
 class Spec:
-    """A figure without its data."""
+    """A figure without its data; one that is drawn in characters alone has no view."""
 
-    name: FigureName
+    name: DrawingName
     version: int
     title: str
     query: str
@@ -51,28 +53,31 @@ class Spec:
     """Of the query; no other is in the data of a figure."""
     view: dict[str, Any]
     """Vega-Lite."""
+    sketch: tuple[dict[str, Any], ...]
+    """Each a kind with the keywords of what makes it."""
 
 
 @cache
-def find_spec(name: FigureName) -> Spec:
-    """Return the newest version of a figure; UnknownNameError for a name that is none."""
-    found = {_read_version(path): path for path in (folder("queries") / "figure").glob(f"{name}.v*{SUFFIX}")}
-    if name not in FIGURES or not found:
+def find_spec(name: DrawingName) -> Spec:
+    """Return the newest version of a figure or drawing; UnknownNameError for a name that is none."""
+    found = {_read_version(path): path for path in (folder("queries") / "figure").glob(f"{name}.v*.json")}
+    if not found:
         raise UnknownNameError("figure", name, FIGURES)
     version = max(found)
     view = json.loads(found[version].read_text(encoding="utf-8"))
     told = view.pop("usermeta")
-    query = f"{told['query']}@{told['version']}" if told["version"] else told["query"]
+    query = f"{told['query']}@{told['version']}" if told.get("version") else told.get("query", "")
     return Spec(
         name=name,
         version=version,
-        title=told["title"],
+        title=told.get("title", ""),
         query=query,
-        description=told["description"],
-        columns=tuple(told["columns"]),
+        description=told.get("description", ""),
+        columns=tuple(told.get("columns", ())),
         view=view,
+        sketch=tuple(told.get("sketch", ())),
     )
 
 
 def _read_version(path: Path) -> int:
-    return int(path.name.removesuffix(SUFFIX).rpartition(".v")[2])
+    return int(path.name.split(".")[1].removeprefix("v"))

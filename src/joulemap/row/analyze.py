@@ -205,6 +205,8 @@ class SubgraphRoof(Row, query="analyze.roofline"):
     """J: energy, static energy included."""
     latency_s: float
     """s: of its kernels; of an operator its share of its kernel's."""
+    latency_fraction: float
+    """Of the run's latency."""
     bottleneck: str
     """The largest of compute, memory and launch time of its subgraph."""
     dram_bytes: float

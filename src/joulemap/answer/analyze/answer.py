@@ -36,7 +36,8 @@ from joulemap.store.run import find_subgraphs
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Figure
+    from joulemap.figure.figure import Drawing, Figure
+    from joulemap.figure.spec import DrawingName
     from joulemap.plan.source import Source
     from joulemap.row import Row
 
@@ -167,6 +168,19 @@ class AnalyzeAnswer(RunAnswer):
         """Return the tree of its energy, and its subgraphs under the roof of the hardware."""
         subject = self.scope.bounded(title_run(self.total, self.scope))
         return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
+
+    def sketched(self, by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return what is shown, and the subgraphs under the roof unless it is events."""
+        from joulemap.figure.figure import make_drawing
+
+        named: dict[RunDivision, tuple[DrawingName, dict[str, str]]] = {
+            "category": ("division", {"nouns": "categories", "label": "{category}"}),
+            "action": ("division", {"nouns": "actions", "label": "{component}.{action}"}),
+            "event": ("events", {"of": " of one subgraph" if self.subgraph else ""}),
+        }
+        name, texts = named.get(by, ("execution", {}))
+        drawn = make_drawing(name, self.rows(by), {"by": by, **texts})
+        return (drawn,) if by == "event" else (drawn, make_drawing("roofline", self.roofline))
 
     def _divided(self, by: RunDivision) -> Sequence[Section]:
         """Return what stands below the whole: its energy by this, or its events and how they are counted."""

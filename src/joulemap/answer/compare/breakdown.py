@@ -73,7 +73,8 @@ class BreakdownAnswer(RunAnswer):
             return ()
         told = [self._tell_most(row) for row in self.rows if row.status == "ok"]
         facts = "; ".join(told[:SHOWN_RUNS])
-        return (make_figure("breakdown", self.tree, self.scope.bounded(self.scope.title), f"{facts}."),)
+        texts = {"label": "{model} on {hardware}" if len(self.scope.models) > 1 else "{hardware}"}
+        return (make_figure("breakdown", self.tree, self.scope.bounded(self.scope.title), f"{facts}.", texts),)
 
     def _tell_most(self, row: RunFigure) -> str:
         """Return the category that takes most of a run's energy."""

@@ -82,6 +82,7 @@ class ContestAnswer(RunAnswer):
         from joulemap.figure.figure import make_figure
 
         ids = dict.fromkeys(row.workload_id for row in self.rows)
+        texts = {"quantity": METRIC[self.metric].label, "part": self.by, "of": " of {model}" if len(ids) > 1 else ""}
         drawn = []
         for workload_id in ids:
             rows = tuple(row for row in self.rows if row.workload_id == workload_id)
@@ -89,7 +90,7 @@ class ContestAnswer(RunAnswer):
             subject = f"{model}{self.scope.bounded(self.scope.title)}: {METRIC[self.metric].label} of each {self.by}"
             told = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
             facts = "; ".join(told[:SHOWN_WINNERS])
-            drawn.append(make_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, f"{facts}."))
+            drawn.append(make_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, f"{facts}.", texts))
         return tuple(drawn)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

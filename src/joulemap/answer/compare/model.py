@@ -11,7 +11,7 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import check_name
+from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
@@ -22,6 +22,7 @@ from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Drawing
     from joulemap.plan.source import Source
 
 
@@ -47,6 +48,12 @@ class ModelsAnswer(RunAnswer):
         )
         notes = self.scope.describe_refusals() + self.scope.describe()
         return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
+
+    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return how near each hardware is to the best for each model."""
+        from joulemap.figure.figure import make_drawing
+
+        return (make_drawing("models", self.rows, {"quantity": METRIC[self.metric].label}),)
 
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""

@@ -13,8 +13,8 @@ from joulemap.answer.compare.rank import tell_mix, tell_number, tell_spread, tel
 from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import RANK_METRICS, RankMetricName
-from joulemap.domain.settings import check_name
+from joulemap.domain.metric import METRIC, RANK_METRICS, RankMetricName
+from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
@@ -33,6 +33,7 @@ from joulemap.store.query import fetch, start
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
+    from joulemap.figure.figure import Drawing
     from joulemap.plan.source import Source
 
 
@@ -93,6 +94,13 @@ class RankingAnswer(RunAnswer):
             sections.append(Section(f"{metric} of each subgraph", lay_out(self.subgraphs, scope, "subgraph", limit)))
         notes = self.describe_beside() + scope.describe_refusals() + scope.describe()
         return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
+
+    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return the metric that hardware is ranked by."""
+        from joulemap.figure.figure import make_drawing, tell_metric
+
+        metric = METRIC["energy_per_inference" if self.sort == "energy" else self.sort]
+        return (make_drawing("ranking", self.rows, {**tell_metric(metric), "column": metric.column}),)
 
     def _ranking(self) -> Grid:
         return grid(

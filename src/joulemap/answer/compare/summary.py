@@ -102,7 +102,11 @@ class CompareAnswer(RunAnswer):
             f"{self._goal(row)}: {self._winner(row)}, {show_quantity(row.value, row.unit)}"
             for row in self.recommendations
         ]
-        return (make_figure("comparison", self._judged(), self.scope.bounded(self.scope.title), "; ".join(best)),)
+        each = "batch" in self.varying
+        quantity = METRIC["energy_per_inference" if each else "energy"].meaning
+        texts = {"quantity": quantity, "per": "batch" if each else ""}
+        subject = self.scope.bounded(self.scope.title)
+        return (make_figure("comparison", self._judged(), subject, "; ".join(best), texts),)
 
     def _judged(self) -> Table[tuple[object, ...]]:
         """Return the rows with how sure each is to be the best: columns of their own, beside those of the query."""

@@ -24,8 +24,8 @@ from joulemap.store.query import fetch_all
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import ModelDivision, Settings
-    from joulemap.figure.figure import Figure
+    from joulemap.domain.settings import ModelDivision, RunDivision, Settings
+    from joulemap.figure.figure import Drawing, Figure
     from joulemap.plan.source import Source
     from joulemap.row import Row
 
@@ -75,7 +75,13 @@ class EdpAnswer(RunAnswer):
         from joulemap.figure.figure import make_figure
 
         subject = self.scope.bounded(title_run(self.total, self.scope))
-        return (make_figure("edp", self.subgraphs, subject, "; ".join(self.insights()[:2])),)
+        return (make_figure("edp", self.subgraphs, subject, "; ".join(self.insights()[:2]), {"part": "subgraph"}),)
+
+    def sketched(self, by: RunDivision, /) -> tuple[Drawing, ...]:
+        """Return the shares of what is shown: the figure's, or those of operators."""
+        from joulemap.figure.figure import make_drawing
+
+        return (make_drawing("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""

@@ -12,7 +12,7 @@ from joulemap.answer.computed import make_table, told
 from joulemap.answer.explain.pair import PairAnswer
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
-from joulemap.figure.figure import Figure, end_number, make_figure
+from joulemap.figure.figure import Figure, make_figure, tell_metric
 from joulemap.present.cell import show_quantity, show_signed
 from joulemap.record import frozen
 
@@ -72,9 +72,7 @@ def list_steps(answer: PairAnswer) -> Table[Step]:
 
 def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
     """Return the steps as a figure."""
-    metric = METRIC[answer.metric]
-    texts = {"quantity": f"{metric.label} ({metric.unit})", "unit": end_number(metric.unit)}
-    return make_figure("waterfall", list_steps(answer), subject, facts, texts)
+    return make_figure("waterfall", list_steps(answer), subject, facts, tell_metric(METRIC[answer.metric]))
 
 
 def _run(index: int, name: str, exact: int, scale: float, unit: str) -> Step:

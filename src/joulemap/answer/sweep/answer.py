@@ -73,8 +73,11 @@ class SweepAnswer(RunAnswer):
         """Return energy, latency and throughput over the batch."""
         from joulemap.figure.figure import make_figure
 
-        subject = self.scope.bounded(self.scope.title)
-        return (make_figure("sweep", self.points, subject, "; ".join(self.changes()[:SHOWN_SENTENCES])),)
+        subject, settings = self.scope.bounded(self.scope.title), self.scope.settings
+        varied = (("precision", self.scope.precisions), ("runtime", settings.runtime))
+        series = ["{hardware}", *(f"{{{name}}}" for name, values in varied if len(values) > 1)]
+        texts = {"series": " ".join(series), "of": " of {model}" if len(self.scope.models) > 1 else ""}
+        return (make_figure("sweep", self.points, subject, "; ".join(self.changes()[:SHOWN_SENTENCES]), texts),)
 
     def document(
         self, *, by: SweepDivision = "hardware", again: Sequence[str] = (), repeated: Sequence[str] = ()

@@ -9,8 +9,8 @@ import typer
 from joulemap.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import Answer
-    from joulemap.domain.settings import ModelDivision, RunDivision
+    from joulemap.answer.answer import RunAnswer
+    from joulemap.domain.settings import RunDivision
     from joulemap.present.document import Document
 
 
@@ -23,16 +23,18 @@ class PlotOptions:
         typer.Option("--plot", help="Also draw the answer in characters, above its tables; json and csv leave it out."),
     ] = False
 
-    def add(
-        self, document: Document, answer: Answer, *, by: RunDivision | ModelDivision = "action", limit: int = 40
-    ) -> Document:
+    def add(self, document: Document, answer: RunAnswer, *, by: RunDivision = "action", limit: int = 40) -> Document:
         """Return the document of an answer with its sketch first, where one was asked for.
 
         `by` is the table that is shown, of answers that have several; `limit` how many rows are drawn at most.
         """
         if not self.plot:
             return document
-        from joulemap.answer.sketch.answer import sketch_answer
-        from joulemap.answer.sketch.choice import Choice
+        from joulemap.figure.sketch import make_sketches
+        from joulemap.present.document import Section, Text
 
-        return document.after(sketch_answer(answer, Choice(by=by, limit=limit)))
+        projected = answer.scope.projected
+        drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, projected)]
+        section = Section("Sketch", drawn)
+        nothing = Section("Sketch", Text("nothing to draw: no row has a value"))
+        return document.after([section if section.texts else nothing])

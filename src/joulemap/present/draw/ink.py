@@ -17,7 +17,7 @@ LETTERS: Final = string.ascii_letters + string.digits
 OTHER: Final = "·"
 """Mark of a point without a letter."""
 
-PATTERNS: Final = "█▓▒░#=+:"
+PATTERNS: Final = "█▓▒░#=+:%"
 """Of the parts of a bar."""
 
 BLANK: Final = "\N{BRAILLE PATTERN BLANK}"

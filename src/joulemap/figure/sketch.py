@@ -1,0 +1,286 @@
+"""Figures in characters: bars, charts and heat maps of their rows, as the `sketch` of their specifications says.
+
+A declaration is a kind and the keywords of the function below that makes it. Its texts name columns, but where they are
+to be read: there `{column}` is the value of a row as tables show it, or `{column:unit}` as an axis does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import attrs
+
+from joulemap.domain.table import HARDWARE_COLUMNS, Column
+from joulemap.figure.figure import NO_TEXTS, Drawing
+from joulemap.present.cell import mark_projected, show_in, show_share
+from joulemap.present.draw.scale import show_tick
+from joulemap.present.sketch import INTERVAL, Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch, cut_bars
+from joulemap.record import frozen
+
+MOST_EACH: Final = 4
+"""Sketches that one declaration makes, where it makes one of each value of a column."""
+
+MOST_PARTS: Final = 9
+"""Parts of stacked bars that are found in rows; beyond it the smallest are one."""
+
+BEYOND: Final = 2.0
+"""Factor by which a roof reaches beyond what stands under it."""
+
+
+@frozen
+class Cell:
+    """A value with its column."""
+
+    column: Column
+    value: Any
+    projected: frozenset[str]
+
+    def __format__(self, unit: str) -> str:
+        if unit and self.value is not None:
+            return show_tick(self.value, unit)
+        if self.value and (self.column.name in HARDWARE_COLUMNS or self.column.name == "label"):
+            return mark_projected(self.value, self.projected)
+        return show_in(self.column, self.value)
+
+
+Row = Mapping[str, Cell]
+Rows = Sequence[Row]
+Stacked = tuple[Row, float | None, tuple[float, ...]]
+"""A row with a value and its parts."""
+Placed = tuple[Row, Any, Any]
+"""A row with where it stands in a chart."""
+
+
+def make_sketches(drawing: Drawing, most: int, projected: frozenset[str]) -> Iterator[Sketch]:
+    """Yield what is drawn of rows, at most so many of them in one; `projected` is the hardware to mark."""
+    table = drawing.table
+    rows = [
+        {column.name: Cell(column, value, projected) for column, value in zip(table.columns, cells, strict=True)}
+        for cells in table.cells
+    ]
+    for declared in drawing.sketch:
+        keywords = {"each": "", "where": (), **declared}
+        make, each, where = KINDS[keywords.pop("kind")], keywords.pop("each"), keywords.pop("where")
+        chosen = [row for row in rows if all(row[name].value for name in where)]
+        groups = _split(chosen, each) if each else [chosen]
+        for group in groups[:MOST_EACH]:
+            if group:
+                title = keywords["title"].format_map(group[0])
+                told = {**keywords, "title": title[:1].upper() + title[1:]}
+                if "noun" in told:  # what is cut
+                    told["most"] = min(most, told.get("most", most))
+                yield make(group, **told)
+
+
+def make_bars(
+    rows: Rows,
+    *,
+    title: str,
+    most: int,
+    noun: str,
+    label: str,
+    value: str,
+    axis: Mapping[str, Any],
+    per: str = "",
+    half_width: str = "",
+    ends: Sequence[str] = (),
+    interval: str = INTERVAL,
+    parts: Mapping[str, str] = NO_TEXTS,
+    part: str = "",
+    group: str = "",
+    order: Literal["", "value"] = "",
+    text: str = "",
+    has_share: bool = False,
+    has_zero: bool = True,
+    mark: str | float | None = None,
+) -> Bars:
+    """Return a bar for each row, the largest first where `order` is `value`, what was refused without one.
+
+    `per` is what a value is divided by; `half_width` that of an interval's logarithm, which has `ends` else.
+    `parts` are columns that add up to it with their names; or a bar is a `group` of rows, each of them a `part` of it.
+    `text` stands in the place of the value, at `mark` what all are told against; `has_share` says what share is cut.
+    """
+    names: tuple[str, ...] = tuple(parts.values())
+    stacks: list[Stacked] = [
+        (row, _read(row, value, per), tuple(row[name].value or 0.0 for name in parts)) for row in rows
+    ]
+    if part:
+        names, stacks = _stack(rows, part, group, value)
+    bars = []
+    for row, amount, found in stacks:
+        low, high = _find_ends(row, amount, half_width, *ends)
+        is_refused = amount is None and "status" in row and row["status"].value != "ok"
+        told = "unsupported" if is_refused else text.format_map(row)
+        name = label.format_map(row).strip()
+        bars.append(Bar(label=name, value=amount, low=low, high=high, parts=found, text=told))
+    if order:
+        bars.sort(key=lambda bar: -(bar.value or 0.0))
+    left, whole = (math.fsum(bar.value or 0.0 for bar in some) for some in (bars[most:], bars))
+    shown, rest = cut_bars(bars, most, f"{noun}, {show_share(left / whole)} of all" if has_share and whole else noun)
+    return Bars(
+        title=title,
+        axis=Axis(**axis),
+        bars=shown,
+        parts=names,
+        has_zero=has_zero,
+        mark=_find(rows, mark),
+        interval=interval,
+        notes=rest,
+    )
+
+
+def make_chart(
+    rows: Rows,
+    *,
+    title: str,
+    name: str,
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
+    x_value: str,
+    y_value: str,
+    y_per: str = "",
+    x_half_width: str = "",
+    y_half_width: str = "",
+    unnamed: str = "",
+    others: str = "others",
+    alike: str = "",
+    is_line: bool = False,
+    is_sum: bool = False,
+    named: int | None = None,
+    roof: Sequence[str | float] = (),
+    notes: Sequence[str] = (),
+) -> Chart:
+    """Return the place of each row; those of one name are a curve, of which only so many are `named` where it says so.
+
+    What has an `unnamed` has no name there either. `alike` is what rows that stand at one place add up, of which the
+    largest come first; `is_sum` that all are one line from nothing on. `roof` is the ridge and the peak of a roof, at
+    whose end stands what has no x.
+    """
+    ridge, peak = (_find(rows, one) or 1.0 for one in roof or (None, None))
+    known = [ridge, *(row[x_value].value for row in rows if row[x_value].value)]
+    left, right = min(known) / BEYOND, max(known) * BEYOND
+    found: list[Placed] = [(row, row[x_value].value, _read(row, y_value, y_per)) for row in rows]
+    found = [(row, right if roof and place is None else place, height) for row, place, height in found]
+    found = [one for one in found if one[1] is not None and one[2] is not None]
+    curves: dict[str, list[Point]] = {}
+    dots: list[Point] = []
+    for row, place, height in _join(found, alike) if alike else found:
+        told = "" if unnamed and row[unnamed].value else name.format_map(row)
+        if not told or (told not in curves and len(curves) == named):
+            dots.append(Point(x=place, y=height))
+            continue
+        (x_low, x_high), (y_low, y_high) = _find_ends(row, place, x_half_width), _find_ends(row, height, y_half_width)
+        point = Point(x=place, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
+        curves.setdefault(told, []).append(point)
+    lines: list[list[tuple[float, float]]] = []
+    if roof and found:
+        lines.append([(left, left * peak / ridge), (ridge, peak), (right, peak)])
+    if is_sum:
+        lines.append([(0.0, 0.0), *((place, height) for _, place, height in found)])
+    beside = [] if is_sum else dots
+    return Chart(
+        title=title,
+        x=Axis(**x),
+        y=Axis(**y),
+        curves=(
+            *(
+                Curve(points=tuple(Point(x=place, y=height) for place, height in one), is_line=True, has_points=False)
+                for one in lines
+            ),
+            Curve(points=tuple(beside)),
+            *(Curve(name=told, points=tuple(points), is_line=is_line) for told, points in curves.items()),
+        ),
+        notes=(*notes, *((f"· {len(beside):,} {others}",) if beside else ())),
+    )
+
+
+def make_heat(
+    rows: Rows, *, title: str, most: int, noun: str, row: str, label: str, column: str, order: str, ratio: str
+) -> Heat:
+    """Return how near each `column` is to the best of each `row`, whose first has it unless several are alike."""
+    heads = {one[column].value: format(one[column]) for one in sorted(rows, key=lambda one: one[order].value)}
+    groups = _split(rows, row)
+    made = []
+    for group in groups[:most]:
+        ratios = {one[column].value: one[ratio].value for one in group}
+        first, count = group[0], group[0]["tied_count"].value
+        best = f"{count} alike" if count > 1 else format(first[column])
+        made.append(
+            HeatRow(
+                label=label.format_map(first),
+                ratios=tuple(map(ratios.get, heads)),
+                note="" if first["value"].value is None else best,
+            )
+        )
+    rest = len(groups) - len(made)
+    notes = (f"{rest:,} more {noun}",) if rest else ()
+    return Heat(title=title, columns=tuple(heads.values()), rows=tuple(made), notes=notes)
+
+
+KINDS: Final[Mapping[str, Callable[..., Sketch]]] = {"bars": make_bars, "chart": make_chart, "heat": make_heat}
+
+
+def _find(rows: Rows, value: str | float | None) -> float | None:
+    """Return a number, or what the first row has in the column of that name."""
+    return rows[0][value].value if isinstance(value, str) else value
+
+
+def _read(row: Row, name: str, per: str = "") -> float | None:
+    value: float | None = row[name].value
+    return value / float(row[per].value) if per and value is not None else value
+
+
+def _find_ends(row: Row, value: float | None, half_width: str, *names: str) -> tuple[float | None, float | None]:
+    """Return the ends of an interval from its half-width, or from columns; an end that is not known is the value."""
+    ends: list[float | None] = [value if row[name].value is None else row[name].value for name in names]
+    if half_width and value is not None and (width := row[half_width].value) is not None:
+        ends = [value * math.exp(-width), value * math.exp(width)]
+    known = [end for end in ends if end is not None]
+    return (min(known), max(known)) if known else (None, None)
+
+
+def _split(rows: Rows, name: str) -> list[Rows]:
+    """Return the rows of each value of a column, in the order of the first."""
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[name].value, []).append(row)
+    return list(found.values())
+
+
+def _stack(rows: Rows, part: str, group: str, value: str) -> tuple[tuple[str, ...], list[Stacked]]:
+    """Return the names of parts, the largest first, and for each group its first row, its sum and that of each part."""
+    groups = _split(rows, group)
+    sums = [_sum((part.format_map(row), row[value].value) for row in members) for members in groups]
+    whole = _sum(item for found in sums for item in found.items())
+    names = sorted(whole, key=lambda name: (-whole[name], name))
+    kept = names if len(names) <= MOST_PARTS else names[: MOST_PARTS - 1]
+    small = names[len(kept) :]
+    stacks: list[Stacked] = []
+    for members, found in zip(groups, sums, strict=True):
+        rest = (math.fsum(found.get(name, 0.0) for name in small),) if small else ()
+        stack = (*(found.get(name, 0.0) for name in kept), *rest)
+        stacks.append((members[0], math.fsum(stack), stack))
+    return (*kept, *((f"{len(small)} smaller",) if small else ())), stacks
+
+
+def _sum(amounts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, amount in amounts:
+        found[name] = found.get(name, 0.0) + amount
+    return found
+
+
+def _join(placed: Sequence[Placed], size: str) -> list[Placed]:
+    """Return those that stand at one place as one, with what they add up and how many more there are, largest first."""
+    found: dict[tuple[str, str], list[Placed]] = {}
+    for one in placed:
+        found.setdefault((f"{one[1]:.2g}", f"{one[2]:.2g}"), []).append(one)
+    joined = []
+    for group in found.values():
+        row, place, height = group[0]
+        amount = attrs.evolve(row[size], value=sum(one[size].value or 0.0 for one, _, _ in group))
+        more = attrs.evolve(row["name"], value=f" and {len(group) - 1} alike" if len(group) > 1 else "")
+        joined.append(({**row, size: amount, "alike": more}, place, height))
+    return sorted(joined, key=lambda one: -one[0][size].value)
