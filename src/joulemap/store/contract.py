@@ -34,7 +34,6 @@ from joulemap.domain.table import Column
 from joulemap.errors import SqlError
 from joulemap.file import FileError, read_text
 from joulemap.record import frozen
-from joulemap.resource import folder, remember
 
 MOST_BYTES: Final = 1_000_000
 
@@ -118,9 +117,7 @@ def parse_query(path: Path) -> Query:
     if found is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:
-        name = f"{path.parent.name}/{path.name}"
-        is_own = folder("queries") not in path.parents
-        header = _read(found["header"]) if is_own else remember("queries", name, lambda: _read(found["header"]))
+        header = _read(found["header"])
     except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
     surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters", "record", "from", "listed"} - set(header)

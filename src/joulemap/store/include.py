@@ -35,6 +35,7 @@ _CELLS = re.compile(r"(?:\A|\n)SELECT(\n(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\b(?:COLUMNS|metric_value)\s*\(", re.IGNORECASE)
 """What reads columns without naming them."""
 _JOIN = re.compile(r"^LEFT JOIN \w+ AS (\w+) ON .*\n", re.MULTILINE)
+_USED = re.compile(r"\b(\w+)\.")
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _PARAMETER = re.compile(r"\$(\w+)")
@@ -162,8 +163,8 @@ def _pick(sql: str, names: set[str]) -> str:
     head, rest = sql[: found.start(1)] + ",".join(kept or cells), sql[found.end(1) :]
 
     def keep(join: re.Match[str]) -> str:
-        is_used = re.search(rf"\b{join[1]}\.", ",".join(kept) + rest.replace(join[0], ""))
-        return join[0] if is_used else ""
+        used = _USED.findall(",".join(kept) + rest.replace(join[0], ""))
+        return join[0] if join[1] in used else ""
 
     return head + _JOIN.sub(keep, rest)
 

@@ -6,13 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
 
-from joulemap.domain.use import fill_costs
+from joulemap.domain.table import Column
 from joulemap.errors import SqlError, UnknownNameError, UsageError
-from joulemap.resource import folder
-from joulemap.store.contract import Query, parse_query
+from joulemap.resource import digest_code, folder, remember
+from joulemap.store.contract import Parameter, Query, parse_query
+
+READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/table.py")
+"""Files of code that say what a query file becomes."""
 
 VARIABLE = "JOULEMAP_QUERIES"
 """Environment variable: the folder of a person's own query files."""
@@ -75,20 +79,34 @@ def find_query(name: str, own: Path | None = None) -> Query:
 
 def _load(path: Path) -> Query:
     """Return the query in a file; where it ships, with the SQL of those that it calls in its own."""
-    query = parse_query(path)
-    is_own = folder("queries") not in path.parents
-    if "{costs}" in query.sql and not is_own:
-        query = attrs.evolve(query, written=fill_costs(query.sql))
-    if is_own and query.called:
-        raise SqlError(f"{path}: `from` is for queries that ship")
-    if is_own or not (query.called or any(f"{name}(" in query.sql or f"{name}@" in query.sql for name in _files())):
+    if folder("queries") not in path.parents:
+        query = parse_query(path)
+        if query.called:
+            raise SqlError(f"{path}: `from` is for queries that ship")
         return query
+    name = f"{path.parent.name}/{path.name} {digest_code(*READERS)}"
+    found: dict[str, Any] = remember("queries", name, lambda: attrs.asdict(_fill(path)) | {"path": ""})
+    return Query(
+        **{
+            **found,
+            "path": path,
+            "parameters": tuple(Parameter(**one) for one in found["parameters"]),
+            "columns": tuple(Column(**one) for one in found["columns"]),
+            **{name: tuple(found[name]) for name in ("order", "listed", "picked")},
+        }
+    )
+
+
+def _fill(path: Path) -> Query:
+    """Return a query that ships, with the SQL of those that it calls in its own."""
+    from joulemap.domain.use import fill_costs
     from joulemap.store.include import include, inherit, view
 
+    query = parse_query(path)
     try:
         if query.called:
             query = view(query, find_query)
-        query = inherit(query, _files().__contains__, find_query)
+        query = inherit(attrs.evolve(query, written=fill_costs(query.written)), _files().__contains__, find_query)
         return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error
