@@ -8,6 +8,7 @@ grain = "one row per calibration"
 order = ["hardware", "calibration"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only of this hardware, an id; empty for all" }
+run_ids = { type = "INTEGER[]", default = [], meaning = "only those that these runs used; none for all" }
 [columns]
 calibration = { type = "VARCHAR", meaning = "name and first digits of the digest" }
 hardware = { type = "VARCHAR", meaning = "id of the hardware that it is for" }
@@ -57,10 +58,16 @@ LEFT JOIN (
     GROUP BY calibration_digest
 ) AS k ON k.calibration_digest = c.calibration_digest
 LEFT JOIN (
-    SELECT calibration_digest, list_sort(list(DISTINCT hardware)) AS inheritors
-    FROM calibrated_hardware
-    WHERE is_inherited
-    GROUP BY calibration_digest
+    SELECT r.calibration_digest, list_sort(list(DISTINCT v.hardware)) AS inheritors
+    FROM run AS r
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN calibration AS b ON b.calibration_digest = r.calibration_digest
+    WHERE (len($run_ids) = 0 OR r.run_id IN (SELECT unnest($run_ids))) AND v.hardware <> b.hardware
+    GROUP BY r.calibration_digest
 ) AS h ON h.calibration_digest = c.calibration_digest
-WHERE $hardware = '' OR c.hardware = $hardware
+WHERE ($hardware = '' OR c.hardware = $hardware)
+    AND (
+        len($run_ids) = 0
+        OR c.calibration_digest IN (SELECT calibration_digest FROM run WHERE run_id IN (SELECT unnest($run_ids)))
+    )
 ORDER BY c.hardware, c.calibration

@@ -155,7 +155,6 @@ from joulemap.row.breakdown import PartAction as PartAction, PartCategory as Par
 from joulemap.row.calibration import (
     CalibrationErrorRow as CalibrationErrorRow,
     FittedNumber as FittedNumber,
-    RunCalibration as RunCalibration,
     StoredCalibration as StoredCalibration,
 )
 from joulemap.row.compare import (

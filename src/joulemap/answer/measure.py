@@ -21,7 +21,7 @@ from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.record import frozen
-from joulemap.row.calibration import RunCalibration
+from joulemap.row.calibration import StoredCalibration
 from joulemap.row.measure import Score
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute
@@ -59,7 +59,7 @@ class MeasureAnswer(Answer):
     is_described: bool
     """Whether somebody described the hardware, not the machine itself."""
     projected: frozenset[str]
-    calibrations: Table[RunCalibration]
+    calibrations: Table[StoredCalibration]
     """Those that its runs used; empty where all ran with the class defaults."""
 
     @property
@@ -263,7 +263,7 @@ def measure(
             timing=trial.timing,
             is_described=hardware is not None or target.id in known_hardware(),
             projected=find_projected_hardware(connection),
-            calibrations=fetch(connection, RunCalibration, run_ids=[run_id]),
+            calibrations=fetch(connection, StoredCalibration, run_ids=[run_id]),
         )
 
 

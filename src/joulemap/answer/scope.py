@@ -17,7 +17,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
 from joulemap.record import frozen
-from joulemap.row.calibration import RunCalibration, StoredCalibration
+from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
@@ -84,7 +84,7 @@ class Scope:
     """Hardware whose key numbers are projections or estimates, or that cannot be bought."""
     caveats: Table[Caveat]
     """What the traces had to assume or could not count."""
-    calibrations: Table[RunCalibration]
+    calibrations: Table[StoredCalibration]
     """Those that the runs used; empty where all ran with the class defaults."""
     uncalibrated: tuple[str, ...]
     """Hardware of the runs without one."""
@@ -316,14 +316,14 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
-        "calibrations": find(connection, RunCalibration, run_ids=ids),
+        "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
         "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
     }
 
 
-def describe_calibration(row: RunCalibration | StoredCalibration, hardware: Collection[str]) -> list[str]:
+def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:
     """Return where a calibration of some of this hardware is from, how much it says, and how well it does."""
     errors = [
         f"{show_share(error)} of {name}"
@@ -350,7 +350,7 @@ def describe_calibration(row: RunCalibration | StoredCalibration, hardware: Coll
     return lines
 
 
-def describe_weight(row: RunCalibration | StoredCalibration) -> list[str]:
+def describe_weight(row: StoredCalibration) -> list[str]:
     """Return how much few measurements count; none where they are many."""
     shares = {
         name: share
