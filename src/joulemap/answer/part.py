@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from joulemap.answer.answer import RunAnswer
+from joulemap.answer.run import prove
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, check_name
@@ -189,10 +190,9 @@ class PartAnswer(RunAnswer):
         what = "subgraph" if self.subgraph else "run"
         lines = []
         for rows in runs.values():
-            added, whole = sum(row.energy_fj for row in rows), rows[0].whole_energy_fj
-            word = "exact" if added == whole else "NOT EXACT"
             on = f" on {self.scope.mark(rows[0].hardware)}" if len(runs) > 1 else ""
-            lines.append(Text(f"{noun} sum to {added:,} fJ; the {what}{on} is {whole:,} fJ ({word})"))
+            energy = (sum(row.energy_fj for row in rows), rows[0].whole_energy_fj, "fJ")
+            lines.append(prove(noun, f"the {what}{on}", energy))
         return tuple(lines)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

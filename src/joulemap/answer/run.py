@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from joulemap.present.document import Text
+
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
     from joulemap.present.document import Shown
@@ -46,6 +48,13 @@ OVERLAPPING: Final = 1.0 - 1e-9
 def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
     """Whether a batch starts before the one before it has ended."""
     return interval_s is not None and latency_s is not None and interval_s < OVERLAPPING * latency_s
+
+
+def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
+    """Return the sentence that compares what rows add up to with their whole: (sum, whole, unit) of each quantity."""
+    added, told = (" and ".join(f"{one[place]:,} {one[2]}" for one in sums) for place in (0, 1))
+    is_exact = all(one == other for one, other, _ in sums)
+    return Text(f"{noun} sum to {added}; {whole} is {told} ({'exact' if is_exact else 'NOT EXACT'})")
 
 
 def title_run(row: RunTotal | EdpTotal, scope: Scope) -> str:

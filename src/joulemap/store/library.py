@@ -99,10 +99,12 @@ def _load(path: Path) -> Query:
 
 def _fill(path: Path) -> Query:
     """Return a query that ships, with the SQL of those that it calls in its own."""
+    query = parse_query(path)
+    if not (query.called or any(f"{name}(" in query.sql or f"{name}@" in query.sql for name in _files())):
+        return query
     from joulemap.domain.use import fill_costs
     from joulemap.store.include import include, inherit, view
 
-    query = parse_query(path)
     try:
         if query.called:
             query = view(query, find_query)

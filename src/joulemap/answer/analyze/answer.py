@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from joulemap.answer.analyze.figure import draw_roof, draw_tree
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, title_run
+from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, prove, title_run
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision
@@ -286,11 +286,7 @@ class AnalyzeAnswer(RunAnswer):
         sums = [(sum(row.energy_fj for row in rows), total.energy_fj, "fJ")]
         if by in ("subgraph", "operator"):
             sums.append((sum(row.latency_fs for row in rows), total.latency_fs, "fs"))
-        is_exact = all(added == whole for added, whole, _ in sums)
-        added = " and ".join(f"{value:,} {unit}" for value, _, unit in sums)
-        whole = " and ".join(f"{value:,} {unit}" for _, value, unit in sums)
-        noun = "categories" if by == "category" else f"{by}s"
-        return Text(f"{noun} sum to {added}; the run is {whole} ({'exact' if is_exact else 'NOT EXACT'})")
+        return prove("categories" if by == "category" else f"{by}s", "the run", *sums)
 
     def notes(self) -> list[str]:
         """Return what a reader must know of this run."""

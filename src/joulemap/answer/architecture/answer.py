@@ -12,6 +12,7 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.architecture.sentence import PARTS, name_action, tell_contrast, tell_place
+from joulemap.answer.run import prove
 from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
@@ -211,9 +212,7 @@ class ArchitecturesAnswer(RunAnswer):
             ),
             keep=("energy", "share", "energy per MAC", "largest action", "overhead", "of"),
         )
-        summed = sum(one.energy_fj for one in rows)
-        word = "exact" if summed == row.energy_fj else "NOT EXACT"
-        proof = Text(f"categories sum to {summed:,} fJ; the run is {row.energy_fj:,} fJ ({word})")
+        proof = prove("categories", "the run", (sum(one.energy_fj for one in rows), row.energy_fj or 0, "fJ"))
         known = [f"{note.topic}: {_quote(note)}" for note in find_notes((row.architecture,))]
         return Section(self._title(row), (drawn, proof, Lines(known)))
 

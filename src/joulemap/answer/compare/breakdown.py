@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import BOUNDS, ENERGY_PARTS
+from joulemap.answer.run import BOUNDS, ENERGY_PARTS, prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
@@ -125,11 +125,9 @@ class BreakdownAnswer(RunAnswer):
                 )
                 for branch in actions
             ]
-        summed = sum(branch.energy_fj for branch in branches)
-        word = "exact" if summed == row.energy_fj else "NOT EXACT"
         return (
             Grid(headings=("where", "energy", "share", "part"), rows=tuple(cells), is_tree=True),
-            Text(f"actions sum to {summed:,} fJ ({word})"),
+            prove("actions", "the run", (sum(branch.energy_fj for branch in branches), row.energy_fj or 0, "fJ")),
         )
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS, title_run
+from joulemap.answer.run import ENERGY_PARTS, prove, title_run
 from joulemap.answer.scope import find_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
@@ -155,12 +155,8 @@ class EdpAnswer(RunAnswer):
         )
 
     def _proof(self, by: ModelDivision, rows: Table[Any]) -> Text:
-        energy, latency = sum(row.energy_fj for row in rows), sum(row.latency_fs for row in rows)
-        is_exact = (energy, latency) == (self.total.energy_fj, self.total.latency_fs)
-        return Text(
-            f"{by}s sum to {energy:,} fJ and {latency:,} fs, so their shares to E x T "
-            f"({'exact' if is_exact else 'NOT EXACT'})"
-        )
+        energy = (sum(row.energy_fj for row in rows), self.total.energy_fj, "fJ")
+        return prove(f"{by}s", "the run", energy, (sum(row.latency_fs for row in rows), self.total.latency_fs, "fs"))
 
     def _patterns(self) -> Grid:
         return grid(

@@ -9,6 +9,7 @@ import attrs
 
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm, PairAnswer
 from joulemap.answer.explain.sentence import write_sentences
+from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.default import SETTINGS
@@ -333,9 +334,7 @@ def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) 
 
 def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
     """Return the sentence that compares what terms add up to with the difference of the whole."""
-    summed = sum(terms)
-    word = "exact" if summed == exact else "NOT EXACT"
-    return Text(f"terms sum to {summed:,} {unit}; the difference of the {whole} is {exact:,} {unit} ({word})")
+    return prove("terms", f"the difference of the {whole}", (sum(terms), exact, unit))
 
 
 def _join(*words: str | None) -> str:
