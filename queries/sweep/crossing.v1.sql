@@ -6,12 +6,14 @@ schema = 1
 summary = "From which batch on one hardware beats another that was better at smaller batches"
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
+listed = [
+    "model", "precision", "runtime", "metric", "overtaker", "overtaken", "batch", "overtaker_value",
+    "overtaken_value", "unit", "previous_batch", "previous_overtaker_value", "previous_overtaken_value",
+    "is_projection",
+]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
@@ -26,24 +28,13 @@ is_projection = { type = "BOOLEAN", meaning = "key numbers of one of the two are
 */
 WITH candidate AS (
     SELECT
-        r.model,
-        r.precision_label AS "precision",
-        r.runtime,
-        r.series,
-        r.batch,
-        r.configured_hardware AS hardware,
-        r.is_projection,
+        model, "precision", runtime, series, batch, hardware, is_projection,
         unnest([
-            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': r.edp_js},
-            {
-                'metric': 'energy_per_inference',
-                'unit': metric_unit('energy_per_inference'),
-                'value': r.energy_per_inference_j
-            },
-            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': r.latency_s}
+            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': edp_js},
+            {'metric': 'energy_per_inference', 'unit': metric_unit('energy_per_inference'), 'value': energy_per_inference_j},
+            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': latency_s}
         ], recursive := TRUE)
-    FROM runs AS r
-    WHERE r.run_id IN (SELECT unnest($run_ids))
+    FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 ),
 pair AS (
     SELECT

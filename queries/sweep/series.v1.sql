@@ -6,16 +6,19 @@ schema = 1
 summary = "The best batch of each hardware: within a latency budget, for throughput and for energy"
 grain = "one row per model, hardware, precision and runtime of the runs asked for"
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
+listed = [
+    "model", "hardware", "architecture", "precision", "runtime", "batch_count", "refused_count",
+    "least_latency_batch", "least_latency_s", "budget_batch", "budget_throughput_per_s", "budget_latency_s",
+    "throughput_batch", "throughput_per_s", "throughput_latency_s", "throughput_limit", "energy_batch",
+    "energy_per_inference_j", "energy_latency_s", "zone_low_batch", "zone_high_batch", "zone_low_power_w",
+    "zone_high_power_w", "largest_batch", "largest_speedup_ratio", "largest_batch_scaling_ratio", "is_projection",
+    "reason",
+]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "latency budget of a batch, in seconds; 0 for none" }
 zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most inferences per joule that belongs to the power-efficiency zone" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 batch_count = { type = "BIGINT", meaning = "batches that it runs" }
 refused_count = { type = "BIGINT", meaning = "batches that it cannot run" }
 least_latency_batch = { type = "INTEGER", null = true, meaning = "batch with the least latency; ties go to the smaller batch, here and below" }
@@ -26,7 +29,6 @@ budget_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its la
 throughput_batch = { type = "INTEGER", null = true, meaning = "batch of the highest throughput" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "its inferences per second" }
 throughput_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
-throughput_limit = { type = "VARCHAR", null = true, meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 energy_batch = { type = "INTEGER", null = true, meaning = "batch of the least energy per inference" }
 energy_per_inference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "its energy per inference" }
 energy_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "its latency" }
@@ -37,33 +39,13 @@ zone_high_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "large
 largest_batch = { type = "INTEGER", null = true, meaning = "largest batch that it runs" }
 largest_speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput there over that at batch 1; null without a run at batch 1" }
 largest_batch_scaling_ratio = { type = "DOUBLE", null = true, meaning = "throughput(N) / (N x throughput(1)) there; null without a run at batch 1" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it cannot run the smallest batch that it cannot run" }
 */
 WITH asked AS (
     SELECT
-        r.model,
-        r.configured_hardware AS hardware,
-        r.architecture,
-        r.precision_label AS "precision",
-        r.runtime,
-        r.series,
-        r.batch,
-        r.refusal,
-        s.latency_s,
-        s.throughput_per_s,
-        s.throughput_limit,
-        s.energy_per_inference_j,
-        s.average_power_w,
-        r.is_projection,
-        r.run_id
-    FROM run_configurations AS r
-    LEFT JOIN (
-        SELECT run_id, latency_s, throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w
-        FROM runs
-        WHERE run_id IN (SELECT unnest($run_ids))
-    ) AS s ON s.run_id = r.run_id
-    WHERE r.run_id IN (SELECT unnest($run_ids))
+        model, hardware, architecture, "precision", runtime, series, batch, nullif(reason, '') AS refusal, latency_s,
+        throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w, is_projection, run_id
+    FROM cube.run(run_ids := $run_ids)
 ),
 followed AS (
     SELECT

@@ -6,14 +6,14 @@ schema = 1
 summary = "Which hardware is best at each batch of a sweep, and where that changes"
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
+listed = [
+    "model", "precision", "runtime", "metric", "batch", "winner", "value", "unit", "runner_up", "advantage_ratio",
+    "probability_ahead", "candidate_count", "previous_batch", "previous_winner", "is_change", "is_overtaking",
+]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
 metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s or Js" }
@@ -28,24 +28,13 @@ is_overtaking = { type = "BOOLEAN", meaning = "whether the previous winner runs 
 */
 WITH candidate AS (
     SELECT
-        r.model,
-        r.precision_label AS "precision",
-        r.runtime,
-        r.series,
-        r.batch,
-        r.configured_hardware AS hardware,
-        r.run_id,
+        model, "precision", runtime, series, batch, hardware, run_id,
         unnest([
-            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': r.edp_js},
-            {
-                'metric': 'energy_per_inference',
-                'unit': metric_unit('energy_per_inference'),
-                'value': r.energy_per_inference_j
-            },
-            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': r.latency_s}
+            {'metric': 'edp', 'unit': metric_unit('edp'), 'value': edp_js},
+            {'metric': 'energy_per_inference', 'unit': metric_unit('energy_per_inference'), 'value': energy_per_inference_j},
+            {'metric': 'latency', 'unit': metric_unit('latency'), 'value': latency_s}
         ], recursive := TRUE)
-    FROM runs AS r
-    WHERE r.run_id IN (SELECT unnest($run_ids))
+    FROM cube.run(run_ids := $run_ids, rows := 'evaluated')
 ),
 ranked AS (
     SELECT

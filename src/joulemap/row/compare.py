@@ -517,11 +517,11 @@ class UtilizationSpread(Row, query="compare.spread"):
     subgraph_count: int
     """Subgraphs that run."""
     compute_bound_count: int
-    """Of which compute bounds."""
+    """Subgraphs that compute bounds."""
     memory_bound_count: int
-    """Of which memory bounds."""
+    """Subgraphs that memory bounds."""
     launch_bound_count: int
-    """Of which their launch bounds."""
+    """Subgraphs that their launch bounds."""
     compute_time_fraction: float | None
     """Of the latency in subgraphs that compute bounds."""
     memory_time_fraction: float | None

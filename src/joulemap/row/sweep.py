@@ -19,7 +19,7 @@ class SweepCrossing(Row, query="sweep.crossing"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     metric: MetricName
     """edp: energy x latency of a batch; energy_per_inference; latency: of a batch."""
     overtaker: str
@@ -115,7 +115,7 @@ class SweepSeries(Row, query="sweep.series"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     batch_count: int
     """Batches that it runs."""
     refused_count: int
@@ -175,7 +175,7 @@ class SweepWinner(Row, query="sweep.winner"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     metric: MetricName
     """edp: energy x latency of a batch; energy_per_inference; latency: of a batch."""
     batch: int
