@@ -66,8 +66,7 @@ WITH paid AS MATERIALIZED (
                 c.run_id
         ) AS place
     FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
-        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
     ) AS c
     JOIN (VALUES ('cloud'), ('purchase')) AS w (way)

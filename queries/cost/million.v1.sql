@@ -80,8 +80,7 @@ WITH paid AS (
         coalesce(c.price_cloud_usd_per_hour, c.price_purchase_usd) IS NOT NULL AS has_price,
         c.run_id
     FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
-        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
     ) AS c
     JOIN (VALUES ('cloud'), ('purchase'), ('none')) AS w (way)
@@ -94,66 +93,19 @@ WITH paid AS (
 ),
 ranked AS (
     SELECT
-        id,
-        hardware,
-        architecture,
-        precision,
-        batch,
-        runtime,
-        way,
-        usd_per_million,
-        hardware_usd_per_million,
-        energy_usd_per_million,
-        host_usd_per_million,
-        price,
-        price_unit,
-        price_basis,
-        price_source,
-        price_note,
-        throughput_per_s,
-        throughput_limit,
-        latency_s,
-        energy_per_inference_j,
-        kwh_per_million,
-        gco2_per_million,
-        inferences_per_year,
-        inferences_per_life,
-        idle_power_w,
-        idle_quantity,
-        pue_ratio,
-        host_share_ratio,
-        is_projection,
-        is_available,
-        reason,
-        position,
-        has_price,
-        run_id,
+        p.*,
         row_number() OVER (
             ORDER BY
-                position,
-                usd_per_million NULLS LAST,
-                kwh_per_million NULLS LAST,
-                hardware,
-                precision,
-                batch,
-                runtime,
-                way,
+                position, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch, runtime, way,
                 run_id
         ) AS place,
         row_number() OVER (
             PARTITION BY id
             ORDER BY
-                position,
-                usd_per_million NULLS LAST,
-                kwh_per_million NULLS LAST,
-                hardware,
-                precision,
-                batch,
-                runtime,
-                way,
+                position, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch, runtime, way,
                 run_id
         ) AS place_of_hardware
-    FROM paid
+    FROM paid AS p
 ),
 contender AS MATERIALIZED (
     SELECT place, run_id, usd_per_million

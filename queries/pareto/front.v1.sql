@@ -55,8 +55,7 @@ WITH chosen AS MATERIALIZED (
         CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
         CASE WHEN c.status = 'ok' THEN metric_value($y, c) END AS y_value
     FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
-        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
         gco2_per_kwh := $gco2_per_kwh
     ) AS c
 ),
@@ -147,8 +146,8 @@ judged AS (
             ELSE 1
         END AS position,
         c.x_value,
-        as_cost(is_higher_better($x), c.x_value) AS x_cost,
         c.y_value,
+        as_cost(is_higher_better($x), c.x_value) AS x_cost,
         as_cost(is_higher_better($y), c.y_value) AS y_cost,
         b.label AS dominated_by,
         b.front_run_id,
@@ -156,21 +155,6 @@ judged AS (
         b.y_ratio,
         coalesce(b.dominator_count, 0) AS dominator_count,
         a.run_id IS NOT NULL AS is_available_front,
-        c.hardware,
-        c.architecture,
-        c.precision,
-        c.batch,
-        c.runtime,
-        c.latency_s,
-        c.energy_per_inference_j,
-        c.throughput_per_s,
-        c.throughput_limit,
-        c.average_power_w,
-        c.peak_memory_bytes,
-        c.edp_per_inference_js,
-        c.is_projection,
-        c.is_available,
-        c.reason,
         c.run_id
     FROM chosen AS c
     LEFT JOIN best AS b ON b.run_id = c.run_id
@@ -211,45 +195,30 @@ chance AS (
     GROUP BY run_id
 )
 SELECT
-    ['front', 'dominated', 'unplaced', 'unsupported'][position] AS status,
-    hardware,
-    architecture,
-    precision,
-    batch,
-    runtime,
-    x_value,
+    ['front', 'dominated', 'unplaced', 'unsupported'][j.position] AS status,
+    c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.x_value,
     metric_unit($x) AS x_unit,
-    y_value,
+    c.y_value,
     metric_unit($y) AS y_unit,
-    dominated_by,
-    front_run_id AS dominated_by_run_id,
-    x_ratio,
-    y_ratio,
-    dominator_count,
-    is_available_front,
-    h.probability_front,
+    j.dominated_by,
+    j.front_run_id AS dominated_by_run_id,
+    j.x_ratio, j.y_ratio, j.dominator_count, j.is_available_front, h.probability_front,
     nullif(metric_half_width($x, t.latency_half_width, t.energy_half_width), 0e0) AS x_half_width,
     nullif(metric_half_width($y, t.latency_half_width, t.energy_half_width), 0e0) AS y_half_width,
-    latency_s,
-    energy_per_inference_j,
-    throughput_per_s,
-    throughput_limit,
-    average_power_w,
-    peak_memory_bytes,
-    edp_per_inference_js,
-    is_projection,
-    is_available,
+    c.latency_s, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
+    c.peak_memory_bytes, c.edp_per_inference_js, c.is_projection, c.is_available,
     CASE
-        WHEN position = 4 THEN j.reason
-        WHEN position = 3 THEN 'the catalogue has no ' || concat_ws(
+        WHEN j.position = 4 THEN c.reason
+        WHEN j.position = 3 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
-            CASE WHEN x_cost IS NULL THEN metric_missing($x) END,
-            CASE WHEN y_cost IS NULL THEN metric_missing($y) END
+            CASE WHEN j.x_cost IS NULL THEN metric_missing($x) END,
+            CASE WHEN j.y_cost IS NULL THEN metric_missing($y) END
         )
         ELSE ''
     END AS reason,
-    j.run_id
+    c.run_id
 FROM judged AS j
+JOIN chosen AS c ON c.run_id = j.run_id
 LEFT JOIN chance AS h ON h.run_id = j.run_id
 LEFT JOIN run_total AS t ON t.run_id = h.run_id
-ORDER BY position, x_cost, y_cost, hardware, precision, batch, runtime, j.run_id
+ORDER BY j.position, j.x_cost, j.y_cost, c.hardware, c.precision, c.batch, c.runtime, c.run_id

@@ -58,57 +58,23 @@ WITH paid AS (
             ELSE c.usd_per_million
         END AS usd_per_million
     FROM cube.cost(
-        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year :=
-        $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
-        gco2_per_kwh := $gco2_per_kwh
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
+        hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
+        region := $region, gco2_per_kwh := $gco2_per_kwh
     ) AS c
 ),
 chosen AS MATERIALIZED (
     SELECT
-        p.run_id,
-        p.hardware,
-        p.architecture,
-        p.precision,
-        p.batch,
-        p.runtime,
-        p.latency_s,
-        p.energy_j,
-        p.energy_per_inference_j,
-        p.throughput_per_s,
-        p.throughput_limit,
-        p.average_power_w,
-        p.peak_memory_bytes,
-        p.edp_per_inference_js,
-        p.price_cloud_usd_per_hour,
-        p.price_purchase_usd,
+        p.run_id, p.hardware, p.architecture, p.precision, p.batch, p.runtime, p.latency_s, p.energy_j,
+        p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.peak_memory_bytes,
+        p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.usd_per_million, p.gco2_per_million,
+        p.is_projection, p.is_available, p.reason,
         CASE
             WHEN p.usd_per_million = p.cloud_usd_per_million THEN 'cloud'
             WHEN p.usd_per_million IS NOT NULL THEN 'purchase'
         END AS way,
-        p.usd_per_million,
-        p.gco2_per_million,
-        p.is_projection,
-        p.is_available,
-        p.reason,
         metric_value($objective, p) AS objective_value
     FROM paid AS p
-),
-checked AS (
-    SELECT
-        c.run_id,
-        unnest(missed_limits(
-            c,
-            $max_latency_s,
-            $max_energy_j,
-            $max_energy_per_inference_j,
-            $max_memory_bytes,
-            $max_power_w,
-            $min_throughput_per_s,
-            $max_price_usd_per_hour,
-            $max_purchase_usd
-        ), recursive := TRUE)
-    FROM chosen AS c
-    WHERE c.reason = ''
 ),
 missed AS (
     SELECT
@@ -118,217 +84,141 @@ missed AS (
         string_agg(k.missing, ' and no ' ORDER BY k.limit_index) FILTER (WHERE k.value IS NULL)
             AS unknown,
         first(k ORDER BY k.violation_fraction DESC NULLS FIRST, k.limit_index) AS worst
-    FROM checked AS k
+    FROM (
+        SELECT
+            c.run_id,
+            unnest(missed_limits(
+                c,
+                $max_latency_s,
+                $max_energy_j,
+                $max_energy_per_inference_j,
+                $max_memory_bytes,
+                $max_power_w,
+                $min_throughput_per_s,
+                $max_price_usd_per_hour,
+                $max_purchase_usd
+            ), recursive := TRUE)
+        FROM chosen AS c
+        WHERE c.reason = ''
+    ) AS k
     GROUP BY k.run_id
 ),
 judged AS (
     SELECT
+        c.run_id,
+        c.objective_value,
+        c.is_projection,
+        c.is_available,
+        m.worst.violation_fraction AS violation_fraction,
+        as_cost(is_higher_better($objective), c.objective_value) AS objective_cost,
         CASE
             WHEN c.reason <> '' THEN 4
             WHEN m.run_id IS NOT NULL THEN 3
             WHEN c.objective_value IS NULL THEN 2
             ELSE 1
         END AS position,
-        c.objective_value,
-        as_cost(is_higher_better($objective), c.objective_value) AS objective_cost,
-        c.way,
-        c.usd_per_million,
-        c.gco2_per_million,
-        coalesce(m.failed_count, 0) AS failed_count,
-        coalesce(m.failed, '') AS failed,
-        m.unknown,
-        m.worst.limit_name AS worst_limit,
-        m.worst.value AS worst_value,
-        m.worst.bound AS worst_bound,
-        m.worst.unit AS worst_unit,
-        m.worst.violation_fraction AS violation_fraction,
-        c.hardware,
-        c.architecture,
-        c.precision,
-        c.batch,
-        c.runtime,
-        c.latency_s,
-        c.energy_per_inference_j,
-        c.throughput_per_s,
-        c.throughput_limit,
-        c.average_power_w,
-        c.peak_memory_bytes,
-        c.edp_per_inference_js,
-        c.price_cloud_usd_per_hour,
-        c.price_purchase_usd,
-        c.is_projection,
-        c.is_available,
-        c.reason,
-        c.run_id
+        row_number() OVER (ORDER BY c.hardware, c.precision, c.batch, c.runtime, c.run_id) AS name_place
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
 ),
-contender AS MATERIALIZED (
+ranked AS (
     SELECT
         run_id,
-        objective_value,
-        row_number() OVER (ORDER BY objective_cost, hardware, precision, batch, runtime, run_id) AS place
+        position,
+        row_number() OVER (PARTITION BY position ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place)
+            AS place,
+        row_number() OVER (
+            PARTITION BY position, is_projection
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
+        ) AS place_alike,
+        row_number() OVER (
+            PARTITION BY position, is_available
+            ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
+        ) AS place_available,
+        first_value(objective_value) OVER (
+            ORDER BY position, objective_cost ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+        ) AS best_value
     FROM judged
-    WHERE position = 1 AND objective_value > 0e0
-    QUALIFY place <= 40
 ),
 standing AS (
     FROM standing_among((
         SELECT list({
             'question': $objective,
             'metric': $objective,
-            'place': c.place,
-            'run_id': c.run_id,
-            'cost': as_cost(is_higher_better($objective), ln(c.objective_value))
+            'place': j.place,
+            'run_id': j.run_id,
+            'cost': as_cost(is_higher_better($objective), ln(j.objective_value))
         })
-        FROM contender AS c
+        FROM (
+            SELECT run_id, objective_value, row_number() OVER (ORDER BY objective_cost, name_place) AS place
+            FROM judged
+            WHERE position = 1 AND objective_value > 0e0
+            QUALIFY place <= 40
+        ) AS j
     ))
-),
-best AS (
-    SELECT first(objective_value ORDER BY objective_cost) AS objective_value
-    FROM judged
-    WHERE position = 1
-),
-ranked AS (
-    SELECT
-        position,
-        objective_value,
-        way,
-        usd_per_million,
-        gco2_per_million,
-        failed_count,
-        failed,
-        unknown,
-        worst_limit,
-        worst_value,
-        worst_bound,
-        worst_unit,
-        violation_fraction,
-        hardware,
-        architecture,
-        precision,
-        batch,
-        runtime,
-        latency_s,
-        energy_per_inference_j,
-        throughput_per_s,
-        throughput_limit,
-        average_power_w,
-        peak_memory_bytes,
-        edp_per_inference_js,
-        price_cloud_usd_per_hour,
-        price_purchase_usd,
-        is_projection,
-        is_available,
-        reason,
-        run_id,
-        row_number() OVER (
-            PARTITION BY position
-            ORDER BY
-                violation_fraction NULLS LAST,
-                objective_cost NULLS LAST,
-                hardware,
-                precision,
-                batch,
-                runtime,
-                run_id
-        ) AS place,
-        row_number() OVER (
-            PARTITION BY position, is_projection
-            ORDER BY
-                violation_fraction NULLS LAST,
-                objective_cost NULLS LAST,
-                hardware,
-                precision,
-                batch,
-                runtime,
-                run_id
-        ) AS place_alike,
-        row_number() OVER (
-            PARTITION BY position, is_available
-            ORDER BY
-                violation_fraction NULLS LAST,
-                objective_cost NULLS LAST,
-                hardware,
-                precision,
-                batch,
-                runtime,
-                run_id
-        ) AS place_available
-    FROM judged
 )
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
     CASE WHEN r.position = 1 THEN r.place END AS rank,
-    CASE WHEN r.position = 1 AND NOT r.is_projection THEN r.place_alike END AS published_rank,
-    CASE WHEN r.position = 1 AND r.is_available THEN r.place_available END AS available_rank,
+    CASE WHEN r.position = 1 AND NOT c.is_projection THEN r.place_alike END AS published_rank,
+    CASE WHEN r.position = 1 AND c.is_available THEN r.place_available END AS available_rank,
     CASE WHEN r.position = 3 THEN r.place END AS miss_rank,
-    r.hardware,
-    r.architecture,
-    r.precision,
-    r.batch,
-    r.runtime,
-    r.objective_value,
+    c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.objective_value,
     metric_unit($objective) AS objective_unit,
-    better_ratio(is_higher_better($objective), b.objective_value, r.objective_value) AS objective_ratio,
+    CASE
+        WHEN min(r.position) OVER () = 1
+            THEN better_ratio(is_higher_better($objective), r.best_value, c.objective_value)
+    END AS objective_ratio,
     nullif(metric_half_width($objective, t.latency_half_width, t.energy_half_width), 0e0) AS objective_half_width,
     CASE WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN h.probability_best END AS probability_best,
     CASE
         WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN coalesce(h.is_likely_best, FALSE)
-        ELSE r.position = 1 AND r.objective_value = b.objective_value
+        ELSE r.position = 1 AND c.objective_value = r.best_value
     END AS likely_best,
     least(
-        CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / r.latency_s), t.latency_half_width) END,
+        CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / c.latency_s), t.latency_half_width) END,
         CASE
             WHEN $max_energy_j > 0e0
-                THEN probability_above(ln($max_energy_j / r.energy_per_inference_j / r.batch), t.energy_half_width)
+                THEN probability_above(ln($max_energy_j / c.energy_per_inference_j / c.batch), t.energy_half_width)
         END,
         CASE
             WHEN $max_energy_per_inference_j > 0e0 THEN probability_above(
-                ln($max_energy_per_inference_j / r.energy_per_inference_j), t.energy_half_width
+                ln($max_energy_per_inference_j / c.energy_per_inference_j), t.energy_half_width
             )
         END,
         CASE
             WHEN $max_power_w > 0e0 THEN probability_above(
-                ln($max_power_w / r.average_power_w),
+                ln($max_power_w / c.average_power_w),
                 metric_half_width('power', t.latency_half_width, t.energy_half_width)
             )
         END,
         CASE
             WHEN $min_throughput_per_s > 0e0
-                THEN probability_above(ln(r.throughput_per_s / $min_throughput_per_s), t.latency_half_width)
+                THEN probability_above(ln(c.throughput_per_s / $min_throughput_per_s), t.latency_half_width)
         END
     ) AS probability_kept,
-    r.latency_s,
-    r.energy_per_inference_j,
-    r.throughput_per_s,
-    r.throughput_limit,
-    r.average_power_w,
-    r.peak_memory_bytes,
-    r.edp_per_inference_js,
-    r.price_cloud_usd_per_hour,
-    r.price_purchase_usd,
-    r.way,
-    r.usd_per_million,
-    r.gco2_per_million,
-    r.failed_count,
-    r.failed,
-    r.worst_limit,
-    r.worst_value,
-    r.worst_bound,
-    r.worst_unit,
-    r.violation_fraction,
-    r.is_projection,
-    r.is_available,
+    c.latency_s, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
+    c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.way,
+    c.usd_per_million, c.gco2_per_million,
+    coalesce(m.failed_count, 0) AS failed_count,
+    coalesce(m.failed, '') AS failed,
+    m.worst.limit_name AS worst_limit,
+    m.worst.value AS worst_value,
+    m.worst.bound AS worst_bound,
+    m.worst.unit AS worst_unit,
+    m.worst.violation_fraction AS violation_fraction,
+    c.is_projection,
+    c.is_available,
     CASE
-        WHEN r.position = 4 THEN r.reason
-        WHEN r.unknown IS NOT NULL THEN 'the catalogue has no ' || r.unknown
+        WHEN r.position = 4 THEN c.reason
+        WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
         WHEN r.position = 2 THEN 'the catalogue has no ' || metric_missing($objective)
         ELSE ''
     END AS reason,
-    r.run_id
+    c.run_id
 FROM ranked AS r
-CROSS JOIN best AS b
+JOIN chosen AS c ON c.run_id = r.run_id
+LEFT JOIN missed AS m ON m.run_id = r.run_id
 LEFT JOIN standing AS h ON r.position = 1 AND h.place = r.place
 LEFT JOIN run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
 ORDER BY r.position, r.place
