@@ -224,7 +224,7 @@ def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
         add(0.5, 20.0, hardware="large", peak_ops_per_s=200.0, units=8),
         add(0.9, 7.0, hardware="like"),
     ]
-    rows = {row["remedy"]: row for row in ask(book, "utilization.remedy", run_ids=[asked], other_ids=[asked, *other])}
+    rows = {row["remedy"]: row for row in ask(book, "utilization.remedy", run_ids=[asked], other_ids=other)}
     # batch 8 takes 0.475 s and 3.75 J an inference, 4.49 times less together; 4 is within 90 % of it? 2 x 2 = 4 < 4.04
     batch = rows["larger batch"]
     assert (batch["choice"], batch["is_better"], batch["place"], batch["tried_count"]) == ("batch 8", True, 1, 3)
@@ -232,7 +232,7 @@ def test_a_remedy_is_the_best_run_that_differs_in_one_thing() -> None:
     assert_close(batch["energy_ratio"], 30.0 / 64.0, rel=1e-12)
     assert_close(batch["gain_ratio"], 8.0 / 3.8 * 64.0 / 30.0, rel=1e-12)
     assert_close(batch["latency_ratio"], 3.8, rel=1e-12)
-    near = ask(book, "utilization.remedy", run_ids=[asked], other_ids=[asked, *other], near_fraction=0.89)
+    near = ask(book, "utilization.remedy", run_ids=[asked], other_ids=other, near_fraction=0.89)
     assert [row["choice"] for row in near if row["remedy"] == "larger batch"] == ["batch 4"]
     # faster by 1 / 0.9, but 9 J against 8: no gain
     assert (rows["lower precision"]["choice"], rows["lower precision"]["is_better"]) == ("int8", False)

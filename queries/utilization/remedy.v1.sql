@@ -8,7 +8,7 @@ grain = "one row per evaluated run and thing that some evaluated other run diffe
 order = ["position in run_ids", "run_id", "place, those without one last", "remedy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to better" }
-other_ids = { type = "INTEGER[]", meaning = "these and others of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
+other_ids = { type = "INTEGER[]", meaning = "runs of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
 grade_bounds = { type = "DOUBLE[]", default = [], meaning = "of grades, as for `utilization.summary`: a run that computes for most of its time and is good or better is at its roof" }
 least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "gain from which another run is better" }
 near_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the largest gain: the least batch that has it is chosen" }
@@ -36,7 +36,7 @@ WITH one AS (
         c.run_id, c.hardware_id, c.hardware, c.power_mode, c.architecture, c.deployment, c.precision, c.batch,
         c.runtime, c.latency_s, c.throughput_per_s, c.energy_per_inference_j, c.compute_utilization_fraction,
         c.is_projection, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source
-    FROM cube.run(run_ids := $other_ids, rows := 'evaluated') AS c
+    FROM cube.run(run_ids := list_concat($run_ids, $other_ids), rows := 'evaluated') AS c
     JOIN workload AS w ON w.workload_id = c.workload_id
 ),
 spent AS (

@@ -25,8 +25,9 @@ from joulemap.store.contract import Parameter, Query
 from joulemap.store.literal import write
 
 _ITEM = r"(?:\$\w+|'[^'()]*'|-?\d[\d.e]*|TRUE|FALSE)"
-_ARGUMENT = rf"(\w+)\s*:=\s*({_ITEM}|\[\s*(?:{_ITEM}(?:\s*,\s*{_ITEM})*)?\s*\])\s*"
-CALL = re.compile(r"(?<![\w.\"'])([a-z_]+\.[a-z_]+(?:@\d+)?)\(([^()]*)\)")
+_LISTS = r"list_concat\(\$\w+,\s*\$\w+\)"
+_ARGUMENT = rf"(\w+)\s*:=\s*({_ITEM}|{_LISTS}|\[\s*(?:{_ITEM}(?:\s*,\s*{_ITEM})*)?\s*\])\s*"
+CALL = re.compile(rf"(?<![\w.\"'])([a-z_]+\.[a-z_]+(?:@\d+)?)\(((?:[^()]|{_LISTS})*)\)")
 """A call: its name, with a version or the newest, and its arguments."""
 
 _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
@@ -70,7 +71,7 @@ def share(
 def read_arguments(text: str) -> dict[str, str]:
     """Return parameter -> SQL of what is given for it; SqlError for what a call may not be given."""
     if not _ARGUMENTS.fullmatch(text):
-        raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal or a list of them: {text!r}")
+        raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal, a list of them or two lists: {text!r}")
     found = re.findall(_ARGUMENT, text)
     given = dict(found)
     if len(given) < len(found):
