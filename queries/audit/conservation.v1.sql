@@ -185,7 +185,7 @@ broken AS (
     FROM run AS r
     JOIN workload_operator AS q ON q.workload_id = r.workload_id
     ANTI JOIN run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
-    WHERE r.refusal IS NULL AND q.kind <> 'view' AND NOT (q.is_foldable AND r.runtime IN ('fused', 'engine'))
+    WHERE r.refusal IS NULL AND q.kind <> 'view' AND NOT (q.is_foldable AND is_merging(r.runtime))
     UNION ALL
     SELECT
         'units used are at most those that exist',

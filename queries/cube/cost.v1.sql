@@ -62,7 +62,7 @@ powered AS (
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
         r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
-        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_projection, r.is_available, r.status, r.reason,
+        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_projection, r.is_available, r.status, r.reason, r.{metric},
         coalesce(
             CAST($price_usd AS DOUBLE[])[list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':cloud')],
             f.price_cloud_usd_per_hour
@@ -109,14 +109,14 @@ SELECT
     s.purchase_usd_per_million, s.energy_usd_per_million, s.host_usd_per_million, s.bought_usd_per_million,
     least(s.cloud_usd_per_million, s.bought_usd_per_million) AS usd_per_million, s.idle_w AS idle_power_w,
     s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status, s.is_projection, s.is_available,
-    s.reason
+    s.reason, s.{metric}
 FROM (
     SELECT
         p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
         p.precision, p.batch, p.runtime, p.energy_j, p.energy_per_inference_j, p.inferences_per_j, p.latency_s,
         p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_projection, p.is_available, p.status, p.reason,
-        p.usd_per_hour, p.purchase_usd, p.host_share, p.idle_w, p.idle_quantity, p.pue,
+        p.usd_per_hour, p.purchase_usd, p.host_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
         p.{costs}
     FROM powered AS p
 ) AS s

@@ -101,7 +101,7 @@ WITH asked AS MATERIALIZED (
         model,
         configured_hardware AS hardware,
         is_available,
-        runtime IN ('fused', 'engine') AS is_merged,
+        is_merging(runtime) AS is_merged,
         unit_name,
         units_total_count,
         peak_ops_per_s,

@@ -260,7 +260,7 @@ SELECT
     r.is_projection,
     r.is_available,
     coalesce(r.refusal, '') AS reason,
-    r.created_at
+    r.created_at, r.{metric}
 FROM run_figures AS r
 LEFT JOIN spent AS e ON e.run_id = r.run_id
 LEFT JOIN allocation AS a ON a.run_id = r.run_id

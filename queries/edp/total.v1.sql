@@ -14,7 +14,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "E, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "E, per batch" }

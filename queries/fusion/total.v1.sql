@@ -75,7 +75,7 @@ SELECT
     r.batch,
     r.precision_label AS "precision",
     r.runtime,
-    CASE WHEN a.runtime IN ('fused', 'engine') THEN 'graph' ELSE a.runtime END AS separate_runtime,
+    CASE WHEN is_merging(a.runtime) THEN 'graph' ELSE a.runtime END AS separate_runtime,
     r.is_projection,
     s.subgraph_count,
     s.fused_subgraph_count,

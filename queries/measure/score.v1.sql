@@ -16,7 +16,7 @@ model = { type = "VARCHAR", meaning = "as the measurement is stored" }
 hardware = { type = "VARCHAR", meaning = "id of the description that predicts" }
 precision = { type = "VARCHAR", meaning = "precision" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 scope = { type = "VARCHAR", meaning = "what measured energy and power cover" }
 measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median, per batch" }
 predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch; null where the hardware cannot run it" }

@@ -16,7 +16,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the pow
 model = { type = "VARCHAR", meaning = "model" }
 precision = { type = "VARCHAR", meaning = "as measured" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of one device" }
 energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }

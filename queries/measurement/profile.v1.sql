@@ -14,7 +14,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id" }
 model = { type = "VARCHAR", meaning = "model name" }
 precision = { type = "VARCHAR", meaning = "as measured" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes" }
 operator_count = { type = "BIGINT", meaning = "operators in them" }
 call_count = { type = "BIGINT", meaning = "calls of kernels, matched or not" }

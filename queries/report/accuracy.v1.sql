@@ -58,7 +58,7 @@ scale AS (
     JOIN error_scale AS s
         ON s.work IN ('', work_of(w.model))
         AND s.architecture IN ('', v.architecture)
-        AND s.runtime IN ('', r.runtime)
+        AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
         AND s.precision IN ('', r.precision)
         AND s.hardware IN ('', v.hardware)
     WHERE r.run_id IN (SELECT unnest($run_ids))

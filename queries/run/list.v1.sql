@@ -11,10 +11,10 @@ most = { type = "INTEGER", default = 1000, meaning = "rows at most; 0 for all" }
 [columns]
 run_id = { type = "INTEGER", meaning = "number of the run" }
 model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "per batch" }
 created_at = { type = "TIMESTAMP", meaning = "when it was stored, UTC" }

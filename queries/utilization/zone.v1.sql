@@ -13,7 +13,7 @@ zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most utiliza
 model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 precision = { type = "VARCHAR", meaning = "precision" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 batches = { type = "INTEGER[]", meaning = "batches that were tried, refused ones included" }
 zone_batches = { type = "INTEGER[]", meaning = "those in the zone; empty where none has both" }
 best_batch = { type = "INTEGER", null = true, meaning = "the one with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }

@@ -18,7 +18,7 @@ model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "its family" }
 precision = { type = "VARCHAR", meaning = "as measured" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph or fused" }
+runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 measured = { type = "DOUBLE", meaning = "per batch, a rate per inference, in the quantity's SI unit" }
 predicted = { type = "DOUBLE", meaning = "per batch, a rate per inference, in the quantity's SI unit" }
 error_fraction = { type = "DOUBLE", meaning = "signed relative error; positive is predicted too high" }

@@ -21,6 +21,9 @@ CREATE MACRO dram_efficiency_of(architecture, memory_type) AS
 -- A share of a whole, both whole numbers of any size; null of nothing.
 CREATE MACRO fraction(share, whole) AS CAST(share AS DOUBLE) / nullif(CAST(whole AS DOUBLE), 0e0);
 
+-- Whether a runtime makes one kernel of several operators, as MERGING of domain/configuration.py says.
+CREATE MACRO is_merging(runtime) AS runtime IN ('fused', 'engine');
+
 -- An energy-delay product.
 CREATE MACRO edp_of(energy_fj, latency_fs) AS joules(energy_fj) * seconds(latency_fs);
 

@@ -597,7 +597,7 @@ SELECT
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
-    r.runtime IN ('fused', 'engine') AND n.operator_count > 1 AS is_fused,
+    is_merging(r.runtime) AND n.operator_count > 1 AS is_fused,
     joules(p.separate_energy_fj) AS separate_energy_j,
     seconds(p.separate_latency_fs) AS separate_latency_s,
     p.kernel_count,

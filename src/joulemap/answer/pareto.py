@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
-FIGURES: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
+SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Shown beside the two metrics, unless it is one of them."""
 
 
@@ -123,7 +123,7 @@ class ParetoAnswer(RunAnswer):
         columns = (
             *self._placed(),
             CHANCE,
-            *metric_columns(FIGURES, (self.x, self.y)),
+            *metric_columns(SHOWN, (self.x, self.y)),
             *limit_columns(front.rows[:limit]),
         )
         return self._draw(front, columns, limit, ())

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from joulemap.workspace import Workspace
 
 PARQUET: Final = "parquet"
+"""A format that only a file can hold: the table that csv writes."""
 
 DRAWN: Final = (TABLE, "markdown", "html")
 """Formats for people, which need not show every row."""
-"""A format that only a file can hold: the table that csv writes."""
 
 FORMATS: Final = (*list_formats(), PARQUET)
 

@@ -76,6 +76,11 @@ class Metric:
         is_said = self.per not in ("batch", "million inferences")
         return self.label if is_said else f"{self.label} of a {self.per}"
 
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether runs alone have it: no price and no use of a chip is in it."""
+        return self.per not in ("chip", "million inferences")
+
 
 METRICS: Final = (
     Metric(name="energy", label="energy", unit="J", column="energy_j", per="batch", energy_power=1.0),

@@ -239,7 +239,7 @@ class EdpTotal(Row, query="edp.total"):
     precision: str
     """precision; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     is_projection: bool
     """Key numbers of the hardware are projections or estimates."""
     energy_fj: int

@@ -312,7 +312,7 @@ class RunPair(Row, query="explain.total"):
     precision: str
     """Precision of A; bf16/int4 where weights of products are stored at another."""
     runtime: str
-    """eager, graph or fused, of A."""
+    """eager, graph, fused or engine, of A."""
     run_a: int
     """Number of run A."""
     run_b: int

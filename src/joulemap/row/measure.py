@@ -20,7 +20,7 @@ class Score(Row, query="measure.score"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     scope: str
     """What measured energy and power cover."""
     measured_latency_s: float

@@ -18,7 +18,7 @@ class ListedMeasurement(Row, query="measurement.list"):
     batch: int
     """Samples in one input."""
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     latency_s: float | None
     """s: per batch."""
     throughput_per_s: float | None

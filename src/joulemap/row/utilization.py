@@ -283,7 +283,7 @@ class BatchZone(Row, query="utilization.zone"):
     """Catalogue id, with @MODE where the power mode is not the default."""
     precision: str
     runtime: str
-    """eager, graph or fused."""
+    """eager, graph, fused or engine."""
     batches: list[int]
     """Batches that were tried, refused ones included."""
     zone_batches: list[int]

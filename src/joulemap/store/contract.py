@@ -19,8 +19,9 @@ A query file is one SELECT under a block comment that holds TOML:
 
 Where a query calls others, `listed` names every column in its place, and what `columns` does not declare is as in a
 query that is called. The contract is name, version, parameters, columns, grain, order and the meaning of every number:
-changing any of these is a new version beside the old file. `record` is the type of its rows in Python, where it has
-one: `make rows` makes it of the columns, with `values` as the type of a text that is one of few.
+once a release has promised it, changing any of these is a new version beside the old file; a column more is none.
+`record` is the type of its rows in Python, where it has one: `make rows` makes it of the columns, with `values` as the
+type of a text that is one of few.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def share(
 def read_arguments(text: str) -> dict[str, str]:
     """Return parameter -> SQL of what is given for it; SqlError for what a call may not be given."""
     if not _ARGUMENTS.fullmatch(text):
-        raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal, a list of them or two lists: {text!r}")
+        raise SqlError(f"a query is called with NAME := VALUE, a parameter, a literal or a list of them: {text!r}")
     found = re.findall(_ARGUMENT, text)
     given = dict(found)
     if len(given) < len(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.resource import digest_code, folder, remember
 from joulemap.store.contract import Parameter, Query, parse_query
 
-READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/table.py")
+READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py")
 """Files of code that say what a query file becomes."""
 
 VARIABLE = "JOULEMAP_QUERIES"
@@ -99,7 +100,7 @@ def _load(path: Path) -> Query:
 
 def _fill(path: Path) -> Query:
     """Return a query that ships, with the SQL of those that it calls in its own."""
-    query = parse_query(path)
+    query = _fill_metrics(parse_query(path))
     if not (query.called or any(f"{name}(" in query.sql or f"{name}@" in query.sql for name in _files())):
         return query
     from joulemap.domain.use import fill_costs
@@ -112,6 +113,21 @@ def _fill(path: Path) -> Query:
         return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error
+
+
+def _fill_metrics(query: Query) -> Query:
+    """Return a query with the metrics of runs that it has no column for, where its SQL says `, r.{metric}`."""
+    if "{metric}" not in query.sql:
+        return query
+    from joulemap.domain.metric import METRICS
+
+    own = {*query.listed, *(column.name for column in query.columns)}
+    new = [one for one in METRICS if one.is_of_runs and one.column not in own]
+    sql = re.sub(r", (\w)\.{metric}", lambda row: "".join(f", {row[1]}.{one.column}" for one in new), query.sql)
+    columns = [Column(name=one.column, type="DOUBLE", null=True, unit=one.unit, meaning=one.label) for one in new]
+    if query.listed:
+        return attrs.evolve(query, sql=sql, written=sql, listed=(*query.listed, *(one.name for one in columns)))
+    return attrs.evolve(query, sql=sql, written=sql, columns=(*query.columns, *columns))
 
 
 def share_queries(asked: Sequence[tuple[Query, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:

@@ -2,7 +2,7 @@
 
 Beside it lies an index of its hardware, so that names are checked before a database is made or opened.
 
-Making the tables and storing some fifty hardware takes longer than a comparison. The template is made once for each
+Making the tables and storing all hardware takes longer than a comparison. The template is made once for each
 schema, catalogue, engine and code that writes, and again where it is not as it was made; without a folder to keep it
 in, every new database is made from the start.
 """

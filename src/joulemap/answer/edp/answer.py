@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.run import ENERGY_PARTS, prove, title_run
 from joulemap.answer.scope import find_scope
+from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError
@@ -321,7 +322,7 @@ def _tell_fusion(total: EdpTotal) -> list[str]:
     ratio = total.separate_edp_js / total.edp_js
     separate = _edp(total.separate_edp_js)
     lines = []
-    if total.runtime == "fused":
+    if total.runtime in MERGING:
         if ratio >= 1.0 + WORTH_SAYING:
             saved = show_share(1.0 - 1.0 / ratio)
             lines.append(f"fusing saves {saved}: operators as kernels of their own take {separate}")
