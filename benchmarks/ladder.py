@@ -51,13 +51,13 @@ from joulemap.catalog.spread import load_spreads
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import SingleOperator, find_operator, is_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.model.architecture import find_architecture
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.pipeline import time_kernels
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.plan.source import Source
+from joulemap.trace.single import describe
 
 CLASS: Final = "gpu"
 
