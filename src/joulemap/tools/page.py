@@ -201,8 +201,7 @@ _SORTS: Final[Mapping[str, str]] = {
     "batch_norm": "batch norm that is a kernel of its own",
     "reduction": "sum, mean, maximum over dimensions",
     "copy": "whole rows: embedding, index, update of a cache, fill",
-    "movement": "any other movement: an address for each element",
-    "broadcast": "elementwise, one operand read in full and one that is smaller",
+    "indexed": "other movement, elementwise with an operand smaller than the result: an address for each element",
     "activation": "elementwise of 4 operations or a special function",
     "elementwise": "all else",
 }
