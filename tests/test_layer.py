@@ -58,7 +58,6 @@ BELOW: dict[str, set[str]] = {
     "webpage": {"background", "domain", "figure", "frame", "present"},
     "row": {"domain"},
     "exchange": {"row"},
-    "program": {"errors", "hub", "trace"},
     "answer": {
         "calibrate",
         "catalog",
@@ -69,11 +68,11 @@ BELOW: dict[str, set[str]] = {
         "exchange",
         "figure",
         "file",
+        "hub",
         "model",
         "number",
         "plan",
         "present",
-        "program",
         "resource",
         "row",
         "store",
@@ -119,15 +118,15 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 12_150,
+    "answer": 11_800,
     "trace": 8_750,
-    "model": 6_900,
+    "model": 7_000,
     "store": 6_150,
     "domain": 4_200,
     "cli": 4_250,
     "catalog": 2_950,
-    "hub": 2_100,
-    "plan": 2_100,
+    "hub": 2_200,
+    "plan": 2_350,
     "present": 1_950,
     "calibrate": 1_900,
     "tools": 1_850,
@@ -148,7 +147,7 @@ EVERYWHERE: set[str] = {"record"}
 """What every room may import."""
 
 OWNERS: dict[str, set[str]] = {
-    "torch": {"trace", "hub", "device", "program"},
+    "torch": {"trace", "hub", "device"},
     "torchvision": {"trace", "tools"},
     "duckdb": {"store"},
     "pyarrow": {"frame", "store"},
