@@ -26,7 +26,7 @@ from unittest.mock import patch
 import attrs
 import numpy as np
 
-from joulemap.domain.key import WorkloadKey
+from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.model.kernel import form_kernels
@@ -57,8 +57,6 @@ CALLS: Final = re.compile(
     re.MULTILINE,
 )
 """What a program of Inductor launches."""
-
-KEY: Final = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
 
 @attrs.frozen(kw_only=True)
@@ -142,7 +140,7 @@ def count(name: str) -> Count:
 
     model, example = build(name)
     found = count_inductor(model, example)
-    workload = trace_module(model.to("meta"), (example.to("meta"),), key=KEY, model=name, batch=1)
+    workload = trace_module(model.to("meta"), (example.to("meta"),), key=NO_KEY, model=name, batch=1)
     subgraphs, launches = count_ours(fuse(workload))
     return Count(model=name, inductor=found, subgraphs=subgraphs, launches=launches)
 

@@ -51,13 +51,13 @@ from joulemap.catalog.spread import load_spreads
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import SingleOperator, find_operator, is_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.model.architecture import find_architecture
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.pipeline import time_kernels
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.plan.source import Source
+from joulemap.trace.single import describe
 
 CLASS: Final = "gpu"
 
@@ -79,21 +79,17 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "delay of the cap": {"cap_delay": 0.0},
     "split of k": {"split_clocks": 1e9},
     "operand reach": _all("operand_reach", 0.0),
-    "operand reach of convolutions": _all("conv_reach_ratio", 1.0),
+    "operand reach of convolutions": {"conv_reach_ratio": 1.0},
     "step of a lone block": {"lone_step_clocks": 0.0},
     "epilogue": _all("epilogue_clocks", 0.0),
     "written bytes": {"write_ratio": 1.0},
-    "quantization": {"write_ratio.quantized": 1.0, "start_clocks.quantize": 0.0},
+    "quantization": {"write_ratio.quantized": 1.0},
     "start of products": _all("start_clocks.product", 0.0),
     "start of convolutions": _at("start_clocks.product.tensor", "start_clocks.conv"),
     "start of address kernels": _at("start_clocks.light", "start_clocks.index"),
     "start of reductions": _at("start_clocks.light", "start_clocks.reduction"),
-    "start of batch norms": _at("start_clocks.light", *_all("start_clocks.batch_norm", 0.0)),
+    "start of batch norms": _at("start_clocks.light", "start_clocks.batch_norm"),
     "gap between kernels": {"gap_clocks": 0.0},
-    "slots of a softmax": {"issue_slots.softmax": 0.0},
-    "slots of a layer norm": {"issue_slots.norm": 0.0},
-    "slots of an activation": {"issue_slots.activation": 0.0},
-    "slots of a maximum pooling": {"issue_slots.load": 0.0},
     "slots of an address": {"issue_slots.index": 0.0},
     "slots of a depthwise convolution": _all("issue_slots.depthwise", 0.0),
     "slots of an average pooling": {"issue_slots.average": 0.0},
@@ -103,16 +99,14 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "rows read again": {"again_share": 1e6},
     "attention: block": _all("attention_tile_clocks", 0.0),
     "attention: pair": _all("attention_pair_clocks", 0.0),
-    "attention: merge": _all("attention_merge_clocks", 0.0),
+    "attention: merge": {"attention_merge_clocks": 0.0},
     "attention: rate of a unit": _all("attention_unit_bytes", 1e9),
     "attention: exponential": {"attention_exponential": 0.0},
-    "attention: append": _all("attention_append_passes", 0.0),
-    "attention: packed heads": _all("attention_packed_heads", 1.0) | _all("attention_packed_heads_of_one", 1.0),
-    "wait between groups": _all("chain_clocks.loop", 0.0) | {"loop_clocks": 0.0},
+    "attention: append": {"attention_append_clocks": 0.0},
+    "wait between groups": _all("chain_clocks.loop", 0.0),
     "sort winograd": _at("peak_share.vector", "peak_share.winograd.vector"),
-    "sort image": _at("peak_share.tensor", "peak_share.image.tensor"),
-    "sort patch": _at("peak_share.image.tensor", "peak_share.patch.tensor"),
-    "sort padded_groups": _at("peak_share.tensor", "peak_share.padded.tensor"),
+    "sort patch": _at("peak_share.narrow.tensor", "peak_share.patch.tensor"),
+    "sorts image and padded_groups": _at("peak_share.tensor", "peak_share.narrow.tensor"),
     "sort plain_groups": _at("peak_share.tensor", "peak_share.fallback.tensor"),
 }
 """Effect -> what switches it off: a coefficient of the class, or a quantity of the board, -> its value then."""

@@ -14,19 +14,18 @@ from pathlib import Path
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.key import WorkloadKey
+from joulemap.domain.key import NO_KEY
 from joulemap.domain.operator.name import ARGUMENTS, find_operator, spell
-from joulemap.domain.operator.workload import describe
 from joulemap.domain.workload import Workload
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.workload import columns_of
+from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 
 OPERATORS = 10_000
 ALONE = 500
 HARDWARE = ("h200_sxm", "l4", "xeon_8490h", "tpu_v4")
-KEY = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
 
 def name_operators(count: int) -> list[str]:
@@ -58,7 +57,7 @@ def name_operators(count: int) -> list[str]:
 
 def build(names: list[str]) -> list[Workload]:
     """Return the workloads of operators, as their names are read."""
-    return [describe(operator, 1, KEY) for name in names if (operator := find_operator(name)) is not None]
+    return [describe(operator, 1, NO_KEY) for name in names if (operator := find_operator(name)) is not None]
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from chip import CLOCK_HZ, gpu
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.fuse import fuse
 from joulemap.model.architecture.gpu import ARCHITECTURE, stream_time
 from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level
@@ -20,6 +19,7 @@ from joulemap.model.pipeline import place
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import dram_bytes
 from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.trace.single import describe
 
 KEY = WorkloadKey(source="test", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 TOY = gpu()

@@ -18,7 +18,6 @@ from joulemap.domain.calibration import scale_reference
 from joulemap.domain.configuration import BOUNDARIES, Boundary, Configuration
 from joulemap.domain.hardware import Hardware, Link, bounded_digest
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.domain.reference import LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
 from joulemap.errors import ExitCode, UsageError
 from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
@@ -26,7 +25,8 @@ from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
-from joulemap.plan.boundary import anchor_hardware, bound_hardware
+from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes
+from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped
 
@@ -91,7 +91,7 @@ def test_what_a_toy_does_not_explain_of_its_limit_has_a_price() -> None:
     added = line_fj(run, MEMORY_ACTION) + line_fj(run, cycle_action("fp32"))
     assert_close(added / FJ_PER_J, energy_j(run) / 2.0, rel=1e-3)
     only = attrs.evolve(own, peaks={"bf16": own.peaks["bf16"]})
-    (memory, units) = find_anchor(only)
+    (memory, units) = find_anchor(only, describe_probes())
     copied = run_of(anchored(only), precision="bf16")
     assert (memory.key, units.key) == (MEMORY_ACTION, cycle_action("bf16"))
     assert_close(power_w(copied), 60.0, rel=1e-8)
@@ -101,7 +101,7 @@ def test_a_toy_that_draws_enough_in_a_copy_is_not_anchored_there() -> None:
     # 50 GB/s at 1.2 nJ are 60 W, with static power 70 W of 100
     own = toy(nj_per_byte=1.2)
     assert_close(power_w(run_of(own)), 70.0, rel=1e-3)
-    assert MEMORY_ACTION not in {one.key for one in find_anchor(own)}
+    assert MEMORY_ACTION not in {one.key for one in find_anchor(own, describe_probes())}
     assert line_fj(run_of(anchored(own)), MEMORY_ACTION) == 0
 
 
@@ -148,7 +148,7 @@ def test_at_the_chip_lines_of_the_board_are_left_out_and_no_time_differs() -> No
 def test_a_chip_that_uses_its_hosts_memory_is_not_anchored_by_a_copy() -> None:
     own = toy(nj_per_byte=0.4)
     link = Link(name="pcie", connects="host", link_count=chip.number(1.0), bandwidth=attrs.evolve(own.memory_bandwidth))
-    assert MEMORY_ACTION not in {one.key for one in find_anchor(attrs.evolve(own, links=(link,)))}
+    assert MEMORY_ACTION not in {one.key for one in find_anchor(attrs.evolve(own, links=(link,)), describe_probes())}
 
 
 def test_a_calibration_scales_what_is_unattributed() -> None:
@@ -166,7 +166,7 @@ def test_a_calibration_scales_what_is_unattributed() -> None:
 
 
 def anchored_record(hardware: Hardware) -> Hardware:
-    return hardware.anchored(find_anchor(hardware))
+    return hardware.anchored(find_anchor(hardware, describe_probes()))
 
 
 def test_each_boundary_has_a_digest_of_its_own() -> None:

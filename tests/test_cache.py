@@ -14,10 +14,10 @@ import joulemap
 from chip import cpu
 from gpu_case import single
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.domain.workload import Workload
 from joulemap.model.architecture.cpu import ARCHITECTURE as CPU
 from joulemap.model.kernel import form_kernels
+from joulemap.trace.single import describe
 from models import KEY, Function, trace
 
 ROWS, WIDTH = 512, 64

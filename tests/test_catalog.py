@@ -13,7 +13,7 @@ from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import load_catalogue, load_text
 from joulemap.catalog.parser import read_file
 from joulemap.catalog.reference import node_factor
-from joulemap.catalog.schema import HardwareFile
+from joulemap.catalog.schema import CoefficientTableEntry, ColumnEntry, HardwareFile
 from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_scenarios
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -348,3 +348,19 @@ def test_a_digest_is_of_the_record_not_of_the_bytes() -> None:
     shipped = load_catalogue().find("tpu_v4")
     assert load_text(f"# a comment\n{text}", "tpu_v4").digest == shipped.digest == shipped.with_own_digest().digest
     assert load_text(text.replace("value = 192,", "value = 193,"), "tpu_v4").digest != shipped.digest
+
+
+def test_a_table_of_coefficients_is_a_coefficient_for_each_value() -> None:
+    table = CoefficientTableEntry(
+        name="oven",
+        basis="scaled",
+        source="a kitchen",
+        spread=0.2,
+        columns=[ColumnEntry(name="heat", unit="W", meaning="what it draws")],
+        rows={"gas": {"heat": 2.0}, "any": {"heat": 3.0}, "cold": {}},
+    )
+    found = table.entries()
+    assert [(one.name, one.value, one.unit) for one in found] == [("oven_heat.gas", 2.0, "W"), ("oven_heat", 3.0, "W")]
+    assert {(one.basis, one.source, one.spread) for one in found} == {("scaled", "a kitchen", 0.2)}
+    with pytest.raises(ValueError, match=r"rows\.gas: light is none of heat"):
+        attrs.evolve(table, rows={"gas": {"light": 1.0}}).entries()

@@ -20,7 +20,6 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, ActionKey
 from joulemap.errors import UnsupportedError
 from joulemap.model.ledger import ActionCounts, count_matrix, on_chip
@@ -30,6 +29,7 @@ from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_o
 from joulemap.store.connection import Connection
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
+from joulemap.trace.single import describe
 from joulemap.units import FJ_PER_J, FS_PER_S
 from models import KEY
 

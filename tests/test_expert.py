@@ -9,8 +9,9 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from joulemap.domain.workload import Workload
+from joulemap.trace.formula.product import hit_count
 from joulemap.trace.module import build_on_meta
-from joulemap.trace.value import balanced_choices, hit_count
+from joulemap.trace.value import balanced_choices
 from models import Function, trace
 
 EXPERTS, TAKEN, WIDTH, HIDDEN = 8, 2, 16, 32

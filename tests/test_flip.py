@@ -10,10 +10,10 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.flip import Flip, FlipAnswer
-from joulemap.answer.variation import solve
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Usage
 from joulemap.errors import UnsupportedError, UsageError
+from joulemap.model.root import solve
 from joulemap.workspace import Workspace
 
 PAIRS: list[tuple[str, str, str, VariedMetricName]] = [

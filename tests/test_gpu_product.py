@@ -201,7 +201,7 @@ def test_an_engine_builds_convolutions_of_more_tiles_and_its_blocks_take_a_turn(
     work = conv(1024, 64, 512, 1)
     library, engine = (timed(work, "fp16", runtime)[0] for runtime in ("graph", "engine"))
     assert (library.tile_rows.tolist(), engine.tile_rows.tolist()) == ([64.0], [256.0])
-    step = (256 * 64 + 16 * 1.5 * (256 + 64)) / 1024
+    step = (256 * 64 + 16 * (256 + 64)) / 1024
     waves = 512 * 512 / 256 / UNITS
     assert_close(float(engine.busy_s[0]), clocks(waves * (1024 * step + 200) + waves**0.5 * 2000), rel=1e-9)
     # a linear layer takes none
@@ -217,7 +217,7 @@ def test_a_linear_layer_at_fp8_quantizes_its_activations_first() -> None:
     merged, _ = timed(work, "fp8", "fused", toy)
     quantized = 16 * rows * inner
     assert (times.pass_bytes.tolist(), merged.pass_bytes.tolist()) == ([quantized], [0.0])
-    assert_close(float(times.start_s[0] - merged.start_s[0]), clocks(6500 + 1000), rel=1e-9)
+    assert_close(float(times.start_s[0] - merged.start_s[0]), clocks(7000 + 1000), rel=1e-9)
     assert_close(float(times.busy_s[0] - merged.busy_s[0]), quantized / GPU_BYTES_PER_S, rel=1e-9)
     operands, result = rows * inner + inner * outputs, rows * outputs
     for found, ratio in ((times, 3.0), (merged, 1.5)):
@@ -229,9 +229,12 @@ def test_a_linear_layer_at_fp8_quantizes_its_activations_first() -> None:
 # convolutions
 
 
-def test_a_convolution_supplies_operands_at_a_higher_price() -> None:
-    # 28 x 28 positions of two samples, 64 channels to 64: 25 tiles of 64 x 64, K = 576
-    step = (4096 + 16 * 1.5 * 128) / 1024
+def test_a_convolution_supplies_operands_at_a_higher_price_on_vector_lanes() -> None:
+    # 28 x 28 positions of two samples, 64 channels to 64: 49 x 2 tiles of 32 x 32, K = 576
+    step = (1024 + 20 * 2 * 64) / 128
+    assert_close(busy_s(conv(64, 64, 28, batch=2), "fp32"), clocks(576 * step + 3000), rel=1e-9)
+    # 25 tiles of 64 x 64, where a tensor core has the addresses computed for it
+    step = (4096 + 16 * 128) / 1024
     assert_close(busy_s(conv(64, 64, 28, batch=2), "fp16"), clocks(576 * step + 200), rel=1e-9)
 
 
@@ -286,7 +289,7 @@ def test_images_run_at_shares_of_their_own_on_tensor_cores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "groups", "padding", "share"), [(4, 16, 8, 0.8), (32, 2, 1, 0.8), (4, 5, 8, 0.04), (24, 4, 1, 0.1)]
+    ("width", "groups", "padding", "share"), [(4, 16, 8, 0.8), (32, 2, 1, 0.8), (4, 5, 8, 0.05), (24, 4, 1, 0.1)]
 )
 def test_small_groups_are_one_kernel_on_tensor_cores(width: int, groups: int, padding: int, share: float) -> None:
     work = conv(width * groups, width * groups, 14, groups=groups)
@@ -303,10 +306,10 @@ def test_small_groups_are_one_kernel_on_tensor_cores(width: int, groups: int, pa
 
 
 def test_wide_groups_run_one_after_the_other_on_tensor_cores() -> None:
-    # each 4 tiles of 64 x 64, a wave of its own, and 1700 clocks to the next
+    # each 4 tiles of 64 x 64, a wave of its own
     times, _ = timed(conv(256, 256, 14, groups=4), "fp16")
-    step = (4096 + 16 * 1.5 * 128) / 1024
-    assert_close(float(times.busy_s[0]), clocks(4 * (576 * step + 200 + 1700)), rel=1e-9)
+    step = (4096 + 16 * 128) / 1024
+    assert_close(float(times.busy_s[0]), clocks(4 * (576 * step + 200)), rel=1e-9)
     assert (times.tiles.tolist(), times.waves.tolist()) == ([16.0], [4.0])
     assert_close(float(times.occupancy[0]), 4 / UNITS, rel=1e-12)
     # each is a launch of the host more

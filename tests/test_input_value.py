@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 
-from joulemap.domain.key import WorkloadKey
+from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
 from joulemap.errors import ModelError
 from joulemap.hub.build import trace_request
@@ -18,11 +18,9 @@ from joulemap.trace.argument import named_tensors, replace_tensors, tensors_in
 from joulemap.trace.module import trace_module
 from joulemap.trace.source import ModelRequest
 
-KEY = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
-
 
 def trace(module: nn.Module, *args: Any, **kwargs: Any) -> Workload:
-    return trace_module(module, args, kwargs, key=KEY, model="model", batch=1)
+    return trace_module(module, args, kwargs, key=NO_KEY, model="model", batch=1)
 
 
 def traced_at(module: nn.Module, inputs: object, batch: int) -> Workload:

@@ -60,7 +60,6 @@ BELOW: dict[str, set[str]] = {
     "webpage": {"background", "domain", "figure", "frame", "present"},
     "row": {"domain"},
     "exchange": {"row"},
-    "program": {"errors", "hub", "trace"},
     "answer": {
         "calibrate",
         "catalog",
@@ -71,11 +70,11 @@ BELOW: dict[str, set[str]] = {
         "exchange",
         "figure",
         "file",
+        "hub",
         "model",
         "number",
         "plan",
         "present",
-        "program",
         "resource",
         "row",
         "store",
@@ -122,15 +121,15 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 11_700,
-    "trace": 8_300,
-    "model": 6_900,
+    "answer": 11_400,
+    "trace": 8_750,
+    "model": 7_000,
     "store": 6_300,
-    "domain": 4_600,
+    "domain": 4_250,
     "cli": 4_250,
     "catalog": 2_950,
-    "hub": 2_100,
-    "plan": 2_100,
+    "hub": 2_200,
+    "plan": 2_350,
     "present": 1_950,
     "calibrate": 1_900,
     "tools": 2_000,
@@ -150,7 +149,7 @@ EVERYWHERE: set[str] = {"record"}
 """What every room may import."""
 
 OWNERS: dict[str, set[str]] = {
-    "torch": {"trace", "hub", "device", "program"},
+    "torch": {"trace", "hub", "device"},
     "torchvision": {"trace", "tools"},
     "duckdb": {"store"},
     "pyarrow": {"frame", "store"},
@@ -385,8 +384,9 @@ def test_listings_need_neither_a_database_nor_torch(listing: str, tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_first_comparison_of_a_shipped_model_imports_no_torch(tmp_path: Path) -> None:
-    loaded = loaded_after(command("compare", "mobilenet_v2", "--batch", "3"), tmp_path)
+@pytest.mark.parametrize("model", ["mobilenet_v2", "gemm(m=8,n=8,k=8)", "attention(queries=4,heads=2,head_dim=8)"])
+def test_a_first_comparison_of_a_shipped_model_imports_no_torch(model: str, tmp_path: Path) -> None:
+    loaded = loaded_after(command("compare", model, "--batch", "3"), tmp_path)
     assert "numpy" in loaded
     assert not loaded & {"torch", "torchvision"}
 

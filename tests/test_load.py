@@ -15,13 +15,13 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.domain.reference import MEMORY_ACTION, STATIC_ACTION, cycle_action
 from joulemap.errors import CatalogueError, ExitCode
 from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.plan.boundary import anchor_hardware, bound_hardware
+from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes
+from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped
 from test_boundary import line_fj, power_w, run_of, toy
@@ -56,9 +56,9 @@ def workload(operator: str) -> WorkloadColumns:
 def loaded(own: Hardware, *loads: tuple[Load, str]) -> Hardware:
     """Return a toy that draws what was measured of operators, with its anchor at the board."""
     measured = attrs.evolve(own, loads=tuple(one for one, _ in loads))
-    return measured.anchored(find_anchor(measured, [workload(operator) for _, operator in loads])).at_boundary(
-        "board", "1"
-    )
+    return measured.anchored(
+        find_anchor(measured, describe_probes(), [workload(operator) for _, operator in loads])
+    ).at_boundary("board", "1")
 
 
 @pytest.mark.parametrize("watts", [31.0, 45.0, 60.0, 80.0])
@@ -114,7 +114,7 @@ def test_prices_of_circuits_are_lowered_where_they_draw_more_than_was_measured(c
 def test_a_chip_without_a_load_is_anchored_as_before() -> None:
     for hardware in CATALOGUE.values():
         if not hardware.loads:
-            rows = find_anchor(hardware)
+            rows = find_anchor(hardware, describe_probes())
             assert {row.component for row in rows} <= {"board"}
             assert all(f"draws {LEAST_SHARE:g} of the power limit" in row.source for row in rows)
 
@@ -137,7 +137,7 @@ def test_time_in_which_batches_overlap_is_paid_once() -> None:
     # an image is in four intervals of the fabric, and is paid the clocks of one
     hardware = CATALOGUE["hailo_8"]
     plain = attrs.evolve(hardware, loads=())
-    bounded = plain.anchored(find_anchor(plain)).at_boundary("board", "1")
+    bounded = plain.anchored(find_anchor(plain, describe_probes())).at_boundary("board", "1")
     run = evaluate(
         shipped("resnet50"), bounded, Configuration(hardware=hardware.id, precision="int8", runtime="engine")
     )

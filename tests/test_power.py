@@ -14,15 +14,15 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.key import WorkloadKey
+from joulemap.domain.key import NO_KEY
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.errors import UnknownNameError
 from joulemap.model.pipeline import evaluate
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, WorkloadColumns, columns_of
+from joulemap.trace.single import describe
 from models import trace_zoo
 from variants import uncapped, with_power
 
@@ -245,8 +245,7 @@ def test_a_flop_of_a_large_product_costs_what_boards_drew(hardware: str, precisi
     chip = uncapped(load_catalogue().find(hardware))
     operator = find_operator("gemm(m=8192,n=8192,k=8192)")
     assert operator is not None
-    key = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
-    work = columns_of(describe(operator, 1, key))
+    work = columns_of(describe(operator, 1, NO_KEY))
     found = evaluate(work, chip, Configuration(hardware=chip.id, precision=precision, runtime="graph"))
     assert found.voltage_factor == 1.0
     # as measured under a cap, divided by the voltage factor there

@@ -1,4 +1,4 @@
-"""Single operators as workloads: their names, and closed forms against a trace and torch's own counter."""
+"""Single operators as workloads: their names, and what is counted of them against a trace and torch's own counter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
-from joulemap.domain.key import WorkloadKey
+from joulemap.domain.key import NO_KEY
 from joulemap.domain.name import split_names
 from joulemap.domain.operator.name import (
     ARGUMENTS,
@@ -23,7 +23,6 @@ from joulemap.domain.operator.name import (
     find_operator,
     spell,
 )
-from joulemap.domain.operator.workload import describe
 from joulemap.errors import UsageError
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
@@ -31,10 +30,9 @@ from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.workload import columns_of
 from joulemap.trace.operator import build_operator
+from joulemap.trace.single import describe
 from joulemap.trace.source import resolve_model
 from models import Function
-
-KEY = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
 
 
 def find(name: str) -> SingleOperator:
@@ -80,7 +78,7 @@ def test_macs_are_those_that_torch_counts(name: str) -> None:
         module, inputs = Function(attend), (query, *[held[:, :1].expand(-1, query.shape[1], -1, -1)] * 2)
     with FlopCounterMode(display=False) as counter:
         module(*inputs)
-    assert describe(find(name), 2, KEY).mac_count == counter.get_total_flops() // FLOPS_PER_MAC
+    assert describe(find(name), 2, NO_KEY).mac_count == counter.get_total_flops() // FLOPS_PER_MAC
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -88,10 +86,10 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def test_counts_by_hand() -> None:
-    gemm = describe(find("gemm(m=2,n=3,k=5)"), 7, KEY)
+    gemm = describe(find("gemm(m=2,n=3,k=5)"), 7, NO_KEY)
     assert [access.byte_count for access in gemm.accesses] == [4 * 14 * 5, 4 * 3 * 5, 4 * 14 * 3]
     assert (gemm.mac_count, gemm.weight_bytes, gemm.batch) == (14 * 3 * 5, 60, 7)
-    decode = describe(find("attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128,kernel=flash)"), 1, KEY)
+    decode = describe(find("attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128,kernel=flash)"), 1, NO_KEY)
     assert decode.mac_count == 2 * 32 * 1024 * 128
     assert sum(one.fused_byte_count for one in decode.accesses) == 4 * (2 * 8 * 1024 * 128 + 2 * 32 * 128)
     assert {one.variant for one in decode.operators} == {"flash"}
@@ -103,7 +101,7 @@ def test_a_batch_is_that_of_the_argument_that_it_multiplies(kind: str) -> None:
     names = grown.get(kind, ("rows",) if kind in ("softmax", "layer_norm") else ("batch",))
     one = find(EXAMPLES[kind])
     larger = find(str(attrs.evolve(one, arguments={**one.arguments, **{name: 4 * one.size(name) for name in names}})))
-    batched, direct = describe(one, 4, KEY), describe(larger, 1, KEY)
+    batched, direct = describe(one, 4, NO_KEY), describe(larger, 1, NO_KEY)
     assert batched.operators == direct.operators
     assert batched.accesses == direct.accesses
 
@@ -178,15 +176,15 @@ def test_what_is_typed_is_completed() -> None:
 
 def test_what_no_database_can_add_up_is_refused() -> None:
     with pytest.raises(UsageError, match=r"more than the 1.15e\+18 that can be added up"):
-        describe(find(f"gemm(m={2**40},n={2**40},k=1)"), 1, KEY)
+        describe(find(f"gemm(m={2**40},n={2**40},k=1)"), 1, NO_KEY)
 
 
 @pytest.mark.parametrize("architecture", CLASS_HARDWARE)
 def test_samples_cost_the_same_wherever_they_are_written(architecture: str) -> None:
     hardware = load_catalogue().find(CLASS_HARDWARE[architecture])
     names = [name for kind, name in EXAMPLES.items() if any(one.name == "batch" for one in ARGUMENTS[kind])]
-    batched = [describe(find(name), 32, KEY) for name in names]
-    written = [describe(find(name.replace("(", "(batch=32,")), 1, KEY) for name in names]
+    batched = [describe(find(name), 32, NO_KEY) for name in names]
+    written = [describe(find(name.replace("(", "(batch=32,")), 1, NO_KEY) for name in names]
     precision = next(iter(hardware.peaks))
     assert evaluate_all(batched, hardware, precision, "fused") == evaluate_all(written, hardware, precision, "fused")
 
@@ -196,7 +194,7 @@ def test_samples_cost_the_same_wherever_they_are_written(architecture: str) -> N
 @pytest.mark.parametrize("architecture", CLASS_HARDWARE)
 def test_in_bulk_each_takes_what_it_takes_alone(architecture: str, runtime: str) -> None:
     hardware = load_catalogue().find(CLASS_HARDWARE[architecture])
-    workloads = [describe(find(name), batch, KEY) for name in NAMES for batch in (1, 4)]
+    workloads = [describe(find(name), batch, NO_KEY) for name in NAMES for batch in (1, 4)]
     for precision in list(hardware.peaks)[:2]:
         totals = evaluate_all(workloads, hardware, precision, runtime)
         for workload, total in zip(workloads, totals, strict=True):
@@ -216,11 +214,11 @@ def test_in_bulk_each_takes_what_it_takes_alone(architecture: str, runtime: str)
 def test_in_bulk_what_does_not_fit_is_refused_alone() -> None:
     hardware = load_catalogue().find("l4")
     names = ("gemm(m=1,n=8,k=8)", f"gemm(m=1,n={2**20},k={2**16})", "softmax(rows=4,columns=4)")
-    small, large, last = evaluate_all([describe(find(name), 1, KEY) for name in names], hardware, "fp16", "graph")
+    small, large, last = evaluate_all([describe(find(name), 1, NO_KEY) for name in names], hardware, "fp16", "graph")
     assert (small.refusal, last.refusal) == (None, None)
     assert large.refusal == "l4 has 24 GB of memory; this configuration needs 137.4 GB"
     assert large.latency_fs is None
-    (lacking,) = evaluate_all([describe(find(names[0]), 1, KEY)], hardware, "fp4", "graph")
+    (lacking,) = evaluate_all([describe(find(names[0]), 1, NO_KEY)], hardware, "fp4", "graph")
     assert lacking.refusal is not None
     assert lacking.refusal.startswith("l4 has no fp4; it has ")
 

@@ -30,9 +30,9 @@ from joulemap.store.run import find_workload_of
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
+    from joulemap.hub.node import ProgramNode
     from joulemap.plan.source import Source
     from joulemap.plan.workload import Model
-    from joulemap.program.node import ProgramNode
     from joulemap.store.connection import Connection
 
 COLUMN: Final[dict[PartMetricName, str]] = {
@@ -107,7 +107,7 @@ def _describe(total: RunTotal, title: str) -> Subject:
 
 def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
     """Return the node of each operator of a saved program."""
-    from joulemap.program.node import find_nodes
+    from joulemap.hub.node import find_nodes
 
     source.talk(f"tracing {model.request.model} …")
     return find_nodes(model.request)

@@ -18,17 +18,18 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.scope import describe_advantage, find_scope
-from joulemap.answer.variation import BILLED, MOST_FACTOR, Variation, find_variations, solve
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, check_name
 from joulemap.domain.table import Table
 from joulemap.errors import UnsupportedError, UsageError
+from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_chance, show_quantity, show_share
 from joulemap.present.document import Document, Lines, Section, Text, grid, say_rest
 from joulemap.record import frozen

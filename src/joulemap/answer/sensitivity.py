@@ -11,7 +11,6 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.scope import find_scope
-from joulemap.answer.variation import BILLED, Variation, find_variations
 from joulemap.domain.constant import LOSS
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
@@ -22,6 +21,7 @@ from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
+from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Section, grid, say_rest
 from joulemap.record import frozen

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+import attrs
+
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import name_file, parse_content, read_file
@@ -86,7 +88,9 @@ def load_class(architecture: str, asker: str) -> ArchitectureFile:
 
 @cache
 def _read_class(architecture: str) -> ArchitectureFile:
-    return read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
+    found = read_file(DATA / "architecture" / f"{architecture}.toml", ArchitectureFile)[0]
+    tabled = [entry for table in found.coefficient_tables for entry in table.entries()]
+    return attrs.evolve(found, coefficients=[*found.coefficients, *tabled])
 
 
 @cache

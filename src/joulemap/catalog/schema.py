@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from joulemap.domain.configuration import BOUNDARIES, CHIP
 from joulemap.domain.quantity import Quantity
 from joulemap.record import frozen
 from joulemap.units import SI_SCALE
+
+ANY: Final = "any"
+"""Row of a table of coefficients that holds for all others."""
 
 
 @frozen(kw_only=True)
@@ -164,6 +169,48 @@ class ClassCoefficientEntry(CoefficientEntry):
 
 
 @frozen(kw_only=True)
+class ColumnEntry:
+    """One column of a table of coefficients."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+@frozen(kw_only=True)
+class CoefficientTableEntry:
+    """Coefficients `NAME_COLUMN.ROW` of several kinds of one thing, which share a source."""
+
+    name: str
+    basis: str
+    source: str
+    spread: float
+    columns: list[ColumnEntry]
+    rows: dict[str, dict[str, float]]
+    """Row -> column -> value; the row `any` is what all others have where they say nothing."""
+
+    def entries(self) -> list[ClassCoefficientEntry]:
+        """Return the coefficients, row by row; ValueError for a value of no column."""
+        known = {column.name: column for column in self.columns}
+        cells = [(row, name, value) for row, values in self.rows.items() for name, value in values.items()]
+        for row, name, _ in cells:
+            if name not in known:
+                raise ValueError(f"coefficient_tables.{self.name}.rows.{row}: {name} is none of {', '.join(known)}")
+        return [
+            ClassCoefficientEntry(
+                name=f"{self.name}_{name}" + ("" if row == ANY else f".{row}"),
+                value=value,
+                unit=known[name].unit,
+                basis=self.basis,
+                source=self.source,
+                spread=self.spread,
+                meaning=f"{known[name].meaning}, {'of all other rows' if row == ANY else row}",
+            )
+            for row, name, value in cells
+        ]
+
+
+@frozen(kw_only=True)
 class EnergyScaleEntry:
     """One factor that a calibration puts on the energies of several actions."""
 
@@ -281,6 +328,7 @@ class ArchitectureFile:
     architecture: str
     coefficients: list[ClassCoefficientEntry]
     actions: list[ActionEntry]
+    coefficient_tables: list[CoefficientTableEntry] = attrs.field(factory=list)
     energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
     events: list[EventEntry] = attrs.field(factory=list)
     unit_name: str = "unit"

@@ -12,7 +12,6 @@ import attrs
 
 from joulemap.catalog.digest import DATA, ZOO
 from joulemap.domain.catalogue import (
-    OPERATOR,
     ArchitectureNote,
     CostAssumption,
     GridRegion,
@@ -20,8 +19,6 @@ from joulemap.domain.catalogue import (
     Scenario,
     ShippedWorkload,
 )
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.operator.name import EXAMPLES, find_operator
 from joulemap.domain.quantity import Quantity
 from joulemap.errors import UnknownNameError
 
@@ -30,9 +27,6 @@ Row = dict[str, str]
 Record = TypeVar("Record", bound=attrs.AttrsInstance)
 
 SHIPPED: Final = ZOO / "index.csv"
-
-NO_KEY: Final = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
-"""Of a workload that is only counted."""
 
 PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "str": str,
@@ -65,40 +59,6 @@ def load_models() -> dict[str, ModelEntry]:
 def load_shipped() -> dict[str, ShippedWorkload]:
     """Return what ships traced, by model, without opening it."""
     return {entry.model: entry for entry in _records(ShippedWorkload, _read(SHIPPED) if SHIPPED.exists() else ())}
-
-
-@cache
-def load_operators() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
-    """Return an example of each kind of single operator, by name, as a model and its workload are listed."""
-    from joulemap.domain.operator.workload import describe
-
-    found = {}
-    for name in EXAMPLES.values():
-        operator = find_operator(name)
-        assert operator is not None, name
-        workload = describe(operator, 1, NO_KEY)
-        entry = ModelEntry(
-            name=name,
-            family=OPERATOR,
-            task=OPERATOR,
-            input_shape=(),
-            input_layout="tensors",
-            parameter_count=workload.parameter_count,
-            published_mac_count=None,
-            is_traceable=True,
-            reason="",
-        )
-        counted = ShippedWorkload(
-            model=name,
-            is_affine=True,
-            parameter_count=workload.parameter_count,
-            mac_count=workload.mac_count,
-            torch_version="",
-            torchvision_version="",
-            tracer_version="",
-        )
-        found[name] = entry, counted
-    return found
 
 
 @cache

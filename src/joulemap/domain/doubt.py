@@ -17,9 +17,6 @@ from joulemap.record import frozen
 Standing = Literal["this hardware", "its class", "other classes"]
 """Whose measurements say how far predictions of a run are off."""
 
-COVERAGE: Final = 0.8
-"""Of an interval."""
-
 LOGISTIC: Final = 2.1972245773362196
 """Half-width of an 80 % interval of the standard logistic distribution: ln(0.9 / 0.1)."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 from joulemap.record import frozen
@@ -27,3 +29,7 @@ class WorkloadKey:
 
         text = "\n".join(f"{field.name}={getattr(self, field.name)}" for field in attrs.fields(WorkloadKey))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+NO_KEY: Final = WorkloadKey(source="", input_spec="", torch_version="", torchvision_version="", tracer_version="")
+"""Of a workload that is only counted."""

@@ -12,6 +12,9 @@ from joulemap.domain.kind import KINDS, ROLES
 CAUSAL: Final = "causal"
 """Word of `Operator.variant` for attention whose tokens see none that come behind them."""
 
+DEQUANTIZE: Final = "dequantize"
+"""Word of it for what makes weights wide for the product that reads them."""
+
 
 @attrs.frozen(kw_only=True)
 class Operator:

@@ -16,8 +16,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.domain.operator.workload import DEQUANTIZE
-from joulemap.domain.workload import Access, Operator, Subgraph, Workload
+from joulemap.domain.workload import DEQUANTIZE, Access, Operator, Subgraph, Workload
 
 ATTENTION: Final = "scaled_dot_product_attention"
 """The call whose products multiply no weights."""

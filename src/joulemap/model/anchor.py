@@ -36,16 +36,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Final
 
 import attrs
 
 from joulemap.domain.configuration import CHIP
 from joulemap.domain.hardware import TOLERANCE, Hardware, Load
-from joulemap.domain.key import WorkloadKey
-from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.domain.quantity import least_sure
 from joulemap.domain.reference import (
     BOARD,
@@ -59,7 +55,7 @@ from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import share_interval, share_latency, time_kernels
-from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.model.workload import WorkloadColumns
 from joulemap.record import frozen
 from joulemap.units import FJ_PER_J, FS_PER_S
 
@@ -87,6 +83,9 @@ PRODUCT: Final = "gemm(m=4096,n=4096,k=4096)"
 
 COPY: Final = "elementwise(kind=relu,elements=67108864)"
 """What `stream_copy` is: one array read and another written, an operation per element."""
+
+PROBES: Final = (PRODUCT, COPY)
+"""Single operators that are probed."""
 
 
 def choose_copy_precision(precisions: Iterable[str]) -> str:
@@ -149,18 +148,21 @@ class Prices:
     units_w: Mapping[str, float]
 
 
-def find_anchor(hardware: Hardware, workloads: Sequence[WorkloadColumns] = ()) -> tuple[EnergyAction, ...]:
+def find_anchor(
+    hardware: Hardware, probes: Mapping[str, WorkloadColumns], workloads: Sequence[WorkloadColumns] = ()
+) -> tuple[EnergyAction, ...]:
     """Return the rows of the reference table that the anchor adds or changes, at the default power mode.
 
-    `workloads` are those of the hardware's loads, in their order. There is no row where prices are whole.
+    `probes` are the workloads of `PROBES`, `workloads` those of the hardware's loads, in their order. There is no row
+    where prices are whole.
     Raises KeyError for a number that the hardware lacks, as an evaluation does.
     """
     if hardware.priced_at != CHIP:
         return ()
     copied = choose_copy_precision(hardware.peaks)
-    copy = None if has_host_memory(hardware) else _probe(hardware, COPY, copied, "a stream copy")
+    copy = None if has_host_memory(hardware) else _probe(hardware, probes[COPY], copied, "a stream copy")
     products = {
-        precision: _probe(hardware, PRODUCT, precision, f"a product of 4096 x 4096 x 4096 at {precision}")
+        precision: _probe(hardware, probes[PRODUCT], precision, f"a product of 4096 x 4096 x 4096 at {precision}")
         for precision in hardware.peaks
     }
     measured = [_measure(hardware, load, work) for load, work in zip(hardware.loads, workloads, strict=bool(workloads))]
@@ -261,8 +263,8 @@ def _measure(hardware: Hardware, load: Load, work: WorkloadColumns) -> Measured:
     return Measured(load=load, probe=probe, measured_j=load.power.value * taken_s)
 
 
-def _probe(hardware: Hardware, operator: str, precision: str, name: str) -> Probe:
-    probe = _run(hardware, _columns(operator), precision, RUNTIME, name)
+def _probe(hardware: Hardware, work: WorkloadColumns, precision: str, name: str) -> Probe:
+    probe = _run(hardware, work, precision, RUNTIME, name)
     if not has_host_memory(hardware) or probe.memory_s <= probe.compute_s:
         return probe
     static_w = hardware.static_power.value
@@ -317,11 +319,3 @@ def _price(hardware: Hardware, probe: Probe, key: ActionKey, power_w: float, sha
         ),
         count_formula="memory time" if is_memory else "compute time · f · U",
     )
-
-
-@cache
-def _columns(operator: str) -> WorkloadColumns:
-    found = find_operator(operator)
-    assert found is not None, operator
-    key = WorkloadKey(source=operator, input_spec="", torch_version="", torchvision_version="", tracer_version="")
-    return columns_of(describe(found, 1, key))

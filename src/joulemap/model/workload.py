@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.operator.workload import DEQUANTIZE
 from joulemap.domain.weight import find_weight_format
-from joulemap.domain.workload import CAUSAL
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE
 from joulemap.record import define
 
 if TYPE_CHECKING:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.key import NO_KEY
 from joulemap.errors import CatalogueError
 from joulemap.model.version import formula_version
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
@@ -34,10 +38,22 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
         from joulemap.model.anchor import find_anchor
 
         try:
-            _ANCHORS[key] = find_anchor(hardware, read_loads(hardware))
+            _ANCHORS[key] = find_anchor(hardware, describe_probes(), read_loads(hardware))
         except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
             raise describe_gap(hardware.id, error) from error
     return hardware.anchored(_ANCHORS[key])
+
+
+@cache
+def describe_probes() -> Mapping[str, WorkloadColumns]:
+    """Return the workloads that an anchor probes, by the names of the operators."""
+    from joulemap.domain.operator.name import find_operator
+    from joulemap.model.anchor import PROBES
+    from joulemap.model.workload import columns_of
+    from joulemap.trace.single import describe
+
+    operators = {name: find_operator(name) for name in PROBES}
+    return {name: columns_of(describe(one, 1, NO_KEY)) for name, one in operators.items() if one is not None}
 
 
 def apply_calibration(hardware: Hardware, calibration: Calibration) -> Hardware:

@@ -185,13 +185,14 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.event import load_events
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
-    from joulemap.catalog.sheet import load_assumptions, load_models, load_operators, load_regions, load_shipped
+    from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_shipped
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
+    from joulemap.trace.single import describe_examples
 
     catalogue = load_catalogue()
-    operators = load_operators()
+    operators = describe_examples()
     models = load_models() | {name: entry for name, (entry, _) in operators.items()}
     shipped = load_shipped() | {name: counted for name, (_, counted) in operators.items()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.operator.name import find_operator
-from joulemap.domain.operator.workload import describe
 from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import describe_gap
@@ -18,6 +17,7 @@ from joulemap.plan.source import reading_if_there
 from joulemap.resource import package_version
 from joulemap.store.connection import transaction
 from joulemap.store.estimate import Estimate, find_estimates, write_estimates
+from joulemap.trace.single import describe
 from joulemap.trace.source import ModelRequest
 
 if TYPE_CHECKING:

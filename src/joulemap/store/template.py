@@ -36,6 +36,8 @@ WRITERS: Final = (
     *(f"store/{name}.py" for name in ("calibration", "catalogue", "digest", "hardware", "measurement", "row")),
     "store/template.py",
     "domain/operator",
+    "trace/formula",
+    "trace/single.py",
     "model",
     "plan/boundary.py",
 )

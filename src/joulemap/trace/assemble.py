@@ -9,8 +9,9 @@ import attrs
 import torch
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import CAUSAL, Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
+from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
 from joulemap.trace.place import Places, find_places
 from joulemap.trace.record import RecordedCall, Recorder
@@ -182,44 +183,22 @@ class _Assembly:
         The math path of `torch.nn.functional.scaled_dot_product_attention`: softmax(Q K^T / sqrt(d) + mask) V.
         """
         query, key, value = (argument for argument in call.args[:3])
-        *batch, rows, width = query.shape
-        columns, value_width = key.shape[-2], value.shape[-1]
-        groups = math.prod(batch)
-        score_count = groups * rows * columns
         mask = call.kwargs.get("attn_mask", call.args[3] if len(call.args) > 3 else None)
-        is_causal = call.kwargs.get("is_causal", call.args[5] if len(call.args) > 5 else False)
-        variant = CAUSAL if is_causal and rows > 1 else ""
-        steps = (
-            Cost(
-                kind="matmul",
-                operation="matmul",
-                mac_count=score_count * width,
-                elementwise_count=score_count * ((2 if mask is not None else 1) + call.score_operations),
-                gemm=(rows, columns, width, groups),
-            ),
-            Cost(
-                kind="softmax",
-                operation="softmax",
-                elementwise_count=4 * score_count,
-                special_count=score_count,
-            ),
-            Cost(
-                kind="matmul",
-                operation="matmul",
-                mac_count=score_count * value_width,
-                gemm=(rows, value_width, columns, groups),
-            ),
+        steps = attend(
+            tuple(query.shape),
+            key.shape[-2],
+            value.shape[-1],
+            is_causal=call.kwargs.get("is_causal", call.args[5] if len(call.args) > 5 else False),
+            score_operations=(2 if mask is not None else 1) + call.score_operations,
         )
-        score_bytes = score_count * query.element_size()
+        shape = (*query.shape[:-1], key.shape[-2])
+        score_bytes = math.prod(shape) * query.element_size()
         item_bytes = float_bytes(query)
-        shape = (*batch, rows, columns)
-        labels = ("scores", "softmax", "weighted_sum")
         synthetic = len(self.recorder.tensors) + len(self.extra_tensors)
         operators = []
-        for label, cost in zip(labels, steps, strict=True):
+        for label, cost in zip(STEPS, steps, strict=True):
             inner = None if label == "weighted_sum" else shape
-            told = attrs.evolve(cost, variant=variant)
-            operators.append(self.add_operator(call, told, own_path=False, label=label, shape=inner))
+            operators.append(self.add_operator(call, cost, own_path=False, label=label, shape=inner))
         scores, soft, total = operators
         find = self.recorder.find
         for operator, arguments in ((scores, (query, key, mask)), (total, (value,))):

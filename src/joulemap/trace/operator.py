@@ -1,4 +1,4 @@
-"""Single operators as torch modules: what their closed forms are tested against, and what is measured of them."""
+"""Single operators as torch modules: what `single` says of them is tested against, and what is measured of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch.nn import functional
 from joulemap.domain.operator.name import SingleOperator
 from joulemap.errors import ModelError
 from joulemap.trace.module import build_on_meta
+from joulemap.trace.single import SCALAR
 
 Built = tuple[nn.Module, tuple[Tensor, ...]]
 
@@ -32,9 +33,6 @@ FUNCTIONS: Final[dict[str, Callable[..., Tensor]]] = {
     "pow": torch.pow,
 }
 """Kind of `elementwise` -> what computes it."""
-
-SCALAR: Final = 2.0
-"""Second operand where it is a number: the exponent of a square."""
 
 
 class FunctionModule(nn.Module):

@@ -17,7 +17,6 @@ sorts all of its scores and takes the first k has row t start at t.
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -26,6 +25,7 @@ import attrs
 import torch
 from torch.utils._pytree import tree_map
 
+from joulemap.trace.formula.product import hit_count
 from joulemap.trace.tensor import storage_of, tensors_in
 
 MOST_ELEMENTS: Final = 2**25
@@ -69,14 +69,6 @@ class Computed:
 
     result: Any
     assumptions: frozenset[str]
-
-
-def hit_count(rows: int, taken: int, choices: int) -> int:
-    """Return how many of `choices` are expected to be taken at least once, by `rows` that take `taken` each."""
-    if rows <= 0 or choices <= 0:
-        return 0
-    expected = choices * -math.expm1(rows * math.log1p(-min(taken / choices, 1.0 - 1e-16)))
-    return max(min(math.ceil(expected - 1e-9), choices), min(taken, choices))
 
 
 def balanced_choices(rows: int, taken: int, choices: int, first: int = 0) -> torch.Tensor:

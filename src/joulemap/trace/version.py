@@ -14,8 +14,8 @@ from joulemap.resource import digest_code
 RULES: Final = ("trace", "fuse", "domain/workload.py")
 """Rooms and files that decide what a workload is."""
 
-CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py")
-"""Folder and file that decide what the workload of a single operator is."""
+CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single.py")
+"""Folders and files that decide what the workload of a single operator is."""
 
 BUILDERS: Final = ("hub",)
 """Room that decides which module and inputs a name stands for that ships no workload."""

@@ -1,1 +1,1 @@
-"""Single operators as workloads: their names, and their records in closed form."""
+"""Single operators: their names."""

@@ -62,34 +62,22 @@ class Argument:
         raise UsageError(f"{kind}: {self.name} is {_short(text)}, expected a whole number from {self.least} to {MOST}")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Elementwise:
-    """A kind of `elementwise`, and what it costs as the tracer counts it."""
+    """A kind of `elementwise`."""
 
     aten: str
-    element_cost: int
-    """Simple operations on each element."""
-    special_cost: int = 0
-    """Special functions of each element."""
+    """What computes it; the formula of that name counts it."""
     is_binary: bool = False
     """Whether it takes a second operand."""
 
 
 ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
-    "relu": Elementwise(aten="relu.default", element_cost=1),
-    "gelu": Elementwise(aten="gelu.default", element_cost=4, special_cost=1),
-    "silu": Elementwise(aten="silu.default", element_cost=3, special_cost=1),
-    "sigmoid": Elementwise(aten="sigmoid.default", element_cost=2, special_cost=1),
-    "tanh": Elementwise(aten="tanh.default", element_cost=0, special_cost=1),
-    "exp": Elementwise(aten="exp.default", element_cost=0, special_cost=1),
-    "sqrt": Elementwise(aten="sqrt.default", element_cost=0, special_cost=1),
-    "neg": Elementwise(aten="neg.default", element_cost=1),
-    "copy": Elementwise(aten="clone.default", element_cost=0),
-    "add": Elementwise(aten="add.Tensor", element_cost=1, is_binary=True),
-    "sub": Elementwise(aten="sub.Tensor", element_cost=1, is_binary=True),
-    "mul": Elementwise(aten="mul.Tensor", element_cost=1, is_binary=True),
-    "div": Elementwise(aten="div.Tensor", element_cost=1, is_binary=True),
-    "pow": Elementwise(aten="pow.Tensor_Tensor", element_cost=0, special_cost=2, is_binary=True),
+    **{name: Elementwise(f"{name}.default") for name in ("relu", "gelu", "silu", "sigmoid")},
+    **{name: Elementwise(f"{name}.default") for name in ("tanh", "exp", "sqrt", "neg")},
+    "copy": Elementwise("clone.default"),
+    **{name: Elementwise(f"{name}.Tensor", is_binary=True) for name in ("add", "sub", "mul", "div")},
+    "pow": Elementwise("pow.Tensor_Tensor", is_binary=True),
 }
 """What `elementwise` can be."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-import torch
-
 from joulemap.trace.formula.registry import Call, Cost, Shape, formula
 
 PLACING: Final = frozenset(
@@ -26,7 +24,7 @@ PLACING: Final = frozenset(
 PLACED: Final = frozenset({"index_put", "index_put_", "_index_put_impl_", "masked_scatter", "masked_scatter_"})
 """Operators whose traffic depends on the elements that a mask selects."""
 
-_MASKS: Final = (torch.bool, torch.uint8)
+_MASKS: Final = ("torch.bool", "torch.uint8")
 
 
 def _placed(operation: str, count: int, *reads: tuple[int, int], adds: bool = False) -> Cost:
@@ -41,7 +39,7 @@ def _placed(operation: str, count: int, *reads: tuple[int, int], adds: bool = Fa
 
 
 def _size(value: Any) -> int:
-    return math.prod(tuple(value.shape)) if isinstance(value, torch.Tensor) else 1
+    return math.prod(tuple(getattr(value, "shape", ())))
 
 
 def _rest(shape: Shape, dimension: int) -> int:
@@ -72,7 +70,7 @@ def scatter(call: Call) -> Cost:
     """Writes one element for each index; with a reduction it reads that too and computes it."""
     count = _size(call.value(2, "index"))
     reduces = call.kwargs.get("reduce") is not None
-    source = ((3, count),) if isinstance(call.value(3, "src"), torch.Tensor) else ()
+    source = ((3, count),) if hasattr(call.value(3, "src"), "shape") else ()
     return _placed("scatter_add" if reduces else "scatter", count, *source, adds=reduces)
 
 
@@ -86,6 +84,8 @@ def scatter_add(call: Call) -> Cost:
 @formula("index_put", "_index_put_impl", "_unsafe_index_put")
 def index_put(call: Call) -> Cost:
     """Writes the elements that its indices name; an addition for each where it accumulates."""
+    from torch import broadcast_shapes
+
     shape = call.shape(0)
     named: list[Shape] = []
     kept, dimension = 1, 0
@@ -93,14 +93,14 @@ def index_put(call: Call) -> Cost:
         if index is None:
             kept *= shape[dimension]
             dimension += 1
-        elif index.dtype in _MASKS:
+        elif str(index.dtype) in _MASKS:
             known = call.known_value(index)
             named.append((int(known.count_nonzero()) if known is not None else _size(index),))
             dimension += index.dim()
         else:
             named.append(tuple(index.shape))
             dimension += 1
-    count = math.prod(torch.broadcast_shapes(*named)) * kept * math.prod(shape[dimension:])
+    count = math.prod(broadcast_shapes(*named)) * kept * math.prod(shape[dimension:])
     return _placed("index_put", count, adds=bool(call.value(3, "accumulate", False)))
 
 

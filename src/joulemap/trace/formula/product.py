@@ -10,21 +10,31 @@ Operands are read at the width of their own dtype: int8 and fp8 take one byte, w
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import attrs
 
 from joulemap.trace.formula.gemm import _matmul_cost
 from joulemap.trace.formula.registry import Call, Cost, Shape, formula
-from joulemap.trace.packed.call import GROUPED_NAMES
-from joulemap.trace.value import hit_count
 
-GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2", *GROUPED_NAMES})
+PACKED_GROUPED: Final = ("packed_grouped_mm", "scaled_grouped_mm")
+"""Grouped products by weights that a checkpoint stores narrow."""
+
+GROUPED: Final = frozenset({"_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2", *PACKED_GROUPED})
 """Operators whose work depends on where their groups end."""
 
 GROUP_NOTE: Final = (
     "each row is taken to choose one of the groups on its own, of which n (1 - (1 - 1 / n)^rows) are hit"
 )
+
+
+def hit_count(rows: int, taken: int, choices: int) -> int:
+    """Return how many of `choices` are expected to be taken at least once, by `rows` that take `taken` each."""
+    if rows <= 0 or choices <= 0:
+        return 0
+    expected = choices * -math.expm1(rows * math.log1p(-min(taken / choices, 1.0 - 1e-16)))
+    return max(min(math.ceil(expected - 1e-9), choices), min(taken, choices))
 
 
 def group_sizes(call: Call, offsets: Any, total: int) -> tuple[int, int]:

@@ -16,8 +16,8 @@ import torch
 
 from joulemap.trace.assembly import Assembly, Held
 from joulemap.trace.formula import Call, Cost
-from joulemap.trace.formula.product import group_sizes
-from joulemap.trace.packed.call import GROUPED_NAMES, NAMESPACE, UNPACK
+from joulemap.trace.formula.product import PACKED_GROUPED, group_sizes
+from joulemap.trace.packed.call import NAMESPACE, UNPACK
 from joulemap.trace.record import RecordedCall
 from joulemap.trace.tensor import touched_bytes
 
@@ -69,7 +69,7 @@ def _cost(call: RecordedCall, kind: str, per_input: int, per_output: int) -> tup
     x, parts, columns, _, *more = call.args
     *outer, inner = x.shape
     share = (1, 1)
-    if call.name in GROUPED_NAMES:
+    if call.name in PACKED_GROUPED:
         rows, hit = group_sizes(Call(call.args, call.kwargs, call.outputs, call.aten, call.known), more[0], outer[0])
         gemm, share = (-(-rows // max(hit, 1)), columns, inner, hit), (hit, parts[0].shape[0])
     elif kind == "bmm":

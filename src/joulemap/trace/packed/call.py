@@ -17,8 +17,6 @@ from torch import Tensor
 
 NAMESPACE: Final = "joulemap"
 
-GROUPED_NAMES: Final = ("packed_grouped_mm", "scaled_grouped_mm")
-
 UNPACK: Final = "unpack_weight"
 
 _library: Final = torch.library.Library(NAMESPACE, "DEF")

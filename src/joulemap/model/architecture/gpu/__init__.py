@@ -15,12 +15,12 @@ of its own, so that the board starts device_count batches in the latency of one.
 
 Energy. Circuit level: datapath, register file, instruction overhead per warp instruction (335 pJ at 7 nm, split),
 shared memory, L2 with crossbar, DRAM, SIMT control. Used with active static power, never mixed with constants fitted
-at the board. With m x n the tile, wm x wn the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
+at the board. With m x n the tile, 64 x 32 the part of a warp, mult the slots of the tiles over Winograd's gain, k MACs
 of a lane and clock, and x the outputs of what moves data:
 
     L2 read         = max(share x MACs (1 / m + 1 / n) p, R) of a product, else R; and what passes of its own read
                       again that the last cache does not hold
-    shared read     = mult (wm + wn) / (wm wn) p of a product
+    shared read     = mult (64 + 32) / (64 32) p of a product
     instructions    = (MACs on lanes / k + EW + SF + x + (L2 read + out) / 4 + shared read / 16) / warp_size
     near            = R + out - DRAM bytes + bytes of passes of its own that the last cache holds
 
@@ -61,9 +61,18 @@ ELEMENTS_PER_BLOCK: Final = 1024.0
 
 SHARED_LANE_BYTES: Final = 16.0
 """What one lane reads of shared memory with one instruction."""
+
+WARP_SHARE: Final = (64.0 + 32.0) / (64.0 * 32.0)
+"""Elements of shared memory that a warp reads for each of its MACs, of CUTLASS's default part of 64 x 32 outputs."""
+
+BLOCK_THREADS: Final = 256.0
+"""Of a block of a product or of any other kernel, as libraries launch them."""
+
+K_STEP: Final = 32.0
+"""Elements along K between two barriers of a block, CUTLASS's default."""
+
 LANES_PRICED: Final = 32.0
 """Lanes of the warp instruction that the catalogue prices; what drives lanes costs twice that for a wavefront of 64."""
-
 
 _VECTOR_MAC: Final = {
     "fp64": "fp64_mac",
@@ -177,9 +186,7 @@ class Gpu:
         again = _beyond(placement.pass_bytes, find_last_level(device).capacity.value) / 2.0
         loaded = np.where(work.is_gemm, 0.0, read_in) + again
         l2_read, stored = staged + loaded, kernels.output_bytes + again
-        warp_m = hardware.coefficient("warp_tile_m")
-        warp_n = hardware.coefficient("warp_tile_n")
-        shared_read = np.where(work.is_gemm, macs * (warp_m + warp_n) / (warp_m * warp_n) * item, 0.0)
+        shared_read = np.where(work.is_gemm, macs * WARP_SHARE * item, 0.0)
 
         mac_lanes = slots / packed
         elementwise = work.elementwise_count * placement.seen_share
@@ -196,12 +203,8 @@ class Gpu:
         mac_register = np.maximum(register / packed, item)
         operands = vector_macs * mac_register
         fragment_scale = item / PRECISION_BYTES["fp16"]
-        per_instruction = hardware.coefficient("mma_macs_per_instruction") / fragment_scale
-        tensor_instructions = (placement.multiplied_macs - slots) / per_instruction
         tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac") * fragment_scale
-        k_blocks = ceil_divide(work.gemm_k, hardware.coefficient("k_block"))
-        warps_per_block = hardware.coefficient("warps_per_block")
-        arrivals = placement.tile_count * warps_per_block * k_blocks
+        arrivals = placement.tile_count * BLOCK_THREADS / warp * ceil_divide(work.gemm_k, K_STEP)
         sector = hardware.coefficient("cache_sector")
         fences = placement.units_used[kernels.leader]
         return {
@@ -237,9 +240,9 @@ class Gpu:
             ("dram_controller", "write"): placement.dram_write_bytes,
             ("dram", "read"): placement.dram_read_bytes,
             ("dram", "write"): placement.dram_write_bytes,
-            ("warp_scheduler", "schedule"): warps + tensor_instructions,
-            ("scoreboard", "reserve"): warps + tensor_instructions,
-            ("scoreboard", "release"): warps + tensor_instructions,
+            ("warp_scheduler", "schedule"): warps,
+            ("scoreboard", "reserve"): warps,
+            ("scoreboard", "release"): warps,
             ("divergence", "replay"): idle_lanes / LANES_PRICED * hardware.coefficient("idle_lane_share"),
             ("coalescing", "extra_sector"): np.where(
                 moves, kernels.moved_bytes / sector * hardware.coefficient("uncoalesced_share"), 0.0
@@ -247,7 +250,7 @@ class Gpu:
             ("barrier", "arrival"): np.where(work.is_gemm, arrivals, 0.0),
             ("coherence", "fence"): kernels.at_leader(fences),
             ("thread_block", "launch"): placement.tile_count,
-            ("thread", "start"): placement.tile_count * warps_per_block * warp,
+            ("thread", "start"): placement.tile_count * BLOCK_THREADS,
             ("kernel", "launch"): kernels.host_launch_count,
         }
 

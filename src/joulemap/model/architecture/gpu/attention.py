@@ -13,15 +13,15 @@ of a unit in a clock, U units, f the highest clock:
         turn(s) = max(pair, 2 D p ceil(L / s) / unit_bytes)    clocks for one of s parts of the keys, p bytes an element
         compute = min(ceil(pairs / U) turn(1), ceil(pairs parts / U) turn(parts) + merge) / f
 
-Time is start / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs, so start, tile, pair,
-merge, share and unit_bytes are coefficients of the family that a workload names; those of `sdpa` where it names none.
+Time is (start + append) / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs, so start,
+tile, pair, share and unit_bytes are coefficients of the family that a workload names (a table of the class's file);
+those of `sdpa` where it names none.
 
 Source: fitted on context and generation attention that others measured on H200, A100 and B200 (aiconfigurator).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -44,24 +44,33 @@ KEY_BLOCK: Final = 64.0
 PART_KEYS: Final = 256.0
 """Keys of a part, at least, where the keys of one pair are split over units."""
 
-PLAIN: Final = "sdpa"
 
-FAMILIES: Final[Mapping[str, str]] = {
-    "": PLAIN,
-    "flash_attention": "flash_attention_2",
-    "flash_attention_2": "flash_attention_2",
-    "vllm_flash_attn_fa3": "flash_attention_3",
-    "flash_attention_3": "flash_attention_3",
-    "vllm_flash_attn": "flash_attention_3_bare",
-    "flash_attention_3_bare": "flash_attention_3_bare",
-    "torch_flow": "trtllm",
-    "trtllm": "trtllm",
-    "vllm_flashinfer": "flashinfer",
-    "flashinfer": "flashinfer",
-    "vllm_flashinfer_trtllmprefill": "flashinfer_trtllm",
-    "vllm_flashinfer_trtllmdecode": "flashinfer_trtllm",
-    "flashinfer_trtllm": "flashinfer_trtllm",
-}
+@frozen
+class Family:
+    """Kernels of one design."""
+
+    name: str
+    """Of its rows of the class's table of attention."""
+    appends: bool = False
+    """Whether its rows were timed with what appends keys and values to a cache."""
+    most_packed: tuple[float, float] = (np.inf, np.inf)
+    """Heads of a group that a block takes at most, of several queries and of one: of a larger group, each is alone."""
+
+
+PLAIN: Final = Family("sdpa")
+
+_TRTLLM: Final = ("vllm_flashinfer_trtllmprefill", "vllm_flashinfer_trtllmdecode", "flashinfer_trtllm")
+
+_NAMES: Final = (
+    (("flash_attention", "flash_attention_2"), Family("flash_attention_2", appends=True)),
+    (("vllm_flash_attn_fa3", "flash_attention_3"), Family("flash_attention_3", appends=True)),
+    (("vllm_flash_attn", "flash_attention_3_bare"), Family("flash_attention_3")),
+    (("torch_flow", "trtllm"), Family("trtllm", appends=True, most_packed=(1.0, 32.0))),
+    (("vllm_flashinfer", "flashinfer"), Family("flashinfer", most_packed=(1.0, np.inf))),
+    (_TRTLLM, Family("flashinfer", appends=True, most_packed=(1.0, np.inf))),
+)
+
+FAMILIES: Final = {name: family for names, family in _NAMES for name in names}
 """Name of a kernel as workloads and sources give it -> family; a name that is not here runs as `sdpa`."""
 
 
@@ -85,10 +94,10 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     rows = np.flatnonzero(products)
     _, first = np.unique(kernels.kernel_index[rows], return_index=True)
     scores = rows[first]
-    families = np.array([FAMILIES.get(name, PLAIN) for name in work.kernel_family[scores].tolist()])
+    families = [FAMILIES.get(name, PLAIN) for name in work.kernel_family[scores].tolist()]
     of_kernel, seen_of = np.zeros(kernels.kernel_count), np.ones(kernels.kernel_count)
-    for family in np.unique(families).tolist():
-        mine = scores[families == family]
+    for family in set(families):
+        mine = scores[np.array([one == family for one in families])]
         shapes = _read_shapes(kernels, mine)
         numbers = _Numbers(take(engine, mine), family)
         some, one = _several(shapes, numbers), _single(shapes, numbers)
@@ -107,10 +116,11 @@ class _Numbers:
     """Coefficients of a family on an engine."""
 
     engine: Engine
-    family: str
+    family: Family
 
     def value(self, name: str) -> float:
-        return self.engine.hardware.coefficient(f"attention_{name}", self.family, self.engine.width)
+        family, width = self.family.name, self.engine.width
+        return self.engine.hardware.coefficient(f"attention_{name}", f"{family}_{width}", family)
 
     @property
     def macs_per_clock(self) -> float:
@@ -175,16 +185,17 @@ def _read_shapes(kernels: KernelColumns, scores: Integers) -> _Shapes:
 def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
     """Return the fixed cost, with that of appending keys and values to a cache where the family's rows have it in."""
     engine = numbers.engine
+    start = np.full_like(shapes.depth, numbers.value("start_clocks") / engine.clock_hz)
+    if not numbers.family.appends:
+        return start
     rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
-    appended = 4.0 * engine.item_bytes * shapes.depth * shapes.queries * shapes.pairs
-    passes = engine.hardware.coefficients.get(f"attention_append_passes.{numbers.family}")
-    appending = passes.value * appended / rate if passes else np.zeros_like(appended)
-    return numbers.value("start_clocks") / engine.clock_hz + appending
+    appended = 8.0 * engine.item_bytes * shapes.depth * shapes.queries * shapes.pairs  # two read and written, twice
+    return start + numbers.value("append_clocks") / engine.clock_hz + appended / rate
 
 
 def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of kernels with several queries for each head."""
-    engine, packed = numbers.engine, shapes.packed(numbers.value("packed_heads"))
+    engine, packed = numbers.engine, shapes.packed(numbers.family.most_packed[0])
     blocks = packed.pairs * ceil_divide(packed.queries * packed.group, ROWS)
     lanes = engine.hardware.geometry["special_function_lanes_per_unit"].value
     rows = np.minimum(ceil_divide(packed.queries * packed.group, LEAST_ROWS) * LEAST_ROWS, ROWS)
@@ -197,7 +208,7 @@ def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
 
 def _single(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of kernels with one query for each head, the next token of a language model."""
-    engine, pairs = numbers.engine, shapes.packed(numbers.value("packed_heads_of_one")).pairs
+    engine, pairs = numbers.engine, shapes.packed(numbers.family.most_packed[1]).pairs
     parts = np.clip(np.floor(engine.units / pairs), 1.0, ceil_divide(shapes.keys, PART_KEYS))
 
     def clocks(count: Floats) -> Floats:

@@ -128,8 +128,7 @@ def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
     clocks = waves * (steps * step + engine.value("epilogue_clocks")) + np.sqrt(waves) * shapes.turn
     lone_step = engine.value("lone_step_clocks") if engine.mode == "vector" else 0.0
     lone = steps * (tile_m + tile_n) * lone_step
-    loops = np.where(shapes.loops, turns * engine.value("loop_clocks"), 0.0)
-    compute = (np.maximum(clocks, lone) + loops) / engine.clock_hz
+    compute = np.maximum(clocks, lone) / engine.clock_hz
     parts = SPLIT_BYTES * m * n * shapes.groups * split / engine.hardware.memory_bandwidth.value
     split_s = np.where(split > 1.0, engine.value("split_clocks") / engine.clock_hz + parts, 0.0)
     seconds = smooth_max(compute, np.broadcast_to(shapes.memory_s, compute.shape)) + split_s

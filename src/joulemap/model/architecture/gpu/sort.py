@@ -276,11 +276,12 @@ class Traits:
         return work.of_kind("elementwise") & ((work.special_count > 0.0) | many)
 
     @cached_property
-    def is_broadcast(self) -> Booleans:
-        """Elementwise operators that read one operand in full and another that is smaller than the output."""
+    def is_indexed(self) -> Booleans:
+        """Movements, and elementwise operators that read one operand in full and another that is smaller."""
+        work = self.kernels.work
         read = self.kernels.own_read_bytes / self.kernels.item_bytes / self.outputs
-        mask: Booleans = self.kernels.work.of_kind("elementwise") & (read > 1.0) & (read < 2.0)
-        return mask
+        broadcasts: Booleans = work.of_kind("elementwise") & (read > 1.0) & (read < 2.0)
+        return broadcasts | work.of_kind("data_movement", "uncounted")
 
     @cached_property
     def outputs(self) -> Floats:
@@ -374,30 +375,28 @@ SORTS: Final = (
     Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product"),
     Sort("product", _products, start="product"),
     Sort("patch", lambda t: t.is_image & t.is_patch, start="conv", share="patch"),
-    Sort("image", lambda t: t.is_image, start="conv", share="image"),
+    Sort("image", lambda t: t.is_image, start="conv", share="narrow"),
     Sort("winograd", lambda t: t.is_winograd, start="conv", share="winograd"),
     Sort("conv", lambda t: t.is_conv & (t.taps > 1.0), start="conv"),
     Sort("pointwise", lambda t: t.is_conv, start="product"),
     Sort("native_groups", lambda t: t.is_native & t.fills_blocks, start="conv"),
-    Sort("padded_groups", lambda t: t.is_native, start="conv", share="padded"),
+    Sort("padded_groups", lambda t: t.is_native, start="conv", share="narrow"),
     Sort("plain_groups", lambda t: t.is_plain, start="conv", share="fallback", chain="loop", links=lambda t: t.loop),
     Sort("looped_groups", lambda t: t.is_grouped, start="conv", chain="loop", links=lambda t: t.loop),
     Sort("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs * t.stride, slots="depthwise"),
     Sort("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index", amount=lambda t: t.loads,
-         slots="load", chain="pool"),
+         slots="index", chain="pool"),
     Sort("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
-    Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="softmax"),
+    Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
     Sort("normalization", _kind("normalization"), start="reduction", amount=lambda t: t.normalized, slots="norm"),
     Sort("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
          traffic="batch_norm"),
-    Sort("batch_norm", lambda t: t.is_batch_norm, start="batch_norm", chain="batch_norm",
+    Sort("batch_norm", lambda t: t.is_batch_norm, start="index", chain="batch_norm",
          links=lambda t: t.sample_steps, traffic="batch_norm"),
     Sort("reduction", _kind("reduction"), start="reduction"),
     Sort("copy", _operation(*COPIES), start="light"),
-    Sort("movement", _general(_kind("data_movement", "uncounted")), start="index", amount=lambda t: t.outputs,
-         slots="index"),
-    Sort("broadcast", _general(lambda t: t.is_broadcast), start="index", amount=lambda t: t.outputs, slots="index"),
-    Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="activation"),
+    Sort("indexed", _general(lambda t: t.is_indexed), start="index", amount=lambda t: t.outputs, slots="index"),
+    Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
     Sort("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
 )  # fmt: skip
 """All sorts; the last applies to everything."""

@@ -162,7 +162,8 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
     """Return the tiled products; convolutions spend more on operands, whose addresses they compute."""
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
-    reach = engine.value("operand_reach") * np.where(is_conv, engine.value("conv_reach_ratio"), 1.0)
+    computes = is_conv & (engine.mode == "vector")
+    reach = engine.value("operand_reach") * np.where(computes, engine.value("conv_reach_ratio"), 1.0)
     is_built = traits.kernels.runtime == "engine"
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     return Shapes(
@@ -198,10 +199,6 @@ def _riding_seconds(kernels: KernelColumns, engine: Engine) -> Floats:
     return (work.elementwise_count / lanes + work.special_count / special) / engine.issue_hz
 
 
-_PASSES: Final = ("light", "index", "quantize")
-"""Starts of kernels that an operator has beside its own."""
-
-
 @define(kw_only=True, eq=False)
 class _Passes:
     start_s: Floats
@@ -218,7 +215,9 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     products too.
     """
     work = kernels.work
-    light, index, quantize = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in _PASSES)
+    light, index, conv = (
+        engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in ("light", "index", "conv")
+    )
     zero = np.zeros(work.operator_count)
     if kernels.runtime in MERGING:
         follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0))) > 0.0
@@ -237,7 +236,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     moved = np.where(quantizes, QUANTIZED_BYTES * work.gemm_m * work.gemm_k * np.maximum(work.gemm_groups, 1.0), moved)
     issue = np.where(biased, work.output_element_count * engine.value("issue_slots.index") / engine.slots_hz, 0.0)
     start = np.where(biased | work.of_operation("roll"), index, np.where(converts, light, 0.0))
-    start = np.where(quantizes, quantize, start)
+    start = np.where(quantizes, conv, start)
     return _Passes(
         start_s=start,
         busy_s=smooth_max(issue, stream_seconds(engine, moved)),

@@ -1,1 +1,0 @@
-"""Saved programs: which of their nodes each operator of a workload comes from."""

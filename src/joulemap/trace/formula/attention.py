@@ -1,0 +1,47 @@
+"""Formulas of attention, which is told as three operators: scores, softmax and weighted sum."""
+
+from __future__ import annotations
+
+import math
+
+from joulemap.domain.workload import CAUSAL
+from joulemap.trace.formula.registry import Cost, Shape
+
+STEPS = ("scores", "softmax", "weighted_sum")
+
+
+def attend(
+    query: Shape, columns: int, value_width: int, *, is_causal: bool = False, score_operations: int = 1
+) -> tuple[Cost, Cost, Cost]:
+    """Return the costs of the steps of softmax(Q K^T / sqrt(d) + mask) V, for so many keys.
+
+    Each score takes `score_operations` behind its product: the scale, a mask, what a person computes of it.
+    """
+    *batch, rows, width = query
+    groups = math.prod(batch)
+    score_count = groups * rows * columns
+    variant = CAUSAL if is_causal and rows > 1 else ""
+    return (
+        Cost(
+            kind="matmul",
+            operation="matmul",
+            mac_count=score_count * width,
+            elementwise_count=score_count * score_operations,
+            gemm=(rows, columns, width, groups),
+            variant=variant,
+        ),
+        Cost(
+            kind="softmax",
+            operation="softmax",
+            elementwise_count=4 * score_count,
+            special_count=score_count,
+            variant=variant,
+        ),
+        Cost(
+            kind="matmul",
+            operation="matmul",
+            mac_count=score_count * value_width,
+            gemm=(rows, value_width, columns, groups),
+            variant=variant,
+        ),
+    )
