@@ -26,9 +26,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.workload import Workload
-from joulemap.errors import JoulemapError
 from joulemap.hub.build import build_request, trace_request
-from joulemap.resource import package_version
+from joulemap.system.errors import JoulemapError
+from joulemap.system.resource import package_version
 from joulemap.trace.guest import hosting
 from joulemap.trace.source import HUBS, resolve_model
 

@@ -27,7 +27,7 @@ import duckdb
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.cli.app import list_commands, run
 from joulemap.cli.manual import Manual, read_manual
-from joulemap.errors import ExitCode
+from joulemap.system.errors import ExitCode
 from query import Timing, ask_queries
 
 FAILURES: Final = (ExitCode.INTERNAL, ExitCode.UNKNOWN_NAME, ExitCode.DATABASE, ExitCode.CHECK_FAILED)

@@ -24,7 +24,6 @@ import attrs
 import duckdb
 
 from joulemap.domain.settings import Settings
-from joulemap.errors import SqlError
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query
 from joulemap.store.engine import connect
@@ -32,6 +31,7 @@ from joulemap.store.library import list_queries
 from joulemap.store.literal import execute
 from joulemap.store.query import bind
 from joulemap.store.statement import blaming
+from joulemap.system.errors import SqlError
 from joulemap.workspace import Workspace
 from sweep import BATCHES, SMALL_STEP, classifiers, store_workloads, sweep
 

@@ -17,7 +17,7 @@ from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
-from joulemap.units import FJ_PER_J
+from joulemap.system.units import FJ_PER_J
 
 CLOCK_HZ = 1e9
 DRAM_BYTES_PER_S = 100e9 * 0.5

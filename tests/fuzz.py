@@ -18,7 +18,7 @@ import typer
 
 from joulemap.catalog.digest import DATA
 from joulemap.cli.app import build, list_commands
-from joulemap.resource import folder
+from joulemap.system.resource import folder
 
 
 @attrs.frozen

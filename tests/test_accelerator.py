@@ -16,9 +16,9 @@ from joulemap.catalog.load import load_catalogue, load_hardware
 from joulemap.catalog.starter import minimal_text
 from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.system.errors import UnsupportedError
 from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 

@@ -18,9 +18,9 @@ from conftest import Run
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import RunDivision
-from joulemap.errors import CatalogueError, ExitCode, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.row.analyze import RunTotal
+from joulemap.system.errors import CatalogueError, ExitCode, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 LISTS: dict[RunDivision, str] = {

@@ -18,10 +18,10 @@ from joulemap.answer.architecture.sentence import PARTS, find_per_mac, find_shar
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
-from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 from sample import thin

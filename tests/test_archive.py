@@ -15,12 +15,12 @@ import pytest
 from conftest import Run
 from joulemap.answer import database as archive
 from joulemap.domain.settings import ArchiveFormat
-from joulemap.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.store import connection, migration
 from joulemap.store.check import check_database
 from joulemap.store.manifest import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
 from joulemap.store.query import Rows
+from joulemap.system.errors import CatalogueError, ExitCode, JoulemapError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin
 from test_calibration import hardware, made

@@ -17,8 +17,8 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.errors import ExitCode, UsageError
 from joulemap.store.connection import Connection
+from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 

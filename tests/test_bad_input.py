@@ -10,7 +10,7 @@ import pytest
 
 from command import run_here
 from conftest import Run
-from joulemap.errors import ExitCode, SqlError
+from joulemap.system.errors import ExitCode, SqlError
 from joulemap.workspace import Workspace
 
 LONG = "x" * 300

@@ -14,8 +14,8 @@ import pytest
 
 from conftest import Run
 from joulemap.domain.settings import Bounds
-from joulemap.errors import ExitCode, SqlError, UsageError
 from joulemap.store.type import ABSENT, replace_types
+from joulemap.system.errors import ExitCode, SqlError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -14,8 +14,8 @@ from torch import nn
 
 from conftest import Run
 from joulemap.domain.workload import Workload
-from joulemap.errors import ExitCode, ModelError, UsageError
 from joulemap.hub.build import trace_request
+from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.trace import memory, source
 from joulemap.trace.memory import Meter, free_bytes
 from joulemap.trace.quantized import NOTE

@@ -28,7 +28,6 @@ from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.quantity import least_sure
-from joulemap.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import evaluate, place
@@ -37,7 +36,8 @@ from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source
 from joulemap.store.connection import transaction, writing
 from joulemap.store.measurement import write_measurements
-from joulemap.units import FJ_PER_J, FS_PER_S
+from joulemap.system.errors import ExitCode, NoMeasurementError, UnknownNameError, UsageError
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2", "vgg11", "googlenet", "transformer_encoder_layer")

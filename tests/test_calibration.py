@@ -26,8 +26,8 @@ from joulemap.catalog.spread import load_spreads
 from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue, calibrated_digest
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION
-from joulemap.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.model.version import formula_version
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -20,7 +20,7 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import TOLERANCE, Hardware
 from joulemap.domain.quantity import BASES, Quantity, least_sure
 from joulemap.domain.reference import PARTS, STATIC_ACTION, EnergyAction
-from joulemap.errors import UnknownNameError
+from joulemap.system.errors import UnknownNameError
 
 ALL = list(load_catalogue().hardware.values())
 

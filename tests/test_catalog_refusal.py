@@ -14,7 +14,7 @@ from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyReference
-from joulemap.errors import CatalogueError
+from joulemap.system.errors import CatalogueError
 
 SHIPPED = (DATA / "hardware" / "tpu_v4.toml").read_text()
 CLASS = (DATA / "architecture" / "tpu.toml").read_text()

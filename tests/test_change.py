@@ -17,8 +17,8 @@ from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import Settings
-from joulemap.errors import UsageError
 from joulemap.plan.boundary import anchor_hardware
+from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 from sample import thin
 

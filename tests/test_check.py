@@ -14,13 +14,13 @@ import pytest
 
 from conftest import Run
 from damage import BLOCK_BYTES, HEADER_BYTES, KINDS, damage
-from joulemap.errors import DatabaseError, ExitCode
 from joulemap.store import guard
 from joulemap.store.block import find_damaged_blocks
 from joulemap.store.check import check_database, find_faults
 from joulemap.store.connection import PATIENT, reading
 from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
 from joulemap.store.engine import connect
+from joulemap.system.errors import DatabaseError, ExitCode
 from joulemap.workspace import Workspace
 from sample import thin
 

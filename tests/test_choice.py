@@ -25,12 +25,12 @@ from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.settings import LIMITED, Limits, Settings, Usage
-from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.plan.selection import name_pair
 from joulemap.store.connection import Connection
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.units import parse_si
+from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.units import parse_si
 from joulemap.workspace import Workspace
 
 FEW = Settings(hardware=("tpu_v4", "h100_sxm5", "kpu_t256@30W"), precision=("fp32", "bf16"), batch=1)

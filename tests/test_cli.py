@@ -17,7 +17,7 @@ import pytest
 
 from conftest import Run
 from joulemap.cli.output import SUFFIXES
-from joulemap.errors import DatabaseError, ExitCode
+from joulemap.system.errors import DatabaseError, ExitCode
 from joulemap.workspace import Workspace
 from sample import thin
 

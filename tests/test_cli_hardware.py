@@ -11,7 +11,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.errors import ExitCode
+from joulemap.system.errors import ExitCode
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import Run
 from joulemap.cli.app import list_commands
-from joulemap.errors import ExitCode
 from joulemap.store.library import list_queries
+from joulemap.system.errors import ExitCode
 from test_layer import loaded_after
 
 

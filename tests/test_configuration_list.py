@@ -12,7 +12,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
-from joulemap.errors import ExitCode, UsageError
+from joulemap.system.errors import ExitCode, UsageError
 from joulemap.workspace import Workspace
 
 HARDWARE = ("h100_sxm5", "kpu_t256")

@@ -21,7 +21,6 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, PRECISION_BYTE
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION, ActionKey
-from joulemap.errors import UnsupportedError
 from joulemap.model.ledger import ActionCounts, count_matrix, on_chip
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
@@ -29,8 +28,9 @@ from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_o
 from joulemap.store.connection import Connection
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.trace.single import describe
-from joulemap.units import FJ_PER_J, FS_PER_S
 from models import KEY
 
 CATALOGUE = tuple(load_catalogue().hardware.values())

@@ -13,10 +13,10 @@ from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
+from joulemap.system.errors import UnsupportedError
 from models import Depthwise, Gemm, Residual, columns, image
 from sample import thin
 from variants import uncapped

@@ -15,9 +15,9 @@ import typer
 
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.cli.app import EPILOG, build
-from joulemap.errors import ExitCode
 from joulemap.present.document import table_document
 from joulemap.present.format import write
+from joulemap.system.errors import ExitCode
 from joulemap.tools.count import read_counts, tell_formula
 from joulemap.tools.page import write_parts
 from joulemap.workspace import Workspace

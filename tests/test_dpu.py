@@ -8,7 +8,7 @@ import torch
 from chip import CLOCK_HZ, dpu
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
-from joulemap.errors import UnsupportedError
+from joulemap.system.errors import UnsupportedError
 from models import Attention, columns
 
 MOVED = INPUT + WEIGHT + OUTPUT

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from joulemap.draft import MARKER, PLACE, discard, drafting, sweep
+from joulemap.system.draft import MARKER, PLACE, discard, drafting, sweep
 
 
 def test_a_draft_is_empty_and_gone_afterwards_with_its_place(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_what_a_killed_process_left_is_swept_and_what_a_living_one_holds_is_not(
     program = f"""
 import sys, time
 from pathlib import Path
-from joulemap.draft import drafting
+from joulemap.system.draft import drafting
 with drafting(Path({str(tmp_path)!r})) as folder:
     (folder / "half").write_text("x")
     print(folder, flush=True)

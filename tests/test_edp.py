@@ -19,11 +19,11 @@ from conftest import Run
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import ModelDivision
-from joulemap.errors import ExitCode, ModelError, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.row.edp import EdpTotal
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import ExitCode, ModelError, SqlError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part

@@ -8,10 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from joulemap.errors import EngineError, ExitCode
 from joulemap.store import check, connection
 from joulemap.store.connection import reading, telling, writing
 from joulemap.store.engine import connect
+from joulemap.system.errors import EngineError, ExitCode
 
 GROW = """
 CREATE TABLE board (board_id INTEGER, name VARCHAR);

@@ -10,9 +10,9 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.domain.operator.name import ARGUMENTS
-from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.store.check import check_database
 from joulemap.store.connection import reading, writing
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.workspace import Workspace
 
 HEADER = "hardware,model,precision,batch,runtime,latency_s,energy_j,source\n"

@@ -15,12 +15,12 @@ from joulemap.domain.catalogue import DEFAULT_HARDWARE
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
-from joulemap.errors import UnsupportedError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import Evaluator, evaluate
 from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import WorkloadColumns, columns_of
-from joulemap.units import FS_PER_S
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.units import FS_PER_S
 from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
 from variants import scaled, uncapped, with_power
 

@@ -14,7 +14,7 @@ from joulemap.catalog.event import load_events, resolve_events
 from joulemap.catalog.load import list_architectures, load_catalogue, load_class
 from joulemap.catalog.schema import EventEntry
 from joulemap.domain.configuration import Precision, Runtime
-from joulemap.errors import CatalogueError, UnknownNameError
+from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 

@@ -21,10 +21,10 @@ from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.catalog.sheet import find_notes, load_notes
 from joulemap.domain.configuration import Precision
 from joulemap.domain.metric import PART_METRICS, PartMetricName
-from joulemap.errors import SqlError, UnsupportedError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import SqlError, UnsupportedError
 from joulemap.workspace import Workspace
 from ledger import FJ, FS, Book, Part
 from sample import thin

@@ -17,10 +17,10 @@ from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explain.waterfall import Step, list_steps
 from joulemap.answer.plot import QUESTIONS
 from joulemap.domain.metric import PART_METRICS, PartMetricName
-from joulemap.errors import UsageError
 from joulemap.figure.figure import Figure, draw_png, draw_svg
 from joulemap.figure.spec import FIGURES, FigureName, find_spec
-from joulemap.resource import folder
+from joulemap.system.errors import UsageError
+from joulemap.system.resource import folder
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -11,9 +11,17 @@ from pathlib import Path
 import pytest
 
 from conftest import Run
-from joulemap.errors import ExitCode, UsageError
-from joulemap.file import MOST_MEMORY_BYTES, FileError, check_output, is_open_stream, read_text, write_file, write_text
-from joulemap.resource import CACHE
+from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.file import (
+    MOST_MEMORY_BYTES,
+    FileError,
+    check_output,
+    is_open_stream,
+    read_text,
+    write_file,
+    write_text,
+)
+from joulemap.system.resource import CACHE
 
 ASKED = ("sql", "SELECT 1 AS one")
 ANSWER = "one\n---\n  1\n"

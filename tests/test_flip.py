@@ -12,8 +12,8 @@ from conftest import Run
 from joulemap.answer.flip import Flip, FlipAnswer
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Usage
-from joulemap.errors import UnsupportedError, UsageError
 from joulemap.model.root import solve
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 PAIRS: list[tuple[str, str, str, VariedMetricName]] = [

@@ -15,7 +15,7 @@ import pytest
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.model.version import PACKAGE, WORDS, formula_modules, formula_version
-from joulemap.resource import folder
+from joulemap.system.resource import folder
 
 CLASSES = sorted({hardware.architecture for hardware in load_catalogue().hardware.values()})
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from joulemap.domain.workload import Workload
-from joulemap.errors import ExitCode, ModelError, UsageError
+from joulemap.system.errors import ExitCode, ModelError, UsageError
 from joulemap.trace import limit
 from joulemap.trace.limit import OPERATORS, SECONDS
 from joulemap.trace.module import trace_module

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from joulemap.domain.table import Column
-from joulemap.errors import ExitCode, JoulemapError, MissingPackageError, SqlError
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text
 from joulemap.present.format import write
 from joulemap.store.query import Rows
+from joulemap.system.errors import ExitCode, JoulemapError, MissingPackageError, SqlError
 from joulemap.workspace import Workspace
 
 KINDS = ("HUGEINT", "BIGINT", "DECIMAL(38,15)", "VARCHAR", "BOOLEAN", "INTEGER[]", "TIMESTAMP", "INTERVAL")

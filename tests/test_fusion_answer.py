@@ -27,7 +27,6 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.domain.settings import FusionDivision
 from joulemap.domain.table import Table
-from joulemap.errors import ExitCode, ModelError, UnsupportedError, UsageError
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
@@ -35,6 +34,7 @@ from joulemap.present.format import write
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import ExitCode, ModelError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 from models import BiasedConv, ConvBlock, Mlp, columns, image

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Run
 from fuzz import FAMILIES
-from joulemap.errors import ExitCode
+from joulemap.system.errors import ExitCode
 from sample import thin
 
 COUNT = 15

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError
 from joulemap.hub.build import trace_request
 from joulemap.hub.hint import take_hint
 from joulemap.hub.modality import Guess, Inputs
+from joulemap.system.errors import ModelError
 from joulemap.trace import source
 from joulemap.trace.source import parse_argument, parse_input, resolve_model
 

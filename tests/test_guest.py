@@ -20,8 +20,8 @@ from torch.nn.modules import module
 
 from bad_model import TROUBLE, bad_file, bad_input, bad_name, write_file
 from conftest import Run
-from joulemap.errors import ExitCode, Interrupted, JoulemapError, ModelError, UsageError
 from joulemap.hub.build import trace_request
+from joulemap.system.errors import ExitCode, Interrupted, JoulemapError, ModelError, UsageError
 from joulemap.trace.guest import hosting
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace

@@ -23,7 +23,9 @@ from joulemap.domain.calibration import Calibration
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, HardwareEntry, find_entry, find_model_name
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
-from joulemap.errors import (
+from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.selection import select_chip, select_hardware
+from joulemap.system.errors import (
     AmbiguousNameError,
     CatalogueError,
     ExitCode,
@@ -31,8 +33,6 @@ from joulemap.errors import (
     UnsupportedError,
     UsageError,
 )
-from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.selection import select_chip, select_hardware
 from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue()

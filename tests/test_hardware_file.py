@@ -14,7 +14,7 @@ from joulemap.catalog.load import list_architectures, load_hardware
 from joulemap.catalog.starter import copy_text, minimal_text
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
 from sample import thin
 
 MINIMAL = """

@@ -12,7 +12,7 @@ from torch import nn
 
 import joulemap
 from conftest import Run
-from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 
 INPUT = torch.zeros(2, 3, 16, 16)

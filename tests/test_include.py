@@ -9,7 +9,6 @@ import attrs
 import duckdb
 import pytest
 
-from joulemap.errors import SqlError
 from joulemap.row import Row
 from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.store.connection import Connection
@@ -17,6 +16,7 @@ from joulemap.store.contract import Query, parse_query
 from joulemap.store.include import CALL, include, view
 from joulemap.store.library import find_query, list_queries, share_queries
 from joulemap.store.query import fetch, fetch_all, run_query
+from joulemap.system.errors import SqlError
 
 CALLED = """/*
 name = "own.called"

@@ -12,8 +12,8 @@ from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError
 from joulemap.hub.build import trace_request
+from joulemap.system.errors import ModelError
 from joulemap.trace.argument import named_tensors, replace_tensors, tensors_in
 from joulemap.trace.module import trace_module
 from joulemap.trace.source import ModelRequest

@@ -10,12 +10,12 @@ import duckdb
 import pytest
 
 from conftest import Run
-from joulemap.errors import DatabaseError, ExitCode
 from joulemap.store import connection as store
 from joulemap.store.connection import make_empty, reading, writing
 from joulemap.store.header import BLOCK, HEAD, PAGE, Head, is_whole, renew, renew_identity
 from joulemap.store.journal import Journal, checkpoint, journal_of, log_of, settle
 from joulemap.store.recover import save_readable
+from joulemap.system.errors import DatabaseError, ExitCode
 
 
 def read_head(path: Path) -> Head:

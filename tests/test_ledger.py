@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from chip import FJ_PER_PJ, cpu
 from compare import assert_close
 from joulemap.domain.reference import STATIC_ACTION
-from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
 from joulemap.model.ledger import ActionCounts, count_matrix, price, split_j, with_leakage
 from joulemap.model.run import LedgerColumns
+from joulemap.system.errors import ConservationError, UnpricedActionError, UnsupportedError
 
 CHIP = cpu()
 """1 pJ for every action, 1 W of leakage."""

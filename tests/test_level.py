@@ -15,9 +15,9 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.domain.settings import ModelDivision
-from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 from sample import thin

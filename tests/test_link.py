@@ -11,7 +11,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.load import load_catalogue, load_hardware
 from joulemap.domain.hardware import Link
-from joulemap.errors import CatalogueError
+from joulemap.system.errors import CatalogueError
 from joulemap.workspace import Workspace
 from test_hardware_file import MINIMAL, write
 

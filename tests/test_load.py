@@ -16,11 +16,11 @@ from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware, Load
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import MEMORY_ACTION, STATIC_ACTION, cycle_action
-from joulemap.errors import CatalogueError, ExitCode
 from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.boundary import anchor_hardware, bound_hardware, describe_probes
+from joulemap.system.errors import CatalogueError, ExitCode
 from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import KEY, shipped

@@ -19,7 +19,7 @@ from joulemap.fuse.loop import LEAST_STEPS
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
-from joulemap.units import FS_PER_S
+from joulemap.system.units import FS_PER_S
 from models import Function, trace
 
 STEPS, WIDTH = 12, 16

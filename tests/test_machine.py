@@ -16,7 +16,7 @@ from joulemap.device.graphics import parse_smi
 from joulemap.device.processor import describe_cpu, parse_size
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.machine import Cpu, Gpu
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 TEXTS = Path(__file__).parent / "machine"
 MEMORY = "MemTotal:       16384000 kB\nMemFree:        1024 kB\n"

@@ -18,7 +18,7 @@ from joulemap.device.processor import read_cpu
 from joulemap.device.subject import Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace
 from sample import thin

@@ -12,9 +12,9 @@ import torch
 
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError, UsageError
 from joulemap.hub import build
 from joulemap.hub.build import trace_request
+from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace import source
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.trace.version import builder_version, tracer_version

@@ -9,7 +9,7 @@ from chip import DRAM_BYTES_PER_S, npu, number
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
+from joulemap.system.errors import UnsupportedError
 
 MOVED = INPUT + WEIGHT + OUTPUT
 BUSY_HZ = 1e9 * 0.5

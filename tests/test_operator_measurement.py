@@ -17,10 +17,10 @@ from conftest import Run
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.measurement import load_profiles
 from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Shape, TracedOperator
-from joulemap.errors import ExitCode, UnknownNameError
 from joulemap.store.measurement import read_operator_file, write_operator_file
 from joulemap.store.workload import read_operators
 from joulemap.store.zoo import Shipped, read_shipped
+from joulemap.system.errors import ExitCode, UnknownNameError
 from joulemap.tools.lowering import expect_kernels, find_key
 from joulemap.tools.profile import match_profile
 from joulemap.workspace import Workspace

@@ -11,9 +11,9 @@ import torch
 import joulemap
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.workload import Operator
-from joulemap.errors import ModelError, UsageError
 from joulemap.hub.build import trace_request
 from joulemap.row.model import Caveat
+from joulemap.system.errors import ModelError, UsageError
 from joulemap.trace.formula import own
 from joulemap.trace.source import ModelRequest, resolve_model
 from joulemap.workspace import Workspace

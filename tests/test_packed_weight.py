@@ -12,10 +12,10 @@ from torch.nn import functional
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.workload import columns_of
+from joulemap.system.errors import ModelError
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.packed.convert import store_weights
 from models import patterns, trace

@@ -21,10 +21,10 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import EnergyDivision, ModelDivision
 from joulemap.domain.workload import Workload
-from joulemap.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.store.workload import read_workload, write_workload
+from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UnsupportedError
 from joulemap.workspace import Workspace
 from ledger import FJ, Book, Part
 from models import Embedded, Residual, image, trace

@@ -17,11 +17,11 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import find_operator
-from joulemap.errors import UnknownNameError
 from joulemap.model.pipeline import evaluate
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import Floats, WorkloadColumns, columns_of
+from joulemap.system.errors import UnknownNameError
 from joulemap.trace.single import describe
 from models import trace_zoo
 from variants import uncapped, with_power

@@ -11,7 +11,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.price import read_price_file
 from joulemap.domain.settings import Limits, Price
-from joulemap.errors import ExitCode, UnsupportedError, UsageError
+from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 FEW = ("--precision", "int8", "--batch", "1,8")

@@ -20,13 +20,13 @@ from convolution import run as evaluate
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.run import RunColumns, SubgraphColumns
 from joulemap.model.workload import Floats, WorkloadColumns
+from joulemap.system.errors import UnsupportedError
 from models import SelfAttention, columns, shipped
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_more_units, with_units
 

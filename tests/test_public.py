@@ -14,8 +14,8 @@ from joulemap.catalog.public import PREFIX, PublicTable, find_public_table, load
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.operator.name import is_operator, spell
-from joulemap.errors import ExitCode, UnknownNameError
 from joulemap.plan.catalogue import known_hardware
+from joulemap.system.errors import ExitCode, UnknownNameError
 from joulemap.workspace import Workspace
 
 SMALL = "mamf_ceilings"

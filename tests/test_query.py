@@ -11,7 +11,6 @@ import pytest
 
 from compare import assert_close
 from joulemap.domain.metric import METRICS
-from joulemap.errors import SqlError, UnknownNameError, UsageError
 from joulemap.row.database import StoredTable
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection, configure, limit, writing
@@ -20,6 +19,7 @@ from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import check_query, parse_parameter, run_query, run_sql, sample
 from joulemap.store.run import mark_newest
+from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.tools.row import FOLDER, spell_modules
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from conftest import Run
 from joulemap.answer.report.answer import ReportAnswer
-from joulemap.errors import MissingPackageError, UsageError
 from joulemap.figure import convert
 from joulemap.figure.spec import find_spec
+from joulemap.system.errors import MissingPackageError, UsageError
 from joulemap.webpage.report import Branch, Exhibit, Trees
 from joulemap.workspace import Workspace
 from page import Page, digest, list_addresses

@@ -9,8 +9,8 @@ import pytest
 from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.errors import ExitCode
 from joulemap.model.anchor import LEAST_SHARE, has_host_memory
+from joulemap.system.errors import ExitCode
 from joulemap.workspace import Workspace
 
 MEASURED_CHIPS = ("a100_sxm4_80gb", "a100_sxm4_40gb", "h100_sxm5", "h200_sxm", "tpu_v4")

@@ -11,8 +11,8 @@ import torch
 from bad_model import damage_program, poison_program, read_members, save_program, write_members
 from conftest import Run
 from joulemap.domain.workload import Workload
-from joulemap.errors import ExitCode, ModelError
 from joulemap.hub.build import trace_request
+from joulemap.system.errors import ExitCode, ModelError
 from joulemap.trace.source import resolve_model
 
 TRAPS = tuple(poison_program(Path("marker")))

@@ -21,10 +21,10 @@ from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.quantity import BASES
 from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.spread import BASIS_SPREAD, find_spread
-from joulemap.errors import UsageError
 from joulemap.model.pipeline import evaluate
 from joulemap.model.variation import POWER, Varied, is_power
 from joulemap.plan.boundary import anchor_hardware
+from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 from models import shipped
 from sample import thin

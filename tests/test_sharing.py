@@ -14,11 +14,11 @@ import pytest
 
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
-from joulemap.errors import LockedDatabaseError
 from joulemap.store import connection
 from joulemap.store.connection import Patience, reading
 from joulemap.store.sharing import Kind, give_back, take
 from joulemap.store.turn import queue_up
+from joulemap.system.errors import LockedDatabaseError
 from joulemap.workspace import Workspace
 
 READING, WRITING = Kind(is_reading=True), Kind(is_reading=False)

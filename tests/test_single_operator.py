@@ -23,12 +23,12 @@ from joulemap.domain.operator.name import (
     find_operator,
     spell,
 )
-from joulemap.errors import UsageError
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.workload import columns_of
+from joulemap.system.errors import UsageError
 from joulemap.trace.operator import build_operator
 from joulemap.trace.single import describe
 from joulemap.trace.source import resolve_model

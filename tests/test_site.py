@@ -17,7 +17,7 @@ import pytest
 import joulemap
 from joulemap.cli.app import list_commands
 from joulemap.cli.manual import Manual, read_manual
-from joulemap.errors import ExitCode, UsageError
+from joulemap.system.errors import ExitCode, UsageError
 from joulemap.tools.page import DOCS
 from joulemap.tools.site.build import SITE, build_site, list_contents, read_pages
 from joulemap.tools.site.command import escape, write_commands

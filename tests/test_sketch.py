@@ -33,7 +33,7 @@ from joulemap.present.draw.scale import Scale, find_scale, show_tick
 from joulemap.present.draw.sketch import LEAST_WIDTH, MOST_ROWS, draw_sketch
 from joulemap.present.format import Page, write
 from joulemap.present.sketch import Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch
-from joulemap.resource import folder
+from joulemap.system.resource import folder
 from joulemap.workspace import Workspace
 from sample import thin
 

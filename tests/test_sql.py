@@ -15,9 +15,9 @@ import pytest
 
 from conftest import Run
 from joulemap.domain.table import Column
-from joulemap.errors import ExitCode, SqlError, UnknownNameError, UsageError
 from joulemap.store.parquet import save_table
 from joulemap.store.query import Rows, read_value
+from joulemap.system.errors import ExitCode, SqlError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 
 STATEMENT = "SELECT hardware, energy_j FROM runs WHERE model = $model AND list_contains($runs, run_id) ORDER BY run_id"

@@ -40,7 +40,7 @@ class Budget(NamedTuple):
     modules: int
     """All modules, beside those of a bare interpreter."""
     records: int
-    """Classes of joulemap that attrs made: what `joulemap.record` has not finished does not count."""
+    """Classes of joulemap that attrs made: what `joulemap.system.record` has not finished does not count."""
     patterns: int
     """Regular expressions compiled, by libraries too."""
 

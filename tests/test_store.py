@@ -13,12 +13,12 @@ import duckdb
 import pytest
 
 from joulemap.catalog.load import load_catalogue
-from joulemap.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, SqlError
 from joulemap.store import connection as store_connection, migration, surface
 from joulemap.store.connection import Connection, Patience, make_empty, open_in_memory, reading, transaction, writing
 from joulemap.store.hardware import read_hardware, write_hardware
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations, migrate, schema_version
 from joulemap.store.surface import Surface, load_surface
+from joulemap.system.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, SqlError
 from joulemap.workspace import Workspace
 from sample import thin
 

@@ -23,11 +23,11 @@ import pytest
 from conftest import Run
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
-from joulemap.errors import DatabaseError, ExitCode, SqlError
 from joulemap.present.document import table_document
 from joulemap.present.format import list_formats, write, write_rows
 from joulemap.store.connection import limit, reading
 from joulemap.store.query import Rows
+from joulemap.system.errors import DatabaseError, ExitCode, SqlError
 from joulemap.workspace import Workspace
 
 COLUMNS = (

@@ -11,9 +11,9 @@ import pytest
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Precision, Runtime
-from joulemap.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.plan.run import RunTally
 from joulemap.store import writer
+from joulemap.system.errors import DatabaseError, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
 
 MODELS = ("resnet18", "mobilenet_v2")

@@ -24,10 +24,10 @@ from joulemap.answer.sweep.answer import HEADINGS, SweepAnswer
 from joulemap.cli.value import read_batches
 from joulemap.domain.metric import METRIC
 from joulemap.domain.settings import BATCHES as DEFAULT_BATCHES, SweepDivision
-from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from conftest import Run
-from joulemap.errors import ExitCode
 from joulemap.present.text import STEERING, escape_json, make_visible, one_line
 from joulemap.store.library import find_query
+from joulemap.system.errors import ExitCode
 
 STEERS = "\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"
 SHOWN = r"\x1b[31m\x07\r\x08\x7f\x9b2J\u202e\u2066\u200b\u2028\ufeff\U000e0041"

@@ -18,12 +18,12 @@ from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, ru
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import THROUGHPUT_LIMITS, RunColumns
 from joulemap.model.stream import find_share
 from joulemap.model.workload import Floats
-from joulemap.units import FS_PER_S
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.units import FS_PER_S
 from models import shipped
 from variants import uncapped, with_bandwidth, with_units
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.library import build_torchvision
 from models import (
     Attention,

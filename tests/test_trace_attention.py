@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.workload import Operator, Workload
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.inference import copied_operands
 from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta

@@ -19,11 +19,11 @@ from conftest import Run
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.answer.utilization.sentence import tell_flag
 from joulemap.answer.utilization.variant import rebatch
-from joulemap.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.present.format import write
 from joulemap.row.utilization import Utilization
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 

@@ -15,10 +15,10 @@ from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.operator.name import is_operator, spell
-from joulemap.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.plan.source import Source
 from joulemap.store.connection import writing
 from joulemap.store.measurement import write_measurements
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
 from joulemap.workspace import Workspace
 from test_calibration import hardware as target, made
 

@@ -26,11 +26,11 @@ from joulemap.domain.weight import (
     read_weight_format,
     spell_precision,
 )
-from joulemap.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
+from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from models import columns
 

@@ -18,10 +18,10 @@ from compare import assert_close
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.load import _read_class, list_architectures, load_catalogue
 from joulemap.domain.settings import Settings
-from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.hub import build
 from joulemap.plan.run import plan_runs
 from joulemap.question import Question
+from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.tools.public import spell_stubs
 from joulemap.workspace import Workspace
 

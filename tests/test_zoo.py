@@ -9,17 +9,17 @@ import attrs
 import pytest
 
 from blank import open_blank
-from joulemap import resource
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.workload import Workload
 from joulemap.fuse import fuse
 from joulemap.hub import build
 from joulemap.hub.build import trace_request
-from joulemap.resource import package_version
 from joulemap.store.connection import Connection, open_in_memory
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import GROWING, SHAPES, Shipped, read_shipped
+from joulemap.system import resource
+from joulemap.system.resource import package_version
 from joulemap.trace.source import resolve_model
 from joulemap.trace.version import RULES, tracer_version
 from joulemap.workspace import Workspace

@@ -109,7 +109,6 @@ from joulemap.domain.workload import (
     Tensor as Tensor,
     Workload as Workload,
 )
-from joulemap.errors import ExitCode as ExitCode, JoulemapError as JoulemapError
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import FigureName as FigureName
 from joulemap.plan.budget import Budget as Budget
@@ -289,6 +288,7 @@ from joulemap.store.connection import Patience as Patience
 from joulemap.store.query import Rows as Rows
 from joulemap.store.recover import Recovery as Recovery
 from joulemap.store.statement import Statement as Statement
+from joulemap.system.errors import ExitCode as ExitCode, JoulemapError as JoulemapError
 from joulemap.trace.formula.own import OperatorCall as OperatorCall, OperatorCost as OperatorCost, formula as formula
 from joulemap.workspace import Workspace as Workspace
 

@@ -12,7 +12,7 @@ from inspect import Parameter, isgeneratorfunction, signature, unwrap
 from types import MethodType
 from typing import TYPE_CHECKING, Any, cast
 
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
     import torch

@@ -10,7 +10,7 @@ from campaign.program import DATABASE, check, list_faults, run
 from campaign.scene import Reference, Scene, fill
 from campaign.state import compare_content, list_files, read_content
 from campaign.trial import Trial
-from joulemap.errors import JoulemapError
+from joulemap.system.errors import JoulemapError
 
 LOG_OF_DATABASE: Final = f"{DATABASE}.wal"
 """Commits that only readers have seen yet; part of the database."""

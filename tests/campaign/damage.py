@@ -19,7 +19,7 @@ from campaign.scene import BASE, COMPARE, SCENES, prepare_base, set_up
 from campaign.trial import Outcome, Trial, UnavailableError
 from command import Done
 from damage import BLOCK_BYTES, HEADER_BYTES
-from joulemap.errors import ExitCode
+from joulemap.system.errors import ExitCode
 
 DATABASE_CODE: Final = 5
 CHECK_CODE: Final = 6

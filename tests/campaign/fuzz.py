@@ -24,7 +24,7 @@ from campaign.state import list_files, read_content
 from campaign.trial import Outcome, Trial
 from command import Done
 from fuzz import RAN, Input
-from joulemap.errors import ExitCode, JoulemapError
+from joulemap.system.errors import ExitCode, JoulemapError
 
 ALLOWED: Final = frozenset(ExitCode) - {ExitCode.INTERNAL, ExitCode.INTERRUPTED}
 LONGEST: Final = 120_000

@@ -19,7 +19,7 @@ import attrs
 
 from campaign.trial import Trial
 from command import Done, run_here
-from joulemap.errors import ExitCode, JoulemapError
+from joulemap.system.errors import ExitCode, JoulemapError
 
 DATABASE: Final = "joulemap.duckdb"
 CACHE: Final = "cache"

@@ -17,7 +17,7 @@ from campaign.program import DATABASE, Process, check
 from campaign.scene import BASE, SCENES, STORED, prepare_base, set_up
 from campaign.state import read_content
 from campaign.trial import Outcome, Trial
-from joulemap.errors import JoulemapError
+from joulemap.system.errors import JoulemapError
 from joulemap.workspace import Workspace
 
 WRITER_COUNT: Final = 8

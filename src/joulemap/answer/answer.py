@@ -15,7 +15,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Lines, Section, Steps
 from joulemap.present.format import TABLE, write
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope

@@ -27,8 +27,6 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import name_precision
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.errors import NoMeasurementError, UnknownNameError, UsageError
-from joulemap.file import check_output
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import anchor_hardware
 from joulemap.plan.calibration import GIVEN, use_calibration
@@ -37,9 +35,11 @@ from joulemap.plan.selection import read_names
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Grid, Section, grid
-from joulemap.record import frozen
 from joulemap.row.calibration import CalibrationErrorRow, FittedNumber, StoredCalibration
 from joulemap.store.query import fetch
+from joulemap.system.errors import NoMeasurementError, UnknownNameError, UsageError
+from joulemap.system.file import check_output
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration

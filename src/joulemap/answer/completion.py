@@ -6,7 +6,7 @@ from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.operator.name import complete
-from joulemap.errors import CatalogueError
+from joulemap.system.errors import CatalogueError
 
 
 def list_hardware_names() -> tuple[str, ...]:

@@ -27,16 +27,16 @@ from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
 from joulemap.store.query import fetch, start
-from joulemap.units import format_si
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Price, Settings, Usage

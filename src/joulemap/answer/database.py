@@ -13,14 +13,10 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.domain.settings import ArchiveFormat, check_name
 from joulemap.domain.table import Table
-from joulemap.draft import drafting
-from joulemap.errors import CatalogueError, DatabaseError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, Text, grid
-from joulemap.record import frozen
-from joulemap.resource import package_version
 from joulemap.row.audit import Finding
 from joulemap.row.database import StoredTable
 from joulemap.store.connection import (
@@ -36,6 +32,10 @@ from joulemap.store.manifest import Manifest, read_manifest, write_manifest
 from joulemap.store.migration import SCHEMA_VERSION, schema_version
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_all_runs
+from joulemap.system.draft import drafting
+from joulemap.system.errors import CatalogueError, DatabaseError, UsageError
+from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
     from joulemap.store.recover import Recovery

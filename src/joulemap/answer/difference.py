@@ -12,9 +12,9 @@ from joulemap.domain.table import Table
 from joulemap.plan.source import reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.run import Constant, Setting
 from joulemap.store.query import check_runs, fetch
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.plan.source import Source

@@ -15,7 +15,6 @@ from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ExportFormat, check_name
-from joulemap.errors import UnsupportedError, UsageError
 from joulemap.exchange.explorer import write_node_data
 from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.subject import Subject
@@ -26,6 +25,7 @@ from joulemap.row.analyze import RunTotal
 from joulemap.row.export import Sample, Step
 from joulemap.store.query import fetch, stream
 from joulemap.store.run import find_workload_of
+from joulemap.system.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

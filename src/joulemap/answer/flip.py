@@ -23,7 +23,6 @@ from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, check_name
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError, UsageError
 from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
@@ -32,9 +31,10 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_chance, show_quantity, show_share
 from joulemap.present.document import Document, Lines, Section, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.compare import PairChance
 from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

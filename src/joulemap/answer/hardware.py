@@ -17,7 +17,6 @@ from joulemap.domain.configuration import BOARD, BOUNDARIES
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.errors import UsageError
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catalogue
@@ -25,12 +24,13 @@ from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
-from joulemap.record import frozen
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.hardware import ActionPrice, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry

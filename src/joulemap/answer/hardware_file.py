@@ -12,13 +12,13 @@ from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.table import Column, Table
-from joulemap.errors import CatalogueError, JoulemapError, UnsupportedError
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Grid, Section, Text, grid
-from joulemap.record import frozen
 from joulemap.store.connection import open_in_memory, using
-from joulemap.units import FJ_PER_J, FS_PER_S
+from joulemap.system.errors import CatalogueError, JoulemapError, UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

@@ -12,7 +12,6 @@ from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
-from joulemap.errors import UsageError
 from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.hold import ensure_runs, holding_runs
 from joulemap.plan.run import plan_selected
@@ -20,13 +19,14 @@ from joulemap.plan.selection import select_chip
 from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
-from joulemap.record import frozen
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.measure import Score
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.literal import execute
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

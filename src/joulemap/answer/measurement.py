@@ -13,7 +13,6 @@ from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, fin
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.operator.name import find_kind, is_operator
 from joulemap.domain.settings import Settings
-from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source, reading_if_there
@@ -32,6 +31,7 @@ from joulemap.store.connection import Connection, open_in_memory, transaction, u
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import fetch, find_projected
 from joulemap.store.workload import read_columns
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation

@@ -11,10 +11,10 @@ from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
 from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns, say_rest
-from joulemap.record import frozen
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, OperationShare, PatternShare
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

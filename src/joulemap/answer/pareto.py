@@ -30,14 +30,14 @@ from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.errors import UsageError
 from joulemap.plan.hold import holding_runs
 from joulemap.present.cell import show_chance, show_doubt
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.pareto import ParetoPoint
 from joulemap.store.query import fetch, start
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, Usage

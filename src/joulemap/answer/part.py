@@ -11,16 +11,16 @@ from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, check_name
 from joulemap.domain.table import Table
-from joulemap.errors import UnknownNameError, UnsupportedError
 from joulemap.plan.run import plan_runs, plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, say_rest
-from joulemap.record import frozen
 from joulemap.row.breakdown import PartAction, PartCategory
 from joulemap.store.query import fetch
 from joulemap.store.run import find_subgraphs
-from joulemap.units import FJ_PER_J
+from joulemap.system.errors import UnknownNameError, UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

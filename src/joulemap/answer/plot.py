@@ -11,9 +11,9 @@ import attrs
 
 from joulemap.domain.metric import PART_METRICS, VARIED_METRICS
 from joulemap.domain.settings import check_name
-from joulemap.errors import UnsupportedError, UsageError
 from joulemap.figure.spec import FIGURES, FigureName
-from joulemap.record import frozen
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.domain.settings import Price, Settings
-from joulemap.errors import UsageError
-from joulemap.file import FileError, read_text
-from joulemap.number import read_real
 from joulemap.plan.selection import select_chip
+from joulemap.system.errors import UsageError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.number import read_real
 
 COLUMNS: Final = ("hardware", "usd_per_hour", "purchase_usd", "source")
 

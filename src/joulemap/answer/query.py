@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
-from joulemap.errors import SqlError
 from joulemap.plan.source import Source, reading
 from joulemap.store.connection import limit
 from joulemap.store.library import find_query, list_queries as find_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_query, check_runs, find_projected, prepare_query, run_query
 from joulemap.store.statement import Statement, prepare
+from joulemap.system.errors import SqlError
 
 BOUNDS: Final = Bounds()
 STREAMED: Final = Bounds(max_rows=None)

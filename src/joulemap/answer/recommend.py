@@ -32,10 +32,10 @@ from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, Usage

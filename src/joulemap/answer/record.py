@@ -7,15 +7,15 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
-from joulemap.errors import UnsupportedError
 from joulemap.plan.source import reading
-from joulemap.record import frozen
 from joulemap.row.analyze import RunTotal
 from joulemap.row.run import Allocation, LedgerLine
 from joulemap.store.query import check_runs, fetch
 from joulemap.store.run import find_outlines, find_workload_of
 from joulemap.store.workload import read_workload
-from joulemap.units import FJ_PER_J
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Operator, Subgraph, Workload

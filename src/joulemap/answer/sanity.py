@@ -18,10 +18,10 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source, reading
 from joulemap.present.document import Document, Section, Text, grid
-from joulemap.record import frozen
 from joulemap.row.hardware import Probe
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry

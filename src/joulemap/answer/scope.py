@@ -12,11 +12,9 @@ from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
-from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
-from joulemap.record import frozen
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.query import fetch, fetch_none
@@ -25,6 +23,8 @@ from joulemap.store.run import (
     find_outlines,
     find_projected_hardware,
 )
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

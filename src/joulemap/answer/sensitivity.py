@@ -16,7 +16,6 @@ from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.errors import UsageError
 from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
@@ -24,7 +23,8 @@ from joulemap.plan.selection import select_hardware
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Section, grid, say_rest
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, Usage

@@ -12,7 +12,6 @@ from joulemap.domain.catalogue import find_entry
 from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
-from joulemap.errors import ModelError, UnknownNameError
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
@@ -23,6 +22,7 @@ from joulemap.present.cell import show_count
 from joulemap.row.validate import OperatorScore, PredictionScore
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
+from joulemap.system.errors import ModelError, UnknownNameError
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration

@@ -24,7 +24,7 @@ from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import Booleans, Floats, Integers, WorkloadColumns
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 GAP: Final = "gap_clocks"
 """The coefficient of a class that a profile of kernels does not see."""

@@ -19,7 +19,7 @@ from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import MOST_STATIC, Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 CONTRADICTION: Final = 1.5
 """Factor between measurements of one configuration from which they contradict each other."""

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from joulemap.domain.doubt import FULL_GROUPS, DoubtQuantity, ErrorScale, ErrorShare
 from joulemap.domain.quantity import Quantity
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 LEVELS: Final = ("work", "architecture", "runtime", "precision", "hardware")
 """What groups are alike in, from coarse to fine."""

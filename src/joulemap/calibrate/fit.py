@@ -25,7 +25,7 @@ from joulemap.calibrate.solve import TOLERANCE, Predict, Slope, information, min
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Booleans, Floats
-from joulemap.record import define, frozen
+from joulemap.system.record import define, frozen
 
 PASSES: Final = 3
 """Rounds of latency and energy at most."""

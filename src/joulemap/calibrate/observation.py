@@ -28,7 +28,7 @@ import numpy as np
 
 from joulemap.domain.configuration import Configuration
 from joulemap.model.workload import Booleans, Floats, WorkloadColumns
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 EAGER_WEIGHT: Final = 0.25
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from joulemap.domain.hardware import Hardware, coefficient_range
 from joulemap.model.workload import Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 FARTHEST: Final = 4.0
 """Standard deviations that nothing is moved beyond."""

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import BOARD, ActionKey
-from joulemap.errors import UnpricedActionError
 from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import with_unattributed
@@ -29,8 +28,9 @@ from joulemap.model.pipeline import place, place_parts, split
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
-from joulemap.record import frozen
-from joulemap.units import FJ_PER_J
+from joulemap.system.errors import UnpricedActionError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 
 ALONE: Final = "subgraph_index"
 """The column of operators that is made anew for a stack."""

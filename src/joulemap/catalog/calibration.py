@@ -26,9 +26,9 @@ from joulemap.domain.calibration import (
     FittedValue,
 )
 from joulemap.domain.reference import ActionKey
-from joulemap.errors import CatalogueError, UnknownNameError
-from joulemap.file import FileError, make_folder, read_bytes, write_text
-from joulemap.resource import remember
+from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.file import FileError, make_folder, read_bytes, write_text
+from joulemap.system.resource import remember
 
 if TYPE_CHECKING:
     from joulemap.catalog.schema import CalibrationFile, FittedEntry, FittedStaticEntry
@@ -267,6 +267,6 @@ def _literal(value: Any) -> str:
 def write_calibration(
     calibration: Calibration, path: Path, inputs: Iterable[Path] = (), *, force: bool = False
 ) -> None:
-    """Write a calibration's file, whole or not at all, making its folder; raises as `joulemap.file.write_text`."""
+    """Write a calibration's file, whole or not at all, making its folder; raises as `write_text`."""
     make_folder(path.parent)
     write_text(path, calibration_text(calibration), inputs, force=force)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.machine import Cpu, CpuCache, Gpu
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 HEAD: Final = """\
 # This machine, as it describes itself. What is marked `assumed` could not be read: replace it where you know better,

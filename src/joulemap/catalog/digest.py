@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.errors import CatalogueError
-from joulemap.resource import remember
+from joulemap.system.errors import CatalogueError
+from joulemap.system.resource import remember
 
 DATA: Final = Path(__file__).parent / "data"
 
@@ -76,7 +76,7 @@ def catalogue_digest() -> str:
 
 PACKAGE: Final = Path(__file__).parents[1]
 
-SOURCES: Final = ("catalog/*.py", "domain/*.py", "units.py")
+SOURCES: Final = ("catalog/*.py", "domain/*.py", "system/units.py")
 """Code that makes a record of a data file: another formula there is another catalogue."""
 
 

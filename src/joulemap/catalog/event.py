@@ -9,7 +9,7 @@ from typing import Final
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.catalog.schema import ArchitectureFile, EventEntry
 from joulemap.domain.event import Event, EventTerm
-from joulemap.errors import CatalogueError
+from joulemap.system.errors import CatalogueError
 
 TERM: Final = re.compile(r"(-?)(?:(\d+) )?(\w+)\.(\w+)")
 """Sign, factor, component and action of a term."""

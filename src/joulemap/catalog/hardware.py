@@ -40,7 +40,7 @@ from joulemap.domain.hardware import (
 )
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.quantity import Quantity
-from joulemap.units import SI_SCALE
+from joulemap.system.units import SI_SCALE
 
 OPERATIONS_PER_ELEMENT: Final = 8.0
 """Of one element of an array and clock: one MAC of the array's own precision, four of one a quarter as wide."""

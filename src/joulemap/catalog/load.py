@@ -16,7 +16,7 @@ from joulemap.catalog.schema import ArchitectureFile, HardwareFile
 from joulemap.domain.catalogue import Catalogue
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.name import fold_name
-from joulemap.errors import CatalogueError
+from joulemap.system.errors import CatalogueError
 
 
 def load_catalogue() -> Catalogue:

@@ -30,10 +30,10 @@ from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import MAX_BATCH
-from joulemap.errors import CatalogueError, UnknownNameError, UsageError
-from joulemap.file import FileError, read_text
-from joulemap.number import read_real
-from joulemap.record import frozen
+from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.number import read_real
+from joulemap.system.record import frozen
 
 FOLDER: Final = DATA / "measurement"
 

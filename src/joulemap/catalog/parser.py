@@ -15,8 +15,8 @@ from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
 from cattrs.v import transform_error
 
 from joulemap.catalog.digest import DATA
-from joulemap.errors import CatalogueError
-from joulemap.file import FileError, read_bytes
+from joulemap.system.errors import CatalogueError
+from joulemap.system.file import FileError, read_bytes
 
 MAX_FILE_BYTES: Final = 1_000_000
 """A target's file is a few kilobytes; anything larger is not one."""

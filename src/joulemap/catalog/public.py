@@ -19,8 +19,8 @@ import attrs
 
 from joulemap.catalog.digest import DATA
 from joulemap.domain.measurement import Measurement
-from joulemap.errors import UnknownNameError
-from joulemap.record import frozen
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.record import frozen
 
 FOLDER: Final = DATA / "measurement" / "public"
 

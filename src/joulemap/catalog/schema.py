@@ -8,8 +8,8 @@ import attrs
 
 from joulemap.domain.configuration import BOUNDARIES, CHIP
 from joulemap.domain.quantity import Quantity
-from joulemap.record import frozen
-from joulemap.units import SI_SCALE
+from joulemap.system.record import frozen
+from joulemap.system.units import SI_SCALE
 
 ANY: Final = "any"
 """Row of a table of coefficients that holds for all others."""

@@ -20,7 +20,7 @@ from joulemap.domain.catalogue import (
     ShippedWorkload,
 )
 from joulemap.domain.quantity import Quantity
-from joulemap.errors import UnknownNameError
+from joulemap.system.errors import UnknownNameError
 
 Row = dict[str, str]
 

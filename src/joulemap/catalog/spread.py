@@ -9,8 +9,8 @@ from joulemap.catalog.load import load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.calibration import EnergyScale
 from joulemap.domain.reference import BOARD, LOSS_ACTION, STATIC_ACTION, EnergyReference
-from joulemap.errors import CatalogueError
-from joulemap.record import frozen
+from joulemap.system.errors import CatalogueError
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

@@ -13,7 +13,7 @@ from joulemap.catalog.schema import HardwareFile
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 HEAD: Final = """\
 # A hardware target of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name

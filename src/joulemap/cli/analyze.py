@@ -12,7 +12,7 @@ from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import EnergyDivision, RunDivision
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 
 @command

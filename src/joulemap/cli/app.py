@@ -20,7 +20,7 @@ from joulemap.cli.argument import read_words
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.voice import Quiet, Verbose, voice
-from joulemap.errors import ExitCode, JoulemapError, UsageError
+from joulemap.system.errors import ExitCode, JoulemapError, UsageError
 
 EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
@@ -188,7 +188,7 @@ def _check_filled(arguments: Sequence[str]) -> None:
 def _find_damage() -> str:
     """Return what is wrong with the database of a command that failed for no reason of its own; empty for nothing."""
     from joulemap.cli.output import opened
-    from joulemap.errors import DatabaseError
+    from joulemap.system.errors import DatabaseError
 
     for path in opened[-1:]:
         if path.is_file():

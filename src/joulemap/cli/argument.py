@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 VARIABLES: Final = "JOULEMAP_"
 """How the names of variables begin that stand for options or name files."""

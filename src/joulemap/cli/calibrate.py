@@ -13,8 +13,8 @@ from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import TrustRows
 from joulemap.cli.output import OutputOptions, check_suffix
 from joulemap.domain.name import split_names
-from joulemap.file import check_output
-from joulemap.record import frozen
+from joulemap.system.file import check_output
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

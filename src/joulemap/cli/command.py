@@ -12,7 +12,7 @@ from typer.main import get_click_type
 from typer.models import ParameterInfo
 
 from joulemap.cli.voice import Quiet, Verbose, voice
-from joulemap.number import read_real, read_whole
+from joulemap.system.number import read_real, read_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")

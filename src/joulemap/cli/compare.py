@@ -15,7 +15,7 @@ from joulemap.cli.output import OutputOptions
 from joulemap.cli.voice import Talking, voice
 from joulemap.domain.metric import PartMetricName, RankMetricName
 from joulemap.domain.settings import EnergyDivision
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 Level = Literal["summary", "detailed", "subgraph", "operator"]
 

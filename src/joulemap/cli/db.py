@@ -109,7 +109,7 @@ def recover(
     \b
     joulemap db recover sound.duckdb --db damaged.duckdb
     """
-    from joulemap.errors import ConservationError
+    from joulemap.system.errors import ConservationError
 
     recovery = database.open().recover(path)
     runs = f"{recovery.run_count} {'run' if recovery.run_count == 1 else 'runs'}"
@@ -128,7 +128,7 @@ def check(*, output: OutputOptions) -> None:
     \b
     joulemap db check
     """
-    from joulemap.errors import ConservationError
+    from joulemap.system.errors import ConservationError
 
     answer = output.workspace().check()
     output.write(answer.document())

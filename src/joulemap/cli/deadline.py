@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from joulemap.draft import discard
-from joulemap.errors import ExitCode, SqlError
+from joulemap.system.draft import discard
+from joulemap.system.errors import ExitCode, SqlError
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds

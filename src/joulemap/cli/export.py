@@ -17,9 +17,9 @@ from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit_pieces
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
-from joulemap.errors import UsageError
-from joulemap.file import COMPANIONS, check_output, write_pieces
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.file import COMPANIONS, check_output, write_pieces
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.workspace import Workspace

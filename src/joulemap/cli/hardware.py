@@ -16,7 +16,7 @@ from joulemap.cli.value import read_quantity
 from joulemap.domain.architecture import find_class
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.settings import Device
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Boundary

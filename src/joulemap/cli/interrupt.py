@@ -14,8 +14,8 @@ import sys
 from threading import Event, Lock, Thread
 from typing import Final, NoReturn
 
-from joulemap.background import ends, uninterrupted
-from joulemap.errors import ExitCode, Interrupted
+from joulemap.system.background import ends, uninterrupted
+from joulemap.system.errors import ExitCode, Interrupted
 
 GRACE_S: Final = 0.4
 """How long a command has to come to a place where it looks."""
@@ -67,7 +67,7 @@ def end(text: str = TEXT, code: int = ExitCode.INTERRUPTED) -> NoReturn:
     """Say that the command was interrupted, or what else, and end the process, once it is not in a checkpoint."""
     _ending.acquire()
     uninterrupted.acquire(timeout=FINISH_S)
-    drafts = sys.modules.get("joulemap.draft")
+    drafts = sys.modules.get("joulemap.system.draft")
     if drafts is not None:  # it is not imported for this, because who presses Ctrl-C early waits for what is imported
         drafts.discard()
     undo = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""

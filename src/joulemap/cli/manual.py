@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from joulemap.cli.app import build
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 EXAMPLES: Final = "\b\n"
 """Begins the paragraph of a command's help that is its examples."""

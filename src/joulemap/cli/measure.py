@@ -10,7 +10,7 @@ from joulemap.cli.command import command
 from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import Device
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

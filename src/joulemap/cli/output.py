@@ -19,11 +19,11 @@ from joulemap.cli.interrupt import heed
 from joulemap.cli.voice import tell, voice
 from joulemap.domain.name import fold_into
 from joulemap.domain.settings import DEFAULT_DATABASE, WAIT_S
-from joulemap.errors import UsageError
-from joulemap.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
 from joulemap.present.format import TABLE, list_formats
 from joulemap.present.text import make_visible
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.file import COMPANIONS, check_output, is_stream, write_file, write_pieces
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.cli.option.run import ModelOptions
@@ -188,7 +188,7 @@ class OutputOptions(DatabaseOptions):
         """
         self.check_place()
         if self.written_form in (TABLE, "markdown"):
-            from joulemap.background import begin
+            from joulemap.system.background import begin
 
             begin(_import_drawing)
         return self.open()

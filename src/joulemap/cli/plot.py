@@ -16,11 +16,11 @@ from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import DatabaseOptions, Force, emit
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import MetricName
-from joulemap.errors import UsageError
 from joulemap.figure.spec import FigureName
 from joulemap.figure.theme import Theme
-from joulemap.file import COMPANIONS, check_output, is_stream, write_pieces
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.file import COMPANIONS, check_output, is_stream, write_pieces
+from joulemap.system.record import frozen
 
 DRAWN: Final = (".svg", ".png", ".json")
 """Ends of the names of figures; json is the specification with its data."""

@@ -55,9 +55,9 @@ def show(
     joulemap query show compare.summary
     """
     from joulemap.cli.argument import named_files
-    from joulemap.file import read_text
     from joulemap.present.text import make_visible
     from joulemap.store.library import find_query
+    from joulemap.system.file import read_text
 
     check_suffix(output, ".sql", "a query file")
     path = find_query(name, queries).path

@@ -47,7 +47,7 @@ def report(
     """
     from joulemap.answer.name import split_models
     from joulemap.figure.convert import import_converter
-    from joulemap.file import check_output
+    from joulemap.system.file import check_output
     from joulemap.webpage.page import start_drawing
 
     check_suffix(output, ".html", "a page")

@@ -11,8 +11,8 @@ from joulemap.cli.command import command
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.stream import StreamOptions
 from joulemap.cli.value import split_assignments
-from joulemap.errors import UsageError
-from joulemap.file import FileError, read_input, read_text
+from joulemap.system.errors import UsageError
+from joulemap.system.file import FileError, read_input, read_text
 
 MOST_BYTES: Final = 20_000_000
 """Of a statement."""

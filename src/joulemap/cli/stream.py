@@ -18,8 +18,8 @@ from joulemap.cli.deadline import capping, each_in_time, ending_late
 from joulemap.cli.interrupt import heed
 from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces
 from joulemap.cli.voice import voice
-from joulemap.file import write_file
-from joulemap.record import frozen
+from joulemap.system.file import write_file
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds

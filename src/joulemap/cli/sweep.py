@@ -15,7 +15,7 @@ from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
 from joulemap.domain.settings import SweepDivision
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

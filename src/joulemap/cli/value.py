@@ -9,8 +9,8 @@ from typing import Final
 
 from joulemap.domain.name import split_names
 from joulemap.domain.settings import MAX_BATCH
-from joulemap.errors import UsageError
-from joulemap.number import check_digits, read_real, read_whole
+from joulemap.system.errors import UsageError
+from joulemap.system.number import check_digits, read_real, read_whole
 
 BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]?i?", re.IGNORECASE)
 """A number without a unit, be it with a prefix."""
@@ -36,7 +36,7 @@ def read_number(option: str, text: str, unit: str) -> float | None:
         return None
     if len(text) > MOST_QUANTITY:
         raise UsageError(f"{option}: {text[:20]}… has {len(text):,} characters, expected a number such as 1.5{unit}")
-    from joulemap.units import parse_si
+    from joulemap.system.units import parse_si
 
     bare = BARE_NUMBER.fullmatch(text.strip())
     if bare:

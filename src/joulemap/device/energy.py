@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from joulemap.record import define
+from joulemap.system.record import define
 
 POWERCAP: Final = Path("/sys/class/powercap")
 

@@ -6,8 +6,8 @@ import torch
 
 from joulemap.device.processor import run_tool
 from joulemap.domain.machine import Gpu
-from joulemap.errors import UsageError
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

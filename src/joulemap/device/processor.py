@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.domain.machine import Cpu, CpuCache
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 CPUS: Final = Path("/sys/devices/system/cpu")
 

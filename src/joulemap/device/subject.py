@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.errors import ModelError, UsageError
 from joulemap.hub.build import BuiltModel, build_request
-from joulemap.record import frozen
+from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.record import frozen
 from joulemap.trace.argument import replace_tensors
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_with_storage

@@ -16,8 +16,8 @@ from joulemap.device.processor import available_cpus, read_cpu, read_state
 from joulemap.device.subject import SEED, Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Trial
-from joulemap.errors import ModelError, UsageError
-from joulemap.resource import package_version
+from joulemap.system.errors import ModelError, UsageError
+from joulemap.system.resource import package_version
 from joulemap.trace.guest import describe_place, first_line, hosting, refusing
 from joulemap.trace.source import ModelRequest
 

@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import BOARD, ActionKey, EnergyAction, EnergyReference
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 UNCALIBRATED: Final = "none"
 """What a run without a calibration names in its place."""

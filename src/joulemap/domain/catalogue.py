@@ -14,8 +14,8 @@ from joulemap.domain.name import find_nearest, fold_into, fold_name, has_words, 
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.operator.name import is_operator, spell
 from joulemap.domain.quantity import Quantity
-from joulemap.errors import AmbiguousNameError, UnknownNameError
-from joulemap.record import frozen
+from joulemap.system.errors import AmbiguousNameError, UnknownNameError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.configuration import Precision

@@ -12,7 +12,7 @@ from joulemap.domain.constant import LOSS, STATIC, Constant
 from joulemap.domain.hardware import coefficient_range
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import FJ_PER_J, EnergyReference
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware, Peak

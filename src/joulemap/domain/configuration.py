@@ -6,7 +6,7 @@ from typing import Final, Literal, get_args
 
 import attrs
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "fp4"]
 

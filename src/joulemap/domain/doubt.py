@@ -12,7 +12,7 @@ from typing import Final, Literal
 import attrs
 
 from joulemap.domain.quantity import BASES, Quantity
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 Standing = Literal["this hardware", "its class", "other classes"]
 """Whose measurements say how far predictions of a run are off."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from joulemap.domain.reference import ActionKey
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

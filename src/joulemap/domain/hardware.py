@@ -15,7 +15,7 @@ from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, RUNTIMES
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import EnergyReference
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, FittedValue

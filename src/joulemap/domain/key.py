@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

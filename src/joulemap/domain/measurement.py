@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.configuration import RUNTIMES
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 Shape = tuple[int, ...]
 

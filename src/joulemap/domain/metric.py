@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 MetricName = Literal[
     "energy",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, cast
 
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 PROJECTED: Final = "~"
 """How tables mark a hardware whose key numbers are projections, or that cannot be bought; it is no part of its name."""

@@ -11,8 +11,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.errors import UnknownNameError
-from joulemap.record import frozen
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.record import frozen
 
 LOWEST_CLOCK: Final = 0.1
 """Share of the full clock that is the lowest to lock: boards offer 0.15 (A100: 210 of 1410 MHz) and more."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 BASES: Final = ("measured", "published", "derived", "scaled", "recalled", "assumed")
 """Where a number comes from, surest first. A recalled one is public but was not checked against its source."""

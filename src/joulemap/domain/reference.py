@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.quantity import BASES, Quantity
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 FJ_PER_J: Final = 1e15
 

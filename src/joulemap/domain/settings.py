@@ -16,8 +16,8 @@ from joulemap.domain.dimension import ASKED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.weight import name_weight_precision, pair_precisions
-from joulemap.errors import UnknownNameError, UsageError
-from joulemap.record import frozen
+from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration

@@ -8,8 +8,8 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 
-from joulemap.frame import SHOWN, draw_html, draw_text, to_arrow, to_pandas, to_polars
-from joulemap.record import frozen
+from joulemap.system.frame import SHOWN, draw_html, draw_text, to_arrow, to_pandas, to_polars
+from joulemap.system.record import frozen
 
 HARDWARE_COLUMNS: Final = frozenset({
     "hardware", "winner", "runner_up", "previous_winner", "overtaker", "overtaken", "dominated_by", "hardware_a",

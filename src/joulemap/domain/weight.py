@@ -16,8 +16,8 @@ import attrs
 
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
 from joulemap.domain.name import name_precision
-from joulemap.errors import UsageError
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 GROUP_SIZE: Final = 128
 """Weights along the sum of a product that share a scale.

@@ -20,8 +20,8 @@ import attrs
 
 from joulemap.exchange.message import bytes_field, number_field, packed_field, varint
 from joulemap.exchange.subject import Subject
-from joulemap.record import define
 from joulemap.row.export import Sample
+from joulemap.system.record import define
 
 SAMPLE_TYPES: Final = (
     ("energy", "femtojoules"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

@@ -19,8 +19,8 @@ from typing import Any, Final
 import attrs
 
 from joulemap.exchange.subject import Subject
-from joulemap.record import define
 from joulemap.row.export import Step
+from joulemap.system.record import define
 
 GRID: Final = 1024
 """Of a microsecond."""

@@ -12,7 +12,7 @@ from functools import cache
 from typing import cast
 
 from joulemap.figure.convert import VEGA_LITE, import_converter
-from joulemap.resource import cache_folder, package_version
+from joulemap.system.resource import cache_folder, package_version
 
 
 @cache

@@ -6,8 +6,8 @@ import copy
 import re
 from typing import Any, Final, cast
 
-from joulemap.errors import MissingPackageError, UnknownNameError
 from joulemap.figure.theme import THEMES, configure
+from joulemap.system.errors import MissingPackageError, UnknownNameError
 
 VEGA_LITE: Final = "6.1"
 """Version of Vega-Lite that specifications are written for."""

@@ -12,7 +12,7 @@ from joulemap.figure.convert import is_installed, to_png, to_svg
 from joulemap.figure.spec import DrawingName, FigureName, Spec, find_spec
 from joulemap.present.cell import plain
 from joulemap.present.text import make_visible
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True, repr=False)

@@ -17,7 +17,7 @@ from joulemap.figure.figure import NO_TEXTS, Drawing
 from joulemap.present.cell import mark_projected, show_in, show_share
 from joulemap.present.draw.scale import show_tick
 from joulemap.present.sketch import INTERVAL, Axis, Bar, Bars, Chart, Curve, Heat, HeatRow, Point, Sketch, cut_bars
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 MOST_EACH: Final = 4
 """Sketches that one declaration makes, where it makes one of each value of a column."""

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from joulemap.errors import UnknownNameError
-from joulemap.record import frozen
-from joulemap.resource import folder
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.record import frozen
+from joulemap.system.resource import folder
 
 FigureName = Literal[
     "comparison",

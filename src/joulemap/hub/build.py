@@ -11,9 +11,9 @@ import torch
 
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError
 from joulemap.hub import file, transformers
 from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
+from joulemap.system.errors import ModelError
 from joulemap.trace import block, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas

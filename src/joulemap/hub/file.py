@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest, local_files

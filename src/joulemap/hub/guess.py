@@ -18,7 +18,6 @@ from typing import Any, Final
 import attrs
 import torch
 
-from joulemap.errors import ModelError
 from joulemap.hub.hint import find_image_size, passed_a_cache, take_hint
 from joulemap.hub.modality import (
     ALONE,
@@ -33,6 +32,7 @@ from joulemap.hub.modality import (
     parameters_of,
     zeros,
 )
+from joulemap.system.errors import ModelError
 from joulemap.trace.argument import tensors_in
 from joulemap.trace.literal import HostValues
 from joulemap.trace.record import Recorder

@@ -12,8 +12,8 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from joulemap.domain.module import name_module
 from joulemap.domain.workload import Workload
-from joulemap.errors import UsageError
 from joulemap.hub.build import trace_request
+from joulemap.system.errors import UsageError
 from joulemap.trace.argument import tensors_in
 from joulemap.trace.source import ModelRequest
 

@@ -19,8 +19,8 @@ from typing import Final
 
 import torch
 
-from joulemap.errors import ModelError
 from joulemap.hub.modality import SAMPLES, Guess, Inputs, floats, is_integer_mask
+from joulemap.system.errors import ModelError
 from joulemap.trace.failure import functions_of
 
 _SIZES: Final = re.compile(r"doesn't match model \((\d+)")

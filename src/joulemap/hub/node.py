@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.errors import ModelError
 from joulemap.hub.build import build_request
-from joulemap.record import frozen
+from joulemap.system.errors import ModelError
+from joulemap.system.record import frozen
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
 from joulemap.trace.module import trace_module

@@ -26,7 +26,7 @@ import torch
 from torch.export.pt2_archive import PT2ArchiveReader
 from torch.export.pt2_archive._package import load_pt2
 
-from joulemap.errors import Interrupted, ModelError
+from joulemap.system.errors import Interrupted, ModelError
 from joulemap.trace.guest import first_line
 from joulemap.trace.source import ModelRequest
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.errors import ModelError, UnknownNameError, UsageError
 from joulemap.hub.guess import Guesses, guess_inputs
 from joulemap.hub.modality import find_setting, is_configuration
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.offline import find_request

@@ -56,8 +56,8 @@ from joulemap.model.kernel import form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import share_interval, share_latency, time_kernels
 from joulemap.model.workload import WorkloadColumns
-from joulemap.record import frozen
-from joulemap.units import FJ_PER_J, FS_PER_S
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 LEAST_SHARE: Final = 0.6
 """Of the power limit that a large product and a copy draw at least, where no load was measured. Measured on one H200 of

@@ -17,14 +17,14 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
-from joulemap.record import define, frozen
-from joulemap.units import FS_PER_S
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload

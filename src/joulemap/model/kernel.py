@@ -27,7 +27,7 @@ from joulemap.model.workload import (
     precision_scale,
     sum_by,
 )
-from joulemap.record import define
+from joulemap.system.record import define
 
 EPILOGUE_KINDS: Final = ("elementwise", "batch_norm", "softmax", "normalization")
 """Kinds that another operator's kernel can compute on what it already holds."""

@@ -24,11 +24,11 @@ from joulemap.domain.reference import (
     EnergyReference,
     cycle_action,
 )
-from joulemap.errors import ConservationError, UnpricedActionError, UnsupportedError
 from joulemap.model.column import table
 from joulemap.model.run import LedgerColumns
 from joulemap.model.workload import Booleans, Floats, Integers
-from joulemap.units import FJ_PER_J
+from joulemap.system.errors import ConservationError, UnpricedActionError, UnsupportedError
+from joulemap.system.units import FJ_PER_J
 
 ActionCounts = dict[ActionKey, Floats]
 """action -> count per operator"""

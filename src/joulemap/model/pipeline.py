@@ -37,7 +37,6 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import JoulemapError, UnsupportedError
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.column import gather, is_one, members, take
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
@@ -64,8 +63,9 @@ from joulemap.model.run import (
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
 from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
-from joulemap.record import define, frozen
-from joulemap.units import FS_PER_S
+from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FS_PER_S
 
 ENGINE_PART: Final = "engine_part"
 """Coefficient of the classes whose engines run a batch in parts: the fewest samples of one."""

@@ -29,7 +29,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 ENGINE_START: Final = "engine_start"
 """Coefficient of the classes whose engines are called by a host: seconds of a call."""

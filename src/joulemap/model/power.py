@@ -29,7 +29,7 @@ import numpy as np
 from joulemap.domain.hardware import Hardware
 from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 TOLERANCE: Final = 1e-10
 """Of the power that the cap allows."""

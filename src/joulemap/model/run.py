@@ -7,7 +7,7 @@ from typing import Final
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.workload import Floats, Integers
-from joulemap.record import define
+from joulemap.system.record import define
 
 BOTTLENECKS: Final = ("compute", "memory", "launch")
 """What bounds a subgraph, by code."""

@@ -25,8 +25,8 @@ from joulemap.model.pipeline import time_kernels
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import WorkloadColumns
-from joulemap.record import define, frozen
-from joulemap.units import FJ_PER_J
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J
 
 Value = TypeVar("Value")
 

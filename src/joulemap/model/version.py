@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.resource import remember
+from joulemap.system.resource import remember
 
 PACKAGE: Final = Path(__file__).parents[1]
 
@@ -23,7 +23,7 @@ PIPELINE: Final = "model.pipeline"
 
 ANCHOR: Final = "model.anchor"
 
-WORDS: Final = frozenset({"errors", "record"})
+WORDS: Final = frozenset({"system.errors", "system.record"})
 """Modules that formulas import and that compute nothing."""
 
 _IMPORT: Final = r"(?m)^[ \t]*from joulemap\.([\w.]+) import "

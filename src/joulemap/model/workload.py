@@ -17,7 +17,7 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import find_weight_format
 from joulemap.domain.workload import CAUSAL, DEQUANTIZE
-from joulemap.record import define
+from joulemap.system.record import define
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload

@@ -10,8 +10,8 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.key import NO_KEY
-from joulemap.errors import CatalogueError
 from joulemap.model.version import formula_version
+from joulemap.system.errors import CatalogueError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

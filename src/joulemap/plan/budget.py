@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.catalog.sheet import find_scenario, load_scenarios
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

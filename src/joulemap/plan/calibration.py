@@ -17,11 +17,11 @@ from joulemap.catalog.calibration import (
     shipped_generations,
 )
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
-from joulemap.errors import CatalogueError, UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import anchor_hardware, apply_calibration
 from joulemap.plan.catalogue import known_hardware
-from joulemap.record import define
+from joulemap.system.errors import CatalogueError, UsageError
+from joulemap.system.record import define
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry

@@ -8,17 +8,17 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from joulemap.background import begin
 from joulemap.catalog.digest import catalogue_digest, own_files
 from joulemap.domain.architecture import find_class
 from joulemap.domain.name import fold_name
-from joulemap.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
-from joulemap.resource import package_version
 from joulemap.store import connection as store
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, Patience, check_place, open_in_memory, using
 from joulemap.store.sharing import Kind
 from joulemap.store.template import Template, find_template
+from joulemap.system.background import begin
+from joulemap.system.errors import CatalogueError, LockedDatabaseError, OlderDatabaseError
+from joulemap.system.resource import package_version
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry

@@ -10,12 +10,12 @@ from joulemap.domain.catalogue import find_entry
 from joulemap.domain.change import Change, change_hardware, check_value
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
-from joulemap.errors import CatalogueError, UsageError
-from joulemap.number import check_digits, read_real
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.record import frozen
-from joulemap.units import format_si, parse_si
+from joulemap.system.errors import CatalogueError, UsageError
+from joulemap.system.number import check_digits, read_real
+from joulemap.system.record import frozen
+from joulemap.system.units import format_si, parse_si
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.operator.name import find_operator
-from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import describe_gap
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import reading_if_there
-from joulemap.resource import package_version
 from joulemap.store.connection import transaction
 from joulemap.store.estimate import Estimate, find_estimates, write_estimates
+from joulemap.system.errors import UsageError
+from joulemap.system.resource import package_version
 from joulemap.trace.single import describe
 from joulemap.trace.source import ModelRequest
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from joulemap.background import begin
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.change import Change
 from joulemap.domain.configuration import BOARD, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnsupportedError
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.version import formula_version
@@ -19,12 +17,14 @@ from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import change_target, describe_change
 from joulemap.plan.run import Plan, PlannedRun
-from joulemap.record import define
-from joulemap.resource import package_version
 from joulemap.store.calibration import ensure_calibrations, find_calibrations
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
+from joulemap.system.background import begin
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define
+from joulemap.system.resource import package_version
 
 Targets = Mapping[tuple[str, str, str, tuple[Change, ...]], Hardware]
 """What a run's hardware depends on (`PlannedRun.target`) -> the hardware under its calibration, at its mode and at the

@@ -20,17 +20,17 @@ import attrs
 
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.domain.default import SETTINGS
-from joulemap.errors import ModelError, UntrustedError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
 from joulemap.plan.workload import ensure_shipped, ensure_workload, find_workload_id, stored_key, trace
-from joulemap.record import define, frozen
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
 from joulemap.store.hardware import has_hardware
 from joulemap.store.run import find_runs, find_runs_of
 from joulemap.store.workload import find_workloads, read_columns
+from joulemap.system.errors import ModelError, UntrustedError
+from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

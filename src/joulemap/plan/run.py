@@ -12,13 +12,13 @@ from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
 from joulemap.domain.change import changed_digest
 from joulemap.domain.hardware import bounded_digest, mode_digest
 from joulemap.domain.weight import pair_precisions
-from joulemap.errors import UsageError
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import find_changes
 from joulemap.plan.selection import Default, Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry

@@ -17,10 +17,10 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
-from joulemap.errors import UnknownNameError, UsageError
 from joulemap.plan.budget import Budget, Pair, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.record import frozen
+from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import attrs
 
-from joulemap.errors import OlderDatabaseError
-from joulemap.record import frozen
 from joulemap.store import connection as store
 from joulemap.store.connection import PATIENT, READING, Connection, Patience, silent
 from joulemap.store.sharing import Kind
+from joulemap.system.errors import OlderDatabaseError
+from joulemap.system.record import frozen
 
 Talk = Callable[[str], None]
 Progress = Callable[[int, int], None]

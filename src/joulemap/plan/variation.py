@@ -18,10 +18,10 @@ from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
-from joulemap.errors import JoulemapError
 from joulemap.model.variation import Totals, Varied, is_power
-from joulemap.record import define
 from joulemap.store.literal import execute
+from joulemap.system.errors import JoulemapError
+from joulemap.system.record import define
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

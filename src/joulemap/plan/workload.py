@@ -12,12 +12,12 @@ from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_operator
-from joulemap.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
-from joulemap.record import frozen
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import SHIPPED, find_workload, find_workloads
+from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
+from joulemap.system.record import frozen
 from joulemap.trace.single import describe
 from joulemap.trace.source import OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version

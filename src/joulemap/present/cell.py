@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
-from joulemap.units import format_si
+from joulemap.system.units import format_si
 
 PROJECTION_NOTE: Final = (
     f"{PROJECTED} key numbers are projections or estimates, or it is not to be had: "

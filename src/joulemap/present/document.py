@@ -16,7 +16,7 @@ from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
 from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
 from joulemap.present.text import make_all_visible, make_visible
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.present.sketch import Sketch

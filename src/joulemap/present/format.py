@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.table import Table

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from joulemap.present.text import make_visible
-from joulemap.record import define
+from joulemap.system.record import define
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from joulemap.present.text import make_all_visible, make_visible
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 INTERVAL: Final = "├─●─┤ holds what is measured four times in five"
 """What stands beside a sketch with 80 % intervals."""

@@ -13,7 +13,6 @@ from typing import Final
 import duckdb
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.errors import CatalogueError
 from joulemap.store.connection import Connection, is_full, is_internal, transaction
 from joulemap.store.digest import CALIBRATION, HARDWARE, RUN, WORKLOAD, Digester
 from joulemap.store.engine import connect
@@ -24,6 +23,7 @@ from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.run import mark_newest
 from joulemap.store.total import add_up
 from joulemap.store.workload import SHIPPED
+from joulemap.system.errors import CatalogueError
 
 ACTION: Final = "architecture, category, common_category, component, action, part, per"
 """What tells two actions apart."""

@@ -10,8 +10,8 @@ from typing import Any, Final
 import duckdb
 
 from joulemap.domain.settings import Bounds
-from joulemap.errors import SqlError
-from joulemap.record import define
+from joulemap.system.errors import SqlError
+from joulemap.system.record import define
 
 REPEAT_S: Final = 0.05
 """How often the engine is told to stop: one time is lost if it comes between two steps."""

@@ -13,8 +13,6 @@ from typing import Any, BinaryIO, Final
 
 import duckdb
 
-from joulemap.errors import DatabaseError, EngineError, SqlError
-from joulemap.record import frozen
 from joulemap.store.block import find_damaged_blocks
 from joulemap.store.connection import PATIENT, Connection, Patience, check_place, missing, reading
 from joulemap.store.digest import (
@@ -35,6 +33,8 @@ from joulemap.store.library import find_query
 from joulemap.store.literal import execute
 from joulemap.store.query import run_query
 from joulemap.store.schema import find_changes
+from joulemap.system.errors import DatabaseError, EngineError, SqlError
+from joulemap.system.record import frozen
 
 AUDIT: Final = "audit.conservation"
 """The query of the rules that rows must keep; what else is found has its columns."""

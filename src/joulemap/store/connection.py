@@ -16,11 +16,7 @@ from weakref import WeakKeyDictionary
 
 import duckdb
 
-from joulemap.background import begin
 from joulemap.domain.settings import WAIT_S
-from joulemap.draft import drafting, publish, sweep
-from joulemap.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
-from joulemap.record import frozen
 from joulemap.store import sharing
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.header import renew_identity
@@ -29,6 +25,10 @@ from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, rea
 from joulemap.store.quote import quote_text
 from joulemap.store.sharing import Kind, find_earlier, give_back, take
 from joulemap.store.surface import begin_cursor, bring_surface
+from joulemap.system.background import begin
+from joulemap.system.draft import drafting, publish, sweep
+from joulemap.system.errors import DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError, UsageError
+from joulemap.system.record import frozen
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from joulemap.domain.table import Column
-from joulemap.errors import SqlError
-from joulemap.file import FileError, read_text
-from joulemap.record import frozen
+from joulemap.system.errors import SqlError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.record import frozen
 
 MOST_BYTES: Final = 1_000_000
 

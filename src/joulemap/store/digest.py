@@ -29,8 +29,8 @@ from zlib import crc32
 import attrs
 import duckdb
 
-from joulemap.record import frozen
 from joulemap.store.literal import execute
+from joulemap.system.record import frozen
 
 OWN_NUMBERS: Final = frozenset(
     {"run_id", "workload_id", "measurement_id", "estimate_id", "action_id", "is_newest", "content_digest"}

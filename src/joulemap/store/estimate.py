@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.digest import ESTIMATE, Digester
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_records, next_id, utc_now
+from joulemap.system.record import frozen
 
 SAME: Final = "model, hardware, power_mode, precision, batch, runtime, calibration"
 """What tells two estimates apart that may stand side by side."""

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.errors import DatabaseError, EngineError, JoulemapError, LockedDatabaseError, OlderDatabaseError
 from joulemap.store.check import ADVICE, Fault, check_database
 from joulemap.store.connection import Patience, telling
 from joulemap.store.recover import Recovery, save_readable
+from joulemap.system.errors import DatabaseError, EngineError, JoulemapError, LockedDatabaseError, OlderDatabaseError
 
 REFUSALS: Final[dict[str, type[JoulemapError]]] = {
     one.__name__: one for one in (DatabaseError, EngineError, LockedDatabaseError, OlderDatabaseError)

@@ -8,11 +8,11 @@ from typing import Any, Final
 from joulemap.domain.hardware import Hardware, Link, Load, MemoryLevel, Peak, PowerMode
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
-from joulemap.errors import DatabaseError
 from joulemap.store.connection import Connection
 from joulemap.store.digest import HARDWARE, Digester
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns, insert_records, next_id
+from joulemap.system.errors import DatabaseError
 
 PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
 """What a fact belongs to that is not a field of `Hardware` itself."""

@@ -20,7 +20,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 PAGE: Final = 4_096
 HEAD: Final = 3 * PAGE

@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 
 from joulemap.domain.table import Column
-from joulemap.errors import SqlError
-from joulemap.record import define
 from joulemap.store.contract import Parameter, Query
 from joulemap.store.literal import write
+from joulemap.system.errors import SqlError
+from joulemap.system.record import define
 
 _ITEM = r"(?:\$\w+|'[^'()]*'|-?\d[\d.e]*|TRUE|FALSE)"
 _LISTS = r"list_concat\(\$\w+,\s*\$\w+\)"

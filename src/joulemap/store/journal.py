@@ -29,11 +29,11 @@ from typing import BinaryIO, Final
 
 import duckdb
 
-from joulemap.background import uninterrupted
-from joulemap.draft import drafting, publish
-from joulemap.errors import DatabaseError, LockedDatabaseError
-from joulemap.record import frozen
 from joulemap.store.header import BLOCK, HEAD, PAGE, Head, renew
+from joulemap.system.background import uninterrupted
+from joulemap.system.draft import drafting, publish
+from joulemap.system.errors import DatabaseError, LockedDatabaseError
+from joulemap.system.record import frozen
 
 SUFFIX: Final = ".journal"
 TITLE: Final = b"joulemap journal of a checkpoint, 2\n"

@@ -12,9 +12,9 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.table import Column
-from joulemap.errors import SqlError, UnknownNameError, UsageError
-from joulemap.resource import digest_code, folder, remember
 from joulemap.store.contract import Parameter, Query, parse_query
+from joulemap.system.errors import SqlError, UnknownNameError, UsageError
+from joulemap.system.resource import digest_code, folder, remember
 
 READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py")
 """Files of code that say what a query file becomes."""

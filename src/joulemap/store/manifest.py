@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.errors import CatalogueError
-from joulemap.file import FileError, read_text
-from joulemap.record import frozen
+from joulemap.system.errors import CatalogueError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.record import frozen
 
 MANIFEST: Final = "manifest.json"
 MOST_BYTES: Final = 10_000_000

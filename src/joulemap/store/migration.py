@@ -11,11 +11,11 @@ from typing import Final
 
 import duckdb
 
-from joulemap.errors import DatabaseError
-from joulemap.record import frozen
-from joulemap.resource import folder
 from joulemap.store.literal import execute
 from joulemap.store.surface import COMMENT, holds_surface, write_surface
+from joulemap.system.errors import DatabaseError
+from joulemap.system.record import frozen
+from joulemap.system.resource import folder
 
 SCHEMA_VERSION: Final = 1
 """The newest migration that this code knows; a test compares it with the files."""

@@ -10,13 +10,13 @@ from typing import Any, Final
 import duckdb
 
 from joulemap.domain.table import Table
-from joulemap.errors import SqlError
-from joulemap.resource import package_version
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import execute
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.row import describe_arrays
+from joulemap.system.errors import SqlError
+from joulemap.system.resource import package_version
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
 """Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""

@@ -12,8 +12,6 @@ import duckdb
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.errors import SqlError, UnknownNameError, UsageError
-from joulemap.number import read_real, read_whole
 from joulemap.store import literal
 from joulemap.store.bound import BATCH
 from joulemap.store.connection import begin_beside
@@ -31,6 +29,8 @@ from joulemap.store.statement import (
     prepare,
 )
 from joulemap.store.surface import begin_cursor
+from joulemap.system.errors import SqlError, UnknownNameError, UsageError
+from joulemap.system.number import read_real, read_whole
 
 if TYPE_CHECKING:
     from joulemap.row import Row as AnyRow

@@ -18,8 +18,6 @@ from typing import Final
 import attrs
 import duckdb
 
-from joulemap.errors import DatabaseError
-from joulemap.record import define
 from joulemap.store.block import accept_blocks, find_damaged_blocks
 from joulemap.store.check import find_row_faults
 from joulemap.store.connection import Connection, make_empty
@@ -28,6 +26,8 @@ from joulemap.store.journal import journal_of, locking, log_of, put_back
 from joulemap.store.literal import execute
 from joulemap.store.manifest import KEYS
 from joulemap.store.total import add_up
+from joulemap.system.errors import DatabaseError
+from joulemap.system.record import define
 
 MOST_CUTS: Final = 1000
 """How often a log is cut before it is given up."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from joulemap.domain.dimension import spell_labels
-from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
+from joulemap.system.record import frozen
 
 
 def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:

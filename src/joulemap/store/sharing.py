@@ -12,8 +12,8 @@ from typing import Final
 
 import attrs
 
-from joulemap.record import define, frozen
 from joulemap.store.turn import Turn, queue_up
+from joulemap.system.record import define, frozen
 
 
 @frozen

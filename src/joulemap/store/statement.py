@@ -18,8 +18,6 @@ import duckdb
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column, Table
-from joulemap.errors import SqlError, UsageError
-from joulemap.record import define, frozen
 from joulemap.store import literal
 from joulemap.store.bound import BATCH, Count, bounding, check_rows
 from joulemap.store.connection import Connection
@@ -27,6 +25,8 @@ from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe
 from joulemap.store.quote import quote_name
 from joulemap.store.surface import begin_cursor
 from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
+from joulemap.system.errors import SqlError, UsageError
+from joulemap.system.record import define, frozen
 
 ENGINE_ERRORS: Final = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException)
 """What no statement is to blame for: a matter of the database, left to whoever opened it."""

@@ -15,9 +15,9 @@ import duckdb
 
 from joulemap.domain.dimension import fill_dimensions
 from joulemap.domain.metric import METRICS, Metric
-from joulemap.record import frozen
-from joulemap.resource import folder
 from joulemap.store.literal import execute
+from joulemap.system.record import frozen
+from joulemap.system.resource import folder
 
 FILES: Final = ("macros.sql", "views.sql")
 """In the order in which they run."""

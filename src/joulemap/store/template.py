@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import duckdb
 
-from joulemap.draft import drafting, sweep
-from joulemap.errors import DatabaseError
-from joulemap.record import frozen
-from joulemap.resource import cache_folder, digest_code
 from joulemap.store.connection import Connection
 from joulemap.store.engine import connect
 from joulemap.store.migration import load_migrations, migrate
 from joulemap.store.surface import load_surface
+from joulemap.system.draft import drafting, sweep
+from joulemap.system.errors import DatabaseError
+from joulemap.system.record import frozen
+from joulemap.system.resource import cache_folder, digest_code
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry

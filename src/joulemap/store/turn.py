@@ -19,7 +19,7 @@ from pathlib import Path
 
 import attrs
 
-from joulemap.resource import cache_folder
+from joulemap.system.resource import cache_folder
 
 
 @attrs.frozen

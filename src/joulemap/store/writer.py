@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 
 from joulemap.model.run import BOTTLENECKS, RunColumns
-from joulemap.record import define, frozen
 from joulemap.store.connection import Connection
 from joulemap.store.digest import NAMED, RUN, Digester
 from joulemap.store.hardware import identify_actions, read_vocabulary
 from joulemap.store.row import insert_columns, next_id, utc_now
 from joulemap.store.run import mark_newest
 from joulemap.store.total import sum_actions, write_actions, write_totals
+from joulemap.system.record import define, frozen
 
 
 @frozen(kw_only=True)

@@ -24,13 +24,13 @@ import attrs
 
 from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.model.workload import OPERATOR_COUNTS
-from joulemap.record import frozen
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
 from joulemap.store.literal import execute
 from joulemap.store.quote import quote_text
 from joulemap.store.row import next_id, utc_now
 from joulemap.store.workload import read_shape
+from joulemap.system.record import frozen
 
 PROOF_BATCH: Final = 5
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from joulemap.domain.measurement import ProfiledKernel, Shape, TracedOperator
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 Key = tuple[object, ...]
 """ATen operator without the underscore of its in-place form, and what of its shapes the trace tells too."""

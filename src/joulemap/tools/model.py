@@ -14,8 +14,8 @@ import attrs
 from torchvision import models
 
 from joulemap.domain.catalogue import ModelEntry
-from joulemap.errors import ModelError
 from joulemap.hub.build import trace_request
+from joulemap.system.errors import ModelError
 from joulemap.trace import block
 from joulemap.trace.source import resolve_model
 

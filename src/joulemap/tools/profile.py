@@ -22,9 +22,9 @@ from joulemap.domain.measurement import OperatorMeasurement, ProfiledKernel, Tra
 from joulemap.domain.settings import Settings
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, holding_workload
-from joulemap.record import frozen
 from joulemap.store.measurement import write_operator_file
 from joulemap.store.workload import read_operators
+from joulemap.system.record import frozen
 from joulemap.tools.lowering import Expected, Key, expect_kernels, find_key
 
 

@@ -29,7 +29,7 @@ BESIDE: Final = {
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.measurement": ("Measurement",),
     "joulemap.domain.metric": ("METRICS", "Metric"),
-    "joulemap.errors": ("ExitCode", "JoulemapError"),
+    "joulemap.system.errors": ("ExitCode", "JoulemapError"),
     "joulemap.row": ("Row",),
     "joulemap.store.connection": ("Patience",),
     "joulemap.answer.hardware_file": ("FileChecks",),

@@ -12,12 +12,12 @@ import attrs
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import SHIPPED, load_models
 from joulemap.domain.catalogue import ShippedWorkload
-from joulemap.errors import ModelError
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
 from joulemap.store.connection import transaction, writing
 from joulemap.store.workload import write_workload
 from joulemap.store.zoo import PROOF_BATCH, write_shipped
+from joulemap.system.errors import ModelError
 from joulemap.trace.source import resolve_model
 
 

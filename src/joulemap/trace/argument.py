@@ -15,7 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import keystr, tree_leaves, tree_leaves_with_path, tree_map
 
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.guest import first_line
 
 Held = torch.Tensor | torch.nn.Module

@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import quote

@@ -19,7 +19,7 @@ from torch._C import DispatchKey
 from torch._ops import HigherOrderOperator
 from torch.utils._pytree import tree_map
 
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.flex import describe_blocks
 from joulemap.trace.formula import ATTENTION, Call, count
 from joulemap.trace.tape import Step, Tape

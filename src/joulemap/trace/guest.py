@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn, TextIO, cast
 import torch
 from torch.nn.modules import module
 
-from joulemap.errors import Interrupted, JoulemapError, ModelError
+from joulemap.system.errors import Interrupted, JoulemapError, ModelError
 from joulemap.trace.offline import offline
 from joulemap.trace.source import HUBS
 

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import torch
 
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.inference import some_number
 from joulemap.trace.tape import Tape
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.errors import ModelError, UnknownNameError, UsageError
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.trace.guest import first_line
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Final
 
-from joulemap.background import ends
-from joulemap.errors import ExitCode, ModelError, UsageError
+from joulemap.system.background import ends
+from joulemap.system.errors import ExitCode, ModelError, UsageError
 
 OPERATORS: Final = "JOULEMAP_TRACE_OPERATORS"
 SECONDS: Final = "JOULEMAP_TRACE_SECONDS"

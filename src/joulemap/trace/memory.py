@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.tensor import tensors_in
 
 SHARE: Final = 0.5

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.workload import Workload
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.argument import has_values, replace_tensors, tensors_in
 from joulemap.trace.assemble import assemble
 from joulemap.trace.failure import explain, functions_of, wants_gradients

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from joulemap.domain.operator.name import SingleOperator
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.single import SCALAR
 

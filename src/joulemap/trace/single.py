@@ -16,8 +16,8 @@ from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
-from joulemap.errors import UsageError
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
 from joulemap.trace.formula.attention import STEPS, attend
 

@@ -20,8 +20,8 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.module import is_module_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
-from joulemap.errors import ModelError, UnknownNameError, UsageError
-from joulemap.resource import package_version
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.system.resource import package_version
 from joulemap.trace.version import builder_version, operator_version, tracer_version
 
 MOST_BYTES: Final = 10_000_000

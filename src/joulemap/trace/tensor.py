@@ -8,7 +8,7 @@ from typing import Final
 
 import torch
 
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 
 DTYPES: Final = {
     "fp64": torch.float64,

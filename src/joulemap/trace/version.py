@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from joulemap.resource import digest_code
+from joulemap.system.resource import digest_code
 
 RULES: Final = ("trace", "fuse", "domain/workload.py")
 """Rooms and files that decide what a workload is."""

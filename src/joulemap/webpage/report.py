@@ -10,7 +10,7 @@ from joulemap.figure.figure import Figure
 from joulemap.figure.spec import find_spec
 from joulemap.present.document import Grid, Lines, Steps, Text
 from joulemap.present.sketch import Bars, Chart, Heat
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen(kw_only=True)

@@ -13,12 +13,10 @@ from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
-from joulemap.errors import UnknownNameError
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
-from joulemap.record import frozen
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -32,6 +30,8 @@ from joulemap.row.analyze import (
 from joulemap.row.report import EnergyLeaf
 from joulemap.store.query import fetch_all, start
 from joulemap.store.run import find_subgraphs
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

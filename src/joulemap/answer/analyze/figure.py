@@ -9,7 +9,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import show_count, show_share
 from joulemap.row.analyze import SubgraphRoof
 from joulemap.row.report import EnergyLeaf
-from joulemap.units import FJ_PER_J
+from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.figure.figure import Figure

@@ -20,8 +20,8 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
-from joulemap.record import frozen
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ArchitectureNote

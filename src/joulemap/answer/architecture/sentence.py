@@ -7,7 +7,7 @@ from typing import Final
 
 from joulemap.present.cell import show_plain, show_quantity, show_share, show_units
 from joulemap.row.architectures import ArchitectureAction, ArchitectureSummary
-from joulemap.units import FJ_PER_J
+from joulemap.system.units import FJ_PER_J
 
 PARTS: Final = {
     "compute": "arithmetic",

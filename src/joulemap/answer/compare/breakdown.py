@@ -14,9 +14,9 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Text
-from joulemap.record import frozen
 from joulemap.row.compare import EnergyBranch, RunFigure
 from joulemap.store.query import fetch, start
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

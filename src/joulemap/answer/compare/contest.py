@@ -18,9 +18,9 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, Text, say_rest
-from joulemap.record import frozen
 from joulemap.row.compare import Contender, Victory
 from joulemap.store.query import fetch, start
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

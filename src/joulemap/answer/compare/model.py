@@ -16,9 +16,9 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, grid
-from joulemap.record import frozen
 from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

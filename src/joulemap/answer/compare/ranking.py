@@ -19,7 +19,6 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
-from joulemap.record import frozen
 from joulemap.row.compare import (
     Contender,
     HardwareNumber,
@@ -30,6 +29,7 @@ from joulemap.row.compare import (
     UtilizationSpread,
 )
 from joulemap.store.query import fetch, start
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

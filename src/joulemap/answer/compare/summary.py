@@ -19,14 +19,14 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
-from joulemap.errors import UnsupportedError
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, grid
-from joulemap.record import frozen
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

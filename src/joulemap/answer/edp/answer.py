@@ -13,15 +13,15 @@ from joulemap.answer.scope import find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.store.query import fetch_all
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

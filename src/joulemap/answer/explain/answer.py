@@ -16,14 +16,14 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import BATCHES, DifferenceDivision, check_name
 from joulemap.domain.table import Table
-from joulemap.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_signed
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.explain import CategoryDifference, Effect, EnergyTerm, RunPair, SubgraphDifference, Traffic
 from joulemap.store.query import fetch_all
+from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ArchitectureNote

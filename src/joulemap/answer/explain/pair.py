@@ -7,7 +7,6 @@ from typing import Final
 from joulemap.answer.answer import RunAnswer
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.table import Table
-from joulemap.record import frozen
 from joulemap.row.explain import (
     CategoryDifference,
     EdpTerm,
@@ -19,6 +18,7 @@ from joulemap.row.explain import (
     SubgraphDifference,
     Traffic,
 )
+from joulemap.system.record import frozen
 
 MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
 """A term of a difference in another metric than energy."""

@@ -14,7 +14,7 @@ from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure, make_figure, tell_metric
 from joulemap.present.cell import show_quantity, show_signed
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 SHOWN: Final = 14
 """Terms that have a step of their own; the others have one together."""

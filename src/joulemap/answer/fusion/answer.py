@@ -21,15 +21,15 @@ from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
-from joulemap.record import frozen
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.store.query import fetch_all
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

@@ -19,12 +19,12 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.module import is_module_name
 from joulemap.domain.table import Table
-from joulemap.errors import UsageError
-from joulemap.file import write_file
 from joulemap.present.cell import PROJECTION_NOTE, show_quantity
 from joulemap.present.document import Block, Document, Lines, Section
-from joulemap.record import frozen
-from joulemap.resource import package_version
+from joulemap.system.errors import UsageError
+from joulemap.system.file import write_file
+from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
 from joulemap.webpage.page import write_page
 from joulemap.webpage.report import Badges, Chapter, Report, Source as Behind
 

@@ -16,9 +16,9 @@ from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text, grid
-from joulemap.record import frozen
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
-from joulemap.units import FJ_PER_J
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 from joulemap.webpage.report import (
     Badge,
     Badges,

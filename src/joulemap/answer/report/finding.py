@@ -21,13 +21,13 @@ from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep
 from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
 from joulemap.domain.table import Table
-from joulemap.errors import UnsupportedError, UsageError
 from joulemap.plan.run import plan_runs
-from joulemap.record import frozen
 from joulemap.row.analyze import SubgraphRoof
 from joulemap.row.compare import Comparison
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware

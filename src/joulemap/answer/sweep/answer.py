@@ -20,9 +20,9 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Shown, grid
-from joulemap.record import frozen
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import fetch, start
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

@@ -24,14 +24,14 @@ from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evalua
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
-from joulemap.errors import UsageError
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
-from joulemap.record import frozen
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings

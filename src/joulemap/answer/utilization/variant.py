@@ -13,11 +13,11 @@ from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.settings import BATCHES, Settings
 from joulemap.domain.weight import keep_narrower
-from joulemap.errors import ModelError
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan, plan_selected
-from joulemap.record import frozen
+from joulemap.system.errors import ModelError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ShippedWorkload

@@ -10,8 +10,8 @@ import typer
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware
 from joulemap.cli.value import read_quantity
 from joulemap.domain.name import split_names
-from joulemap.errors import UsageError
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import SettingsKeywords

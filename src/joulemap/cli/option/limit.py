@@ -10,8 +10,8 @@ import attrs
 import typer
 
 from joulemap.cli.value import read_number, read_quantity, split_assignments
-from joulemap.errors import UsageError
-from joulemap.record import frozen
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Bounds, Limits, Price, Usage

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import RunAnswer

@@ -20,7 +20,7 @@ from joulemap.domain.architecture import COMMON_PRECISION
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.dimension import ASKED
 from joulemap.domain.name import split_names
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords

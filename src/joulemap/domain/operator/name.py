@@ -24,7 +24,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.name import fold_into
-from joulemap.errors import UsageError
+from joulemap.system.errors import UsageError
 
 MOST: Final = 2**48
 """Of a size: no tensor of any use has more elements."""

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Protocol
 
 from joulemap.domain.hardware import Hardware
-from joulemap.errors import UnknownNameError
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placed, Placement
+from joulemap.system.errors import UnknownNameError
 
 
 class Architecture(Protocol[Placed]):

@@ -36,7 +36,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, memory_time
 from joulemap.model.workload import Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 WORD_BYTES: Final = 4.0
 """Lanes, links and scratchpads are 32 bits wide. Source: Prabhakar et al., ISCA 2017."""

@@ -52,7 +52,7 @@ from joulemap.model.placement import Overlap, Placement, overlap_engines
 from joulemap.model.run import CORES
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
 PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")

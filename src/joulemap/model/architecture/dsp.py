@@ -39,7 +39,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement, overlap_engines
 from joulemap.model.traffic import ceil_divide, memory_time
 from joulemap.model.workload import Booleans, Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 MATRIX_PRECISIONS: Final = frozenset({"int8"})
 """Precisions that the matrix engine has. Source: TI SPRY344 (16 bits run there too, but are no precision here)."""

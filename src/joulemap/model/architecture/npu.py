@@ -49,7 +49,7 @@ from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_en
 from joulemap.model.run import STAGE
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0

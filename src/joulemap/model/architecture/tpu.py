@@ -46,7 +46,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Booleans, Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 VECTOR_BYTES: Final = 4.0
 """The vector unit computes in fp32."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from joulemap.present.cell import show_quantity
 from joulemap.present.sketch import Axis
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 LOG_SPAN: Final = 30.0
 """Largest over least value from which on an axis is logarithmic unless it is said."""

@@ -17,7 +17,7 @@ from joulemap.domain.table import Table
 from joulemap.present.cell import Texts, plain, write_cells
 from joulemap.present.document import Document
 from joulemap.present.format import Page
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 ENDS: Final = "\r\n"
 """Characters that put a cell between quotation marks: either ends a row for who reads it."""

@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 
 from joulemap.domain.table import Table
-from joulemap.frame import escape, make_cells, make_table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
+from joulemap.system.frame import escape, make_cells, make_table
 
 
 def write(document: Document, page: Page) -> str:  # noqa: ARG001

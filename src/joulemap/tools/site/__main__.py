@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from joulemap.errors import JoulemapError
+from joulemap.system.errors import JoulemapError
 from joulemap.tools.site.build import build_site
 
 

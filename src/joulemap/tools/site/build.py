@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from joulemap.errors import MissingPackageError, UsageError
+from joulemap.system.errors import MissingPackageError, UsageError
 from joulemap.tools.page import DOCS
 from joulemap.tools.site.command import write_commands
 from joulemap.tools.site.figure import list_figures, place_figures

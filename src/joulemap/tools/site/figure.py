@@ -15,7 +15,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from joulemap.cli.app import run
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 FOLDER: Final = "figure"
 """Of the site: a file for each theme, and the specification."""

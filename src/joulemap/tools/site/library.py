@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import joulemap
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 
 @frozen

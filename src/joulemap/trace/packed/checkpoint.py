@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from joulemap.domain.weight import GROUP_SIZE
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.packed.format import PackedFormat
 
 Kind = Literal["linear", "conv1d", "experts"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 import torch
 
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.packed.checkpoint import Checkpoint, Group, Settings, split_lists
 from joulemap.trace.packed.format import WORD, PackedFormat
 from joulemap.trace.packed.scheme import read_compressed_tensors, read_modelopt, read_torchao

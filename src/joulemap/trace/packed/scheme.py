@@ -13,7 +13,7 @@ import attrs
 import torch
 
 from joulemap.domain.weight import GROUP_SIZE, NARROW_GROUPS
-from joulemap.errors import ModelError
+from joulemap.system.errors import ModelError
 from joulemap.trace.packed.checkpoint import ANY, Checkpoint, Group, Settings
 from joulemap.trace.packed.format import WORD, PackedFormat
 

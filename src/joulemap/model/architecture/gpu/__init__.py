@@ -54,7 +54,7 @@ from joulemap.model.placement import Overlap, Placement
 from joulemap.model.run import DEVICES
 from joulemap.model.traffic import ceil_divide, dram_bytes, tiled_bytes
 from joulemap.model.workload import Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 ELEMENTS_PER_BLOCK: Final = 1024.0
 """Outputs of one thread block of a kernel that is not a GEMM: 256 threads, four elements each."""

@@ -32,7 +32,7 @@ from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats, Integers
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 ROWS: Final = 128.0
 """Queries of one block, those of all heads of a group together."""

@@ -18,7 +18,7 @@ from joulemap.domain.hardware import Hardware, MemoryLevel
 from joulemap.domain.quantity import Quantity
 from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
-from joulemap.record import frozen
+from joulemap.system.record import frozen
 
 TENSOR: Final = "tensor_core"
 """The engine of a peak that the tensor or matrix cores give."""

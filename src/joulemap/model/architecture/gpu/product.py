@@ -28,7 +28,7 @@ import numpy as np
 from joulemap.model.architecture.gpu.device import Engine
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
-from joulemap.record import define
+from joulemap.system.record import define
 
 TILES: Final = {
     "vector": ((32, 32), (64, 64), (128, 128)),

@@ -26,7 +26,7 @@ from joulemap.model.architecture.gpu.device import Engine, find_last_level
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Integers
-from joulemap.record import define, frozen
+from joulemap.system.record import define, frozen
 
 ACTIVATION_OPERATIONS: Final = 4.0
 """Elementwise operations per output from which on an operator counts as an activation function."""

@@ -23,7 +23,7 @@ from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers
-from joulemap.record import define, frozen
+from joulemap.system.record import define, frozen
 
 QUANTIZED_BYTES: Final = 16.0
 """DRAM traffic for each activation that is quantized: read twice at 16 bits, written at 8, scales beside it."""

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from joulemap.draft import drafting
+from joulemap.system.draft import drafting
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 CACHE: Final = "JOULEMAP_CACHE"
 """Environment variable: the folder for what joulemap keeps to be faster, and can do without."""

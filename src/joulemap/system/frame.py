@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from joulemap.errors import MissingPackageError
+from joulemap.system.errors import MissingPackageError
 
 Heads = Sequence[tuple[str, str]]
 """(name, DuckDB type) of each column."""
