@@ -18,7 +18,6 @@ from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import SHIPPED, find_workload, find_workloads
 from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.trace.single import describe
 from joulemap.trace.source import OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
 
@@ -168,6 +167,8 @@ def trace(model: Model, talk: Talk) -> Workload:
 
 def describe_operator(model: Model) -> Workload:
     """Return the workload of a single operator; UsageError for one that is too large to be added up."""
+    from joulemap.trace.single import describe
+
     request = model.request
     operator = find_operator(request.model)
     assert operator is not None
