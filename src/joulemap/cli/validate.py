@@ -65,7 +65,7 @@ def validate(
     joulemap validate --hardware h200_sxm
     joulemap validate --hardware A100-40GB --by model
     joulemap validate --by batch --format json
-    joulemap validate --model gemm --by hardware --source aiconfigurator
+    joulemap validate --by hardware --source MLPerf
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
     workspace, chosen = output.workspace(), cast("Any", precision)
