@@ -106,6 +106,9 @@ Agreement with a row that coefficients were chosen with says little. A row is
 Which rows those are stands in `src/joulemap/catalog/data/measurement/seen` and in the column `seen` of published
 rows; the view `measurement_splits` applies it. Groups of fewer than five rows, ranks and the worst rows are left to
 `joulemap validate --by split`.
+Four numbers of GPU time were chosen with errors of rows in view that count as unseen: `conv_reach_ratio`
+(a100_pcie_80gb), `peak_share.narrow` and `dram_efficiency.planar` (rtx_4090), `again_share` (boards with A100, V100 and
+MI100).
 """
 
 PUBLIC_TEXT: Final = """\

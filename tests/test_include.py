@@ -9,14 +9,18 @@ import attrs
 import duckdb
 import pytest
 
+from joulemap.domain.configuration import MERGING, RUNTIMES, Runtime
+from joulemap.domain.metric import METRIC, METRICS
 from joulemap.row import Row
 from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
+from joulemap.row.explain import Effect, EnergyTerm
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query, parse_query
 from joulemap.store.include import CALL, include, view
 from joulemap.store.library import find_query, list_queries, share_queries
+from joulemap.store.literal import list_numbers
 from joulemap.store.query import fetch, fetch_all, run_query
-from joulemap.system.errors import SqlError
+from joulemap.system.errors import SqlError, UsageError
 
 CALLED = """/*
 name = "own.called"
@@ -162,6 +166,38 @@ def test_what_several_queries_read_from_is_made_once_and_changes_no_answer(opene
     for name, record in records.items():
         assert found[name] == fetch(opened, record, run_id=1)
     assert opened.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
+
+
+def test_what_no_query_takes_is_refused_and_what_has_no_literal_is_asked_all_the_same(opened: Connection) -> None:
+    with pytest.raises(UsageError, match="takes subgraf"):
+        fetch_all(opened, {"cuts": EdpCut}, run_id=1, subgraf="conv1")
+    records: dict[str, type[Row]] = {"terms": EnergyTerm, "effects": Effect}
+    found = fetch_all(opened, records, run_a=1, run_b=2, subgraph="half of a pair: \0")
+    assert [len(table) for table in found.values()] == [0, 6]
+
+
+def test_a_metric_of_runs_needs_no_column_in_a_query(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path))
+    monkeypatch.setattr("joulemap.domain.metric.METRICS", (*METRICS, attrs.evolve(METRIC["power"], column="is_newest")))
+    find_query.cache_clear()
+    try:
+        for name in ("cube.run", "cube.cost"):
+            query = find_query(name)
+            assert query.columns[-1].name == "is_newest"
+            assert ".is_newest" in query.sql
+    finally:
+        find_query.cache_clear()
+
+
+def test_few_numbers_of_a_list_stand_alone() -> None:
+    assert list_numbers("a IN (SELECT unnest([1, 20]))") == "a IN (1, 20)"
+    for text in ("a IN (SELECT unnest([]))", "a IN (SELECT unnest(['x']))", f"a IN (SELECT unnest({list(range(33))}))"):
+        assert list_numbers(text) == text
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_sql_and_python_call_the_same_runtimes_merging(runtime: Runtime, opened: Connection) -> None:
+    assert opened.execute("SELECT is_merging(?)", [runtime]).fetchall() == [(runtime in MERGING,)]
 
 
 def test_a_query_that_shares_nothing_is_asked_as_it_is() -> None:

@@ -11,14 +11,16 @@ import pytest
 
 from compare import assert_close
 from joulemap.domain.metric import METRICS
+from joulemap.domain.settings import Bounds
 from joulemap.row.database import StoredTable
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection, configure, limit, writing
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.query import check_query, parse_parameter, run_query, run_sql, sample
+from joulemap.store.query import check_query, parse_parameter, run_query, sample
 from joulemap.store.run import mark_newest
+from joulemap.store.statement import prepare
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.tools.row import FOLDER, spell_modules
 
@@ -199,7 +201,7 @@ def test_typed_sql_cannot_write_or_reach_out(statement: str, own_database: Path)
     connection = duckdb.connect(str(own_database), read_only=True)
     configure(connection, limit(1e9, is_confined=True))
     with pytest.raises(SqlError):
-        run_sql(connection, statement)
+        prepare(connection, "sql", statement, {}, Bounds()).table()
     assert not Path("/tmp/escaped.csv").exists()
 
 
@@ -363,7 +365,9 @@ def test_answers_do_not_depend_on_the_number_of_threads(database: Path) -> None:
 
 
 def test_columns_of_one_name_are_all_kept(connection: Connection) -> None:
-    assert run_sql(connection, "SELECT 1 AS a, 2 AS a, 3 AS b").records() == [{"a": 1, "a_2": 2, "b": 3}]
+    assert prepare(connection, "sql", "SELECT 1 AS a, 2 AS a, 3 AS b", {}, Bounds()).table().records() == [
+        {"a": 1, "a_2": 2, "b": 3}
+    ]
 
 
 @pytest.mark.parametrize(

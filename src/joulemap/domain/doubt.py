@@ -31,7 +31,7 @@ TOLD_APART: Final = 0.8
 """Probability from which on one run is said to be better than another."""
 
 CORRELATION: Final = 0.7
-"""Of the errors of latency and energy of one run: 0.72 of the 1,038 configurations on three boards that have both."""
+"""Of the errors of latency and energy of one run: 0.73 of the 1,038 configurations on three boards that have both."""
 
 DoubtQuantity = Literal["latency", "energy", "joint"]
 """`joint`: what the errors of latency and energy of one run have in common."""

@@ -16,7 +16,7 @@ from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.system.resource import digest_code, folder, remember
 
-READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py")
+READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py")
 """Files of code that say what a query file becomes."""
 
 VARIABLE = "JOULEMAP_QUERIES"

@@ -124,18 +124,20 @@ def fetch_all(
 ) -> dict[str, Table[Any]]:
     """Return name -> what `fetch` does of a row type, with those of the parameters that its query declares.
 
-    What several queries read from is made once: planning takes longer than reading.
+    What several queries read from is made once: planning takes longer than reading. Raises as `run_query`.
     """
     queries = {name: _find_query_of(record) for name, record in records.items()}
+    if surplus := given.keys() - {one.name for query in queries.values() for one in query.parameters}:
+        raise UsageError(f"none of these queries takes {', '.join(sorted(surplus))}")
     bound = {
         name: bind(query, {one.name: given[one.name] for one in query.parameters if one.name in given})
         for name, query in queries.items()
     }
-    spelled = [
-        (query, {parameter: literal.write(value) or "" for parameter, value in bound[name].items()})
-        for name, query in queries.items()
-    ]
-    shared, written = share_queries(spelled)
+    spelled = {name: {key: literal.write(value) for key, value in one.items()} for name, one in bound.items()}
+    if any(text is None for one in spelled.values() for text in one.values()):  # what only the engine's own way takes
+        return {name: fetch(connection, record, **bound[name]) for name, record in records.items()}
+    texts = [(query, {key: text or "" for key, text in spelled[name].items()}) for name, query in queries.items()]
+    shared, written = share_queries(texts)
     found: dict[str, Table[Any]] = {}
     with blaming():
         for table, sql in shared.items():
@@ -219,21 +221,6 @@ def read_value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def run_sql(
-    connection: duckdb.DuckDBPyConnection,
-    sql: str,
-    parameters: Mapping[str, Any] | None = None,
-    bounds: Bounds | None = None,
-) -> Rows:
-    """Run one statement that a person typed, on a confined read-only connection.
-
-    Raises SqlError if it is not a single statement, does not parse, was refused, or takes more than its bounds;
-    UsageError if the parameters given are not those in it. A failure to read the file is left to whoever opened it.
-    Values that Python lacks (times with a zone, intervals, infinite dates) are texts, as the engine writes them.
-    """
-    return prepare(connection, "sql", sql, parameters or {}, bounds or Bounds()).table()
 
 
 def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
