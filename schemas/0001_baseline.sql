@@ -20,6 +20,8 @@ CREATE TABLE hardware_version (
     priced_at VARCHAR NOT NULL CHECK (priced_at IN ('chip', 'board')),
     boundary VARCHAR NOT NULL CHECK (boundary IN ('chip', 'board')),
     described_digest VARCHAR NOT NULL,
+    needs_host VARCHAR NOT NULL DEFAULT '',
+    host VARCHAR NOT NULL DEFAULT '',
     changes VARCHAR[] NOT NULL DEFAULT [],
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
@@ -42,6 +44,8 @@ COMMENT ON COLUMN hardware_version.doubts IS 'What the sources disagree about';
 COMMENT ON COLUMN hardware_version.priced_at IS 'Where what its energies per action were fitted to was measured: board, or chip for those of circuits';
 COMMENT ON COLUMN hardware_version.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
 COMMENT ON COLUMN hardware_version.described_digest IS 'hardware_version that it is at this boundary, or with these changes; empty where it is none';
+COMMENT ON COLUMN hardware_version.needs_host IS 'The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself';
+COMMENT ON COLUMN hardware_version.host IS 'The hardware that it sits in, where the energy of its runs contains that; empty where it does not';
 COMMENT ON COLUMN hardware_version.changes IS 'What a question set in place of its own numbers, which are facts and energies with the source --set; empty where it is as described';
 COMMENT ON COLUMN hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';
 

@@ -102,7 +102,7 @@ LINES: dict[str, int] = {
     "cli": 4_250,
     "catalog": 2_950,
     "hub": 2_200,
-    "plan": 2_400,
+    "plan": 2_450,
     "present": 1_950,
     "calibrate": 1_900,
     "tools": 2_000,

@@ -139,6 +139,11 @@ class HardwareAnswer(Answer):
             f"architecture {one.architecture}, {show_count(one.units_total_count, one.unit_name)}, {one.memory_type}; "
             f"for {', '.join(one.deployment) or 'no deployment in particular'}",
         ]
+        most, least = show_quantity(one.tdp_w, "W"), show_quantity(one.static_power_w, "W")
+        watts = f"{most} at most, {least} whatever it computes"
+        if one.needs_host:
+            watts += f", without the computer that it needs ({one.needs_host}): --host raspberry_pi_5 counts it"
+        lines.append(watts)
         if one.aliases:
             lines.append(f"also called {', '.join(one.aliases)}")
         if one.power_modes:

@@ -92,6 +92,8 @@ class Scope:
     """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
+    hosts: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
     has nothing else stands beside hardware that a compiler of the framework serves."""
@@ -125,7 +127,8 @@ class Scope:
         told = self.describe_changes()
         hidden = len(told) - SHOWN_CHANGES
         changed = (*told[:SHOWN_CHANGES], *((f"{hidden} more changed",) if hidden > 0 else ()))
-        return f"{', '.join((subject, ' and '.join(self.boundaries), *changed))}{colon}{rest}"
+        hosts = [f"with host {host}" for host in dict.fromkeys(filter(None, self.hosts.values()))]
+        return f"{', '.join((subject, ' and '.join(self.boundaries), *hosts, *changed))}{colon}{rest}"
 
     def describe_changes(self) -> list[str]:
         """Return what was set of hardware, together for those of which the same was set."""
@@ -164,6 +167,7 @@ class Scope:
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_unavailable(),
             *self._describe_budget(),
+            *self._describe_hosts(),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
@@ -197,6 +201,21 @@ class Scope:
             more = f" and {rest} more, which --format json has" if rest > 0 else ""
             shown = ", ".join(told[:SHOWN_LEFT_OUT])
             lines.append(f"left out, no mode within {self.budget.power_w:g} W: {shown}{more}")
+        return lines
+
+    def _describe_hosts(self) -> list[str]:
+        """Return whose watts are those of a card or module alone, and whose host is counted."""
+        lines = []
+        if self.settings.host and not any(self.hosts.values()):
+            lines.append(f"{self.settings.host} is not counted: none of the hardware needs a host")
+        for host in dict.fromkeys(self.hosts.values()):
+            names = [self.mark(name) for name, one in self.hosts.items() if one == host]
+            verb = "needs" if len(names) == 1 else "need"
+            if host:
+                lines.append(f"{join_words(names)} {verb} a host: the static power of {host} is in energy and power")
+            else:
+                told = "whose watts are not in the answer: `--host raspberry_pi_5` adds them"
+                lines.append(f"{join_words(names)} {verb} a host, {told}")
         return lines
 
     def _describe_engines(self) -> list[str]:
@@ -246,6 +265,7 @@ class Scope:
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
+            "hosts": dict(self.hosts),
             "engines": dict(self.engines),
             "changes": dict(self.changes),
         }
@@ -316,6 +336,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
+        "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),

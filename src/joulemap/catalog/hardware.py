@@ -166,6 +166,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         projection=chip.projection,
         unavailable=chip.unavailable,
         doubts=tuple(chip.doubts),
+        needs_host=chip.needs_host,
         geometry=whole,
         memory_levels=levels or complete_levels(quantities, peaks, shared),
         peaks=peaks,

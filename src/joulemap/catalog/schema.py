@@ -249,6 +249,8 @@ class HardwareFile:
     unavailable: str = ""
     """Why it can be neither bought nor rented, and who says so."""
     doubts: list[str] = attrs.field(factory=list)
+    needs_host: str = ""
+    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
     coefficients: list[CoefficientEntry] = attrs.field(factory=list)
     """Instead of those of the same name in the class."""

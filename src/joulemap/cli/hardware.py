@@ -26,7 +26,7 @@ app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 SHOWN: Final = (
     "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",
-    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "fact_count",
+    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host", "fact_count",
     "recalled_fact_count", "assumed_fact_count", "power_modes",
 )  # fmt: skip
 
@@ -63,7 +63,7 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    output.write_table(rows, SHOWN, keep=("architecture", "tdp_w", "precisions"))
+    output.write_table(rows, SHOWN, keep=("architecture", "tdp_w", "needs_host", "precisions"))
 
 
 @app.command()

@@ -77,6 +77,8 @@ class HardwareEntry:
     """As `Hardware.generation`."""
     unavailable: str
     """As `Hardware.unavailable`."""
+    needs_host: str
+    """As `Hardware.needs_host`."""
     priced_at: str
     """As `Hardware.priced_at`, without a calibration."""
     digest: str
@@ -100,6 +102,7 @@ class HardwareEntry:
             precisions=hardware.peaks,
             generation=hardware.generation,
             unavailable=hardware.unavailable,
+            needs_host=hardware.needs_host,
             priced_at=hardware.priced_at,
             digest=hardware.digest,
         )

@@ -14,13 +14,12 @@ from joulemap.domain.calibration import calibrated_digest, scale_reference
 from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, RUNTIMES
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import EnergyReference
+from joulemap.domain.reference import FJ_PER_J, HOST_ACTION, EnergyAction, EnergyReference
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, FittedValue
     from joulemap.domain.configuration import Boundary
-    from joulemap.domain.reference import EnergyAction
 
 UNITS: Final[Mapping[str, str]] = {
     "process_node": "nm",
@@ -241,6 +240,11 @@ def bounded_digest(digest: str, boundary: str, priced_at: str, version: str) -> 
     return hashlib.sha256(f"{digest}|{boundary}|{version}".encode()).hexdigest()[:16]
 
 
+def hosted_digest(digest: str, host_digest: str) -> str:
+    """Return the digest of a hardware in a host, from that of either."""
+    return hashlib.sha256(f"{digest}|in {host_digest}".encode()).hexdigest()[:16]
+
+
 @frozen(kw_only=True)
 class Hardware:
     """One target with everything the models need, each number with unit, basis and source."""
@@ -264,6 +268,10 @@ class Hardware:
     """Why it can be neither bought nor rented, or only at a price that is a guess; empty where it can."""
     doubts: tuple[str, ...] = ()
     """What the sources disagree about."""
+    needs_host: str = ""
+    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
+    host: str = ""
+    """The hardware that it sits in, where that is counted with it."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
     launch_year: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["launch_year"]))
     unit_count: Quantity = attrs.field(validator=_in_unit(UNITS["unit_count"]))
@@ -608,6 +616,32 @@ class Hardware:
             boundary=boundary,
             described_digest=self.digest,
             digest=digest,
+        )
+
+    def with_host(self, host: Hardware) -> Hardware:
+        """Return this hardware, as a run has it, in a host whose static power is in the energy of its runs.
+
+        The host's power is no part of what the power cap of this hardware holds.
+        """
+        static = host.static_power
+        row = EnergyAction(
+            category="host",
+            common_category="static",
+            component=HOST_ACTION[0],
+            action=HOST_ACTION[1],
+            part="static",
+            per="s",
+            energy_per_action_fj=static.value * FJ_PER_J,
+            basis=static.basis,
+            source=f"{host.id}: {static.source}",
+            count_formula="seconds of the run",
+        )
+        return attrs.evolve(
+            self,
+            reference=self.reference.with_actions([row]),
+            host=host.id,
+            described_digest=self.described_digest or self.digest,
+            digest=hosted_digest(self.digest, host.digest),
         )
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:

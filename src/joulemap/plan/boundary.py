@@ -95,12 +95,13 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
     return tuple(found[load.model, load.batch] for load in hardware.loads)
 
 
-def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
+def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary, host: Hardware | None = None) -> Hardware:
     """Return a hardware, given with its anchor and under its calibration, at a power mode and a boundary.
 
-    Raises KeyError or UnknownNameError as `Hardware.in_mode`.
+    One that needs a host is in the one that is given. Raises KeyError or UnknownNameError as `Hardware.in_mode`.
     """
-    return hardware.in_mode(power_mode).at_boundary(boundary, formula_version(hardware.architecture))
+    bounded = hardware.in_mode(power_mode).at_boundary(boundary, formula_version(hardware.architecture))
+    return bounded if host is None or not hardware.needs_host else bounded.with_host(host)
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:

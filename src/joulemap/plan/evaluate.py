@@ -14,7 +14,7 @@ from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
-from joulemap.plan.catalogue import known_hardware
+from joulemap.plan.catalogue import known_hardware, read_host
 from joulemap.plan.change import change_target, describe_change
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.store.calibration import ensure_calibrations, find_calibrations
@@ -127,6 +127,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     found = {run.target: run for run in planned if run.target not in stored}
     if not found:
         return stored
+    host = read_host(plan.selection.host)
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
     calibrated = {
@@ -134,7 +135,9 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         for run in found.values()
     }
     plain = {
-        target: bound_hardware(calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary)
+        target: bound_hardware(
+            calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary, host
+        )
         for target, run in found.items()
     }
     targets = {target: change_target(plain[target], run.changes) for target, run in found.items()}

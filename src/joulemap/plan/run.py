@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
 from joulemap.domain.change import changed_digest
-from joulemap.domain.hardware import bounded_digest, mode_digest
+from joulemap.domain.hardware import bounded_digest, hosted_digest, mode_digest
 from joulemap.domain.weight import pair_precisions
 from joulemap.model.version import formula_version
 from joulemap.plan.calibration import CalibrationUse, use_calibration
@@ -71,6 +71,7 @@ class Plan:
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs of one workload: point by point, in the order of hardware."""
         planned = []
+        host = self.selection.host
         for point in self.settings.points:
             for entry, mode in self.selection.pairs:
                 calibration = self.calibration.find(entry)
@@ -79,7 +80,8 @@ class Plan:
                 boundary = self.settings.boundary
                 bounded = bounded_digest(mode_digest(digest, mode), boundary, entry.priced_at, version)
                 changes = self.changes.get((entry, mode), ())
-                changed = changed_digest(bounded, changes)
+                hosted = hosted_digest(bounded, host.digest) if host is not None and entry.needs_host else bounded
+                changed = changed_digest(hosted, changes)
                 parts = (workload_key, changed, mode, *point.values(), version)
                 planned.append(
                     PlannedRun(

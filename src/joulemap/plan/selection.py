@@ -45,6 +45,8 @@ class Selection:
     """Hardware that was left out because it cannot be bought -> why."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """A class, as it was written in place of a hardware -> the hardware that it means."""
+    host: HardwareEntry | None = None
+    """What those of the hardware sit in that need a host; None where none is counted."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -98,15 +100,34 @@ def select_hardware(settings: Settings, default: Default = "four", kept: Collect
     meant = {name: find_meant(name) for name in names}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
+    host = find_host(settings, known)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, unavailable=unavailable, meanings=meanings)
-    fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode")
+        return Selection(pairs=chosen, own=own, unavailable=unavailable, meanings=meanings, host=host)
+    fitting, left_out = keep_within(
+        chosen, budget, is_every_mode=default == "every mode", host_w=0.0 if host is None else host.static_w
+    )
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
     return Selection(
-        pairs=fitting, own=own, budget=budget, left_out=left_out, unavailable=unavailable, meanings=meanings
+        pairs=fitting,
+        own=own,
+        budget=budget,
+        left_out=left_out,
+        unavailable=unavailable,
+        meanings=meanings,
+        host=host,
     )
+
+
+def find_host(settings: Settings, known: Mapping[str, HardwareEntry]) -> HardwareEntry | None:
+    """Return the host that settings name, None where they name none; UsageError for what needs a host itself."""
+    if not settings.host:
+        return None
+    entry = known.get(find_meant(settings.host)) or find_entry(known, settings.host)
+    if entry.needs_host:
+        raise UsageError(f"--host {settings.host}: {entry.id} needs a host itself: {entry.needs_host}")
+    return entry
 
 
 def _leave_unavailable(pairs: Sequence[Pair], kept: Collection[str]) -> tuple[tuple[Pair, ...], dict[str, str]]:

@@ -101,6 +101,8 @@ class ListedHardware(Row, query="hardware.list"):
     """B/s: off-chip memory."""
     tdp_w: float
     """W: thermal design power."""
+    needs_host: str
+    """The slot or port of a computer that it needs, whose power is not in tdp_w; empty for what works by itself."""
     power_modes: str
     """Named operating points beside the default."""
     price_purchase_usd: float | None
@@ -224,6 +226,12 @@ class HardwareSummary(Row, query="hardware.summary"):
     """What one unit is called."""
     memory_type: str
     """off-chip memory."""
+    tdp_w: float
+    """W: thermal design power."""
+    static_power_w: float
+    """W: drawn while running, whatever is computed."""
+    needs_host: str
+    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
     aliases: list[str]
     """Other names."""
     power_modes: list[str]

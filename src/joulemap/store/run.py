@@ -44,13 +44,18 @@ class Outline:
     is_calibrated: bool
     changes: list[str]
     """What was set of its hardware."""
+    needs_host: str
+    """What of a computer its hardware needs; empty for nothing."""
+    host: str
+    """The computer that is counted with it; empty for none."""
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
+        "r.calibration_digest <> '', v.changes, v.needs_host, v.host "
+        "FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
