@@ -12,14 +12,15 @@ from compare import assert_close
 from conftest import Run
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware, hosted_digest
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import HOST_ACTION
 from joulemap.domain.settings import Settings
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
-from joulemap.plan.boundary import bound_hardware
+from joulemap.plan.boundary import anchor_hardware, bound_hardware
+from joulemap.plan.calibration import CalibrationUse
 from joulemap.plan.selection import select_hardware
 from joulemap.system.errors import UsageError
 from joulemap.trace.single import describe
@@ -49,7 +50,7 @@ def run_of(hardware: Hardware) -> RunColumns:
 
 def test_a_host_draws_its_static_power_for_as_long_as_the_run_lasts() -> None:
     own = attrs.evolve(chip.cpu(), needs_host="PCIe slot")
-    alone, hosted = run_of(own), run_of(own.with_host(HOST))
+    alone, hosted = run_of(own), run_of(own.with_host(HOST, is_counted=True))
     seconds = int(alone.operators.interval_fs.sum()) / FJ_PER_J
     row = hosted.hardware.reference.position(HOST_ACTION)
     line_fj = int(hosted.ledger.energy_fj[hosted.ledger.action_index == row].sum())
@@ -62,11 +63,13 @@ def test_a_host_draws_its_static_power_for_as_long_as_the_run_lasts() -> None:
 
 
 def test_only_what_needs_a_host_is_put_in_one() -> None:
-    board, card = CATALOGUE["jetson_orin_nano_8gb"], CATALOGUE["hailo_8"]
-    assert bound_hardware(board, "default", "board", HOST).host == ""
-    hosted = bound_hardware(card, "default", "board", HOST)
+    asked = Settings(hardware=("jetson_orin_nano_8gb", "l4"), host="raspberry_pi_5")
+    hosts = select_hardware(asked).hosts
+    assert set(hosts) == {"l4"}
+    bounded = bound_hardware(anchor_hardware(CATALOGUE["l4"]), "default", "board")
+    hosted = hosts["l4"].place(bounded, CalibrationUse("none"), "board")
     assert hosted.host == HOST.id
-    assert hosted.digest == hosted_digest(bound_hardware(card, "default", "board").digest, HOST.digest)
+    assert hosted.digest == hosts["l4"].digest(bounded.digest, CalibrationUse("none"), "board")
 
 
 def test_a_host_counts_within_a_power_budget() -> None:
@@ -76,7 +79,7 @@ def test_a_host_counts_within_a_power_budget() -> None:
     found = select_hardware(attrs.evolve(asked, host="Pi5"))
     assert {entry.id for entry, _ in found.pairs} == {"coral_edge_tpu"}
     assert found.left_out == {"hailo_8": "at least 11.65 W with its host"}
-    assert found.host is not None and found.host.id == HOST.id
+    assert found.hosts["coral_edge_tpu"].is_counted
     assert len(select_hardware(attrs.evolve(asked, host="Pi5", power_budget_w=11.7)).pairs) == 2
 
 

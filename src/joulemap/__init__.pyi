@@ -51,6 +51,7 @@ from joulemap.domain.calibration import (
     FittedValue as FittedValue,
 )
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
+from joulemap.domain.compiler import Compiler as Compiler
 from joulemap.domain.configuration import (
     Boundary as Boundary,
     Configuration as Configuration,
@@ -234,6 +235,7 @@ from joulemap.row.report import (
 from joulemap.row.run import (
     Allocation as Allocation,
     Constant as Constant,
+    Fallback as Fallback,
     LedgerLine as LedgerLine,
     Setting as Setting,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -17,6 +17,7 @@ from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
+from joulemap.row.run import Fallback
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
     find_configurations,
@@ -39,6 +40,9 @@ SHOWN_FRACTION: Final = 0.0005
 
 SHOWN_LEFT_OUT: Final = 12
 """Hardware without a mode within a power budget that people see; programs get all."""
+
+FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
+"""Columns of what falls back to a host."""
 
 FEW: Final = 0.8
 """Credibility below which measurements are so few that it is said."""
@@ -94,6 +98,8 @@ class Scope:
     """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
+    fallen: Table[Fallback]
+    """What a host computes because a chip's compiler does not run it."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
     has nothing else stands beside hardware that a compiler of the framework serves."""
@@ -216,7 +222,7 @@ class Scope:
             else:
                 told = "whose watts are not in the answer: `--host raspberry_pi_5` adds them"
                 lines.append(f"{join_words(names)} {verb} a host, {told}")
-        return lines
+        return [*lines, *describe_fallen(self.fallen, self.mark)]
 
     def _describe_engines(self) -> list[str]:
         if not self.engines:
@@ -266,6 +272,7 @@ class Scope:
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
             "hosts": dict(self.hosts),
+            "fallback": self.fallen.records(),
             "engines": dict(self.engines),
             "changes": dict(self.changes),
         }
@@ -337,6 +344,9 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
+        "fallen": (fetch if any(run.has_helper for run in runs.values()) else fetch_none)(
+            connection, Fallback, run_ids=ids
+        ),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
@@ -393,6 +403,26 @@ def describe_weight(row: StoredCalibration) -> list[str]:
 def join_words(names: Sequence[str]) -> str:
     """Return names as a list in words: `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
+    """Return a line for each hardware whose compiler leaves a part of a model to a host: which, and how much of it."""
+    groups: dict[int, list[Fallback]] = {}
+    for row in rows:
+        groups.setdefault(row.run_id, []).append(row)
+    lines = []
+    for some in groups.values():
+        first = some[0]
+        names = [row.operation for row in some if not row.is_compiled]
+        others = sum(row.operator_count for row in some if row.is_compiled)
+        behind = {"first": "behind the first of them", "stretch": "outside of its one stretch"}.get(first.cut, "")
+        more = f" and {show_count(others, 'operator')} {behind}" if others else ""
+        shares = [show_share(sum(getattr(row, name) for row in some)) for name in FALLEN_SHARES]
+        lines.append(
+            f"{first.compiler} does not run {join_words(names)}: beside {mark(first.configured_hardware)} "
+            f"{first.helper} computes that{more}, copies included: {shares[0]} of the time, {shares[1]} of the energy"
+        )
+    return list(dict.fromkeys(lines))
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.calibration import calibrated_digest
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.hardware import bounded_digest, mode_digest
 from joulemap.domain.key import NO_KEY
 from joulemap.model.version import formula_version
 from joulemap.system.errors import CatalogueError
@@ -16,7 +18,8 @@ from joulemap.system.errors import CatalogueError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.calibration import Calibration, CalibrationEntry
+    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
@@ -95,13 +98,21 @@ def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
     return tuple(found[load.model, load.batch] for load in hardware.loads)
 
 
-def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary, host: Hardware | None = None) -> Hardware:
+def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> Hardware:
     """Return a hardware, given with its anchor and under its calibration, at a power mode and a boundary.
 
-    One that needs a host is in the one that is given. Raises KeyError or UnknownNameError as `Hardware.in_mode`.
+    Raises KeyError or UnknownNameError as `Hardware.in_mode`.
     """
-    bounded = hardware.in_mode(power_mode).at_boundary(boundary, formula_version(hardware.architecture))
-    return bounded if host is None or not hardware.needs_host else bounded.with_host(host)
+    return hardware.in_mode(power_mode).at_boundary(boundary, formula_version(hardware.architecture))
+
+
+def bound_digest(
+    entry: HardwareEntry, calibration: CalibrationEntry | None, power_mode: str, boundary: Boundary
+) -> str:
+    """Return the digest of what `bound_hardware` returns of a hardware of the catalogue."""
+    digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
+    version = formula_version(entry.architecture)
+    return bounded_digest(mode_digest(digest, power_mode), boundary, entry.priced_at, version)
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:

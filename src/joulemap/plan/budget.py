@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -60,16 +60,16 @@ def find_budget(settings: Settings) -> Budget | None:
 
 
 def keep_within(
-    pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, host_w: float = 0.0
+    pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, beside_w: Mapping[str, float]
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
     """Return what of some hardware at modes keeps within a budget, and name -> why another is left out.
 
     Hardware at its default mode stands for its largest one that fits, unless every mode is there by itself. A mode that
-    was named counts against a budget that was asked for only. What needs a host leaves it these watts of the budget.
+    was named counts against a budget that was asked for only. What sits in a host leaves it the watts of `beside_w`.
     """
 
     def draw_w(entry: HardwareEntry, mode: str) -> float:
-        return entry.cap_w(mode) + (host_w if entry.needs_host else 0.0)
+        return entry.cap_w(mode) + beside_w.get(entry.id, 0.0)
 
     kept: list[Pair] = []
     left_out: dict[str, str] = {}
@@ -81,7 +81,7 @@ def keep_within(
             kept.append((entry, _largest(entry, fitting)))
         else:
             name = entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
-            with_host = " with its host" if host_w and entry.needs_host else ""
+            with_host = " with its host" if entry.id in beside_w else ""
             left_out[name] = f"at least {min(draw_w(entry, one) for one in modes):.4g} W{with_host}"
     return tuple(dict.fromkeys(kept)), left_out
 

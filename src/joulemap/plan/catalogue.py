@@ -57,11 +57,6 @@ def read_known(digests: Iterable[str], own: Iterable[Hardware] = ()) -> dict[str
     return found
 
 
-def read_host(host: HardwareEntry | None) -> Hardware | None:
-    """Return what hardware sits in that needs a host, as it is described; None for nothing."""
-    return None if host is None else read_known([host.digest])[host.digest]
-
-
 def check_names(hardware: Hardware, known: Mapping[str, HardwareEntry], label: str) -> None:
     """Raise CatalogueError, on behalf of a file, where its hardware takes the name of one of the catalogue."""
     taken = {fold_name(name): entry for entry in known.values() for name in (entry.id, *entry.aliases)}

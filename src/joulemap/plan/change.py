@@ -11,7 +11,7 @@ from joulemap.domain.change import Change, change_hardware, check_value
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
 from joulemap.plan.boundary import bound_hardware
-from joulemap.plan.catalogue import known_hardware, read_host, read_known
+from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.number import check_digits, read_real
 from joulemap.system.record import frozen
@@ -76,14 +76,15 @@ def find_changes(
     known = {**known_hardware(), **{entry.id: entry for entry, _ in selection.pairs}}
     chosen = {demand: _choose(demand, selection, known) for demand in demands}
     records = read_known([entry.digest for entry, _ in selection.pairs], selection.own.values())
-    host = read_host(selection.host)
     found: dict[Pair, dict[str, Change]] = {}
     met: set[Demand] = set()
     names: dict[str, None] = {}
     for entry, mode in selection.pairs:
         target = bound_hardware(
-            calibration.apply(records[entry.digest], calibration.find(entry)), mode, settings.boundary, host
+            calibration.apply(records[entry.digest], calibration.find(entry)), mode, settings.boundary
         )
+        if (host := selection.hosts.get(entry.id)) is not None:
+            target = host.place(target, calibration, settings.boundary)
         constants = list_constants(target)
         names |= dict.fromkeys(constants)
         for demand in sorted(demands, key=lambda one: bool(one.hardware)):

@@ -14,7 +14,7 @@ from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
-from joulemap.plan.catalogue import known_hardware, read_host
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import change_target, describe_change
 from joulemap.plan.run import Plan, PlannedRun
 from joulemap.store.calibration import ensure_calibrations, find_calibrations
@@ -127,18 +127,20 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     found = {run.target: run for run in planned if run.target not in stored}
     if not found:
         return stored
-    host = read_host(plan.selection.host)
     own = {hardware.digest: hardware for hardware in plan.selection.own.values()}
     known = {**read_hardware(connection, {run.hardware_digest for run in found.values()} - own.keys()), **own}
     calibrated = {
         (run.hardware_digest, run.calibration): plan.calibration.apply(known[run.hardware_digest], run.calibration)
         for run in found.values()
     }
-    plain = {
-        target: bound_hardware(
-            calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary, host
-        )
+    bounded = {
+        target: bound_hardware(calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary)
         for target, run in found.items()
+    }
+    hosts = plan.selection.hosts
+    plain = {
+        target: hosts[one.id].place(one, plan.calibration, plan.settings.boundary) if one.id in hosts else one
+        for target, one in bounded.items()
     }
     targets = {target: change_target(plain[target], run.changes) for target, run in found.items()}
     told = {targets[key].digest: [describe_change(one) for one in run.changes] for key, run in found.items()}
@@ -150,7 +152,8 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
             if entry is not None
         ],
     )
-    needed = (*plain.values(), *targets.values())
+    helpers = [one.helper for one in plain.values() if one.helper is not None]
+    needed = (*helpers, *plain.values(), *targets.values())
     fresh = {one.digest: one for one in needed if one.digest not in known or one.digest in own}
     fresh |= {digest: known[digest] for digest, _ in calibrated if digest in own}
     write_hardware(

@@ -19,6 +19,7 @@ from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
 from joulemap.plan.budget import Budget, Pair, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.plan.host import Hosting, find_hosts
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
@@ -45,8 +46,8 @@ class Selection:
     """Hardware that was left out because it cannot be bought -> why."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """A class, as it was written in place of a hardware -> the hardware that it means."""
-    host: HardwareEntry | None = None
-    """What those of the hardware sit in that need a host; None where none is counted."""
+    hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
+    """Hardware -> what it sits in, or what computes what its compiler does not run."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -100,12 +101,11 @@ def select_hardware(settings: Settings, default: Default = "four", kept: Collect
     meant = {name: find_meant(name) for name in names}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
-    host = find_host(settings, known)
+    hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, unavailable=unavailable, meanings=meanings, host=host)
-    fitting, left_out = keep_within(
-        chosen, budget, is_every_mode=default == "every mode", host_w=0.0 if host is None else host.static_w
-    )
+        return Selection(pairs=chosen, own=own, unavailable=unavailable, meanings=meanings, hosts=hosts)
+    beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
+    fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
@@ -116,18 +116,8 @@ def select_hardware(settings: Settings, default: Default = "four", kept: Collect
         left_out=left_out,
         unavailable=unavailable,
         meanings=meanings,
-        host=host,
+        hosts=hosts,
     )
-
-
-def find_host(settings: Settings, known: Mapping[str, HardwareEntry]) -> HardwareEntry | None:
-    """Return the host that settings name, None where they name none; UsageError for what needs a host itself."""
-    if not settings.host:
-        return None
-    entry = known.get(find_meant(settings.host)) or find_entry(known, settings.host)
-    if entry.needs_host:
-        raise UsageError(f"--host {settings.host}: {entry.id} needs a host itself: {entry.needs_host}")
-    return entry
 
 
 def _leave_unavailable(pairs: Sequence[Pair], kept: Collection[str]) -> tuple[tuple[Pair, ...], dict[str, str]]:

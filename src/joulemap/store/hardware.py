@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
+from joulemap.domain.compiler import Compiler
 from joulemap.domain.hardware import Hardware, Link, Load, MemoryLevel, Peak, PowerMode
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
@@ -54,6 +57,7 @@ def write_hardware(
         hardware=[one.id for one in fresh],
         package_version=package_version,
         changes=[list(told.get(one.digest, ())) for one in fresh],
+        helper_digest=[one.helper.digest if one.helper else "" for one in fresh],
         content_digest="",
     )
     digests, numbers, facts = parts(Hardware.quantities)
@@ -90,6 +94,19 @@ def write_hardware(
     digests, numbers, loads = parts(lambda one: one.loads)
     names = [load.name for load in loads]
     insert_records(connection, "hardware_load", loads, hardware_digest=digests, load_index=numbers, load=names)
+    digests, numbers, run = parts(
+        lambda one: [(one.compiler, name) for name in one.compiler.operators] if one.compiler else []
+    )
+    compilers = [compiler for compiler, _ in run]
+    insert_records(
+        connection,
+        "hardware_operator",
+        compilers,
+        hardware_digest=digests,
+        operator_index=numbers,
+        operator=[name for _, name in run],
+        compiler=[compiler.name for compiler in compilers],
+    )
     ids = _action_ids(connection, fresh)
     digests, numbers, actions = parts(lambda one: one.reference)
     insert_records(
@@ -190,12 +207,27 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     for digest in wanted:
         if not versions[digest] or not actions[digest]:
             raise DatabaseError(f"the hardware version {digest} is not in the database")
+    compilers = rows("hardware_operator", "operator, compiler, cut, host, basis, source", "operator_index")
+    helpers = {digest: found[0][0] for digest, found in rows("hardware_version", "helper_digest", "hardware").items()}
+    helping = read_hardware(connection, filter(None, helpers.values())) if any(helpers.values()) else {}
     return {
-        digest: _assemble(
-            digest, *(found[digest] for found in (versions, facts, peaks, levels, links, loads, modes, actions))
+        digest: attrs.evolve(
+            _assemble(
+                digest, *(found[digest] for found in (versions, facts, peaks, levels, links, loads, modes, actions))
+            ),
+            compiler=_read_compiler(compilers[digest]),
+            helper=helping.get(helpers[digest]),
         )
         for digest in wanted
     }
+
+
+def _read_compiler(rows: list[tuple[Any, ...]]) -> Compiler | None:
+    """Return the compiler of rows with an operator each; None for none."""
+    for _, name, cut, host, basis, source in rows:
+        operators = tuple(operator for operator, *_ in rows)
+        return Compiler(name=name, cut=cut, operators=operators, host=host, basis=basis, source=source)
+    return None
 
 
 def _assemble(

@@ -48,13 +48,15 @@ class Outline:
     """What of a computer its hardware needs; empty for nothing."""
     host: str
     """The computer that is counted with it; empty for none."""
+    has_helper: bool
+    """Whether there is a computer for what its compiler does not run."""
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes, v.needs_host, v.host "
+        "r.calibration_digest <> '', v.changes, v.needs_host, v.host, v.helper_digest <> '' "
         "FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
