@@ -14,10 +14,9 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_quantity, show_share
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
-from joulemap.row.run import Fallback
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
     find_configurations,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from joulemap.plan.budget import Budget
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
+    from joulemap.row.run import Fallback
     from joulemap.store.connection import Connection
 
 
@@ -40,6 +40,9 @@ SHOWN_FRACTION: Final = 0.0005
 
 SHOWN_LEFT_OUT: Final = 12
 """Hardware without a mode within a power budget that people see; programs get all."""
+
+TOLD_FALLEN: Final = 0.02
+"""Share of the time that a host computes from which on every answer says so first."""
 
 FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
 """Columns of what falls back to a host."""
@@ -98,7 +101,7 @@ class Scope:
     """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
-    fallen: Table[Fallback]
+    fallen: tuple[Fallback, ...] = ()
     """What a host computes because a chip's compiler does not run it."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
@@ -224,6 +227,25 @@ class Scope:
                 lines.append(f"{join_words(names)} {verb} a host, {told}")
         return [*lines, *describe_fallen(self.fallen, self.mark)]
 
+    def tell_fallen(self) -> list[str]:
+        """Return in a sentence how much of the time hosts compute; none where that is little, or nothing."""
+        shares: dict[str, float] = {}
+        for run_id in dict.fromkeys(row.run_id for row in self.fallen):
+            some = [row for row in self.fallen if row.run_id == run_id]
+            share = sum(row.latency_fraction for row in some)
+            shares[some[0].configured_hardware] = max(share, shares.get(some[0].configured_hardware, 0.0))
+        told = [f"{show_share(share)} on {self.mark(name)}" for name, share in shares.items() if share >= TOLD_FALLEN]
+        if not told:
+            return []
+        return [f"a host computes what the chip's compiler does not run: of the time {join_words(told)}"]
+
+    def show_power(self, hardware: str, power_w: float | None) -> str:
+        """Return a power for people, marked where the host that the hardware needs is not in it."""
+        if power_w is None:
+            return ""
+        is_alone = self.hosts.get(hardware.partition("@")[0]) == ""
+        return show_quantity(power_w, "W") + (" + host" if is_alone else "")
+
     def _describe_engines(self) -> list[str]:
         if not self.engines:
             return []
@@ -272,7 +294,7 @@ class Scope:
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
             "hosts": dict(self.hosts),
-            "fallback": self.fallen.records(),
+            "fallback": tuple(row.record() for row in self.fallen),
             "engines": dict(self.engines),
             "changes": dict(self.changes),
         }
@@ -344,14 +366,21 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
-        "fallen": (fetch if any(run.has_helper for run in runs.values()) else fetch_none)(
-            connection, Fallback, run_ids=ids
-        ),
+        "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
         "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
     }
+
+
+def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]:
+    """Return what a host computes of these runs; a record is made only where there is one for it."""
+    if not ids:
+        return ()
+    from joulemap.row.run import Fallback
+
+    return tuple(fetch(connection, Fallback, run_ids=ids))
 
 
 def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:

@@ -53,7 +53,8 @@ def find_fallen(work: WorkloadColumns, compiler: Compiler) -> Booleans:
         return behind
     stretch = np.cumsum(odd)
     macs = np.bincount(stretch, weights=np.where(odd, 0.0, work.mac_count))
-    return odd | (stretch != int(np.argmax(macs)))
+    outside: Booleans = odd | (stretch != int(np.argmax(macs)))
+    return outside
 
 
 def name_fallen(work: WorkloadColumns, compiler: Compiler, fallen: Booleans) -> str:
@@ -88,16 +89,19 @@ _KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it
 
 
 def configure_host(host: Hardware, configuration: Configuration) -> Configuration:
-    """Return how the host runs its part: at the same precision, or the narrowest that it has and that holds it."""
-    precision = configuration.precision
-    if precision not in host.peaks:
-        width = PRECISION_BYTES[precision]
-        wider = [name for name in host.peaks if PRECISION_BYTES[name] >= width]
-        precision = min(wider or host.peaks, key=lambda name: PRECISION_BYTES[name])
-    weights = configuration.weight_precision if precision == configuration.precision else ""
+    """Return how the host runs its part of a configuration."""
+    precision, weights = choose_precision(host, configuration.precision, configuration.weight_precision)
     return attrs.evolve(
         configuration, hardware=host.id, power_mode=host.power_mode, precision=precision, weight_precision=weights
     )
+
+
+def choose_precision(host: Hardware, precision: str, weight_precision: str) -> tuple[str, str]:
+    """Return what the host computes at, (activations, weights): the same, or the narrowest of its own that holds it."""
+    if precision in host.peaks:
+        return precision, weight_precision
+    wider = [name for name in host.peaks if PRECISION_BYTES[name] >= PRECISION_BYTES[precision]]
+    return min(wider or host.peaks, key=lambda name: PRECISION_BYTES[name]), ""
 
 
 def split_work(work: WorkloadColumns, fallen: Booleans) -> tuple[WorkloadColumns, WorkloadColumns]:

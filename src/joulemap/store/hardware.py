@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.domain.compiler import Compiler
 from joulemap.domain.hardware import Hardware, Link, Load, MemoryLevel, Peak, PowerMode
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.reference import EnergyAction, EnergyReference
@@ -16,6 +15,9 @@ from joulemap.store.digest import HARDWARE, Digester
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns, insert_records, next_id
 from joulemap.system.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from joulemap.domain.compiler import Compiler
 
 PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
 """What a fact belongs to that is not a field of `Hardware` itself."""
@@ -225,6 +227,8 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
 def _read_compiler(rows: list[tuple[Any, ...]]) -> Compiler | None:
     """Return the compiler of rows with an operator each; None for none."""
     for _, name, cut, host, basis, source in rows:
+        from joulemap.domain.compiler import Compiler
+
         operators = tuple(operator for operator, *_ in rows)
         return Compiler(name=name, cut=cut, operators=operators, host=host, basis=basis, source=source)
     return None

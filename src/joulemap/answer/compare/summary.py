@@ -192,7 +192,7 @@ class CompareAnswer(RunAnswer):
                 ("80 %", lambda row: show_doubt(row.energy_half_width)),
                 ("latency", "latency_s"),
                 ("80 % of it", lambda row: show_doubt(row.latency_half_width)),
-                ("power", "average_power_w"),
+                ("power", lambda row: self.scope.show_power(row.hardware, row.average_power_w)),
                 ("utilization", "compute_utilization_fraction"),
                 ("overhead", "overhead_fraction"),
                 ("throughput", "throughput_per_s"),
