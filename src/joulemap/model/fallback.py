@@ -13,6 +13,7 @@ those of the chip.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -20,7 +21,7 @@ import numpy as np
 
 from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.kind import KINDS
-from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, host_key
+from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey, host_key
 from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.workload import KIND_CODE, ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from joulemap.domain.compiler import Compiler
     from joulemap.domain.hardware import Hardware
 
-LARGEST: Final = ("units_used_count", "bottleneck")
-"""Columns of a subgraph in two parts that are those of the chip's, where it has one."""
+LEAKS: Final = (STATIC_ACTION, HOST_ACTION)
+"""What of a chip, and of a host that is counted, leaks while either computes."""
 
 OFF_CHIP: Final = ("dram_bytes", "separate_dram_bytes")
 """Columns that are of the chip alone."""
@@ -164,6 +165,11 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
         field.name: np.concatenate([getattr(chip.operators, field.name), _of_host(host.operators, field.name)])
         for field in attrs.fields(OperatorColumns)
     }
+    count = len(chip.operators.operator_index)
+    alone_s = host.operators.separate_latency_fs / FS_PER_S
+    operators["separate_energy_fj"][count:] += _leaked_fj(alone_s, hardware, LEAKS) - _leaked_fj(
+        alone_s, host.hardware, (STATIC_ACTION,)
+    )
     order = np.argsort(operators["operator_index"], kind="stable")
     return attrs.evolve(
         chip,
@@ -175,6 +181,13 @@ def merge_runs(chip: RunColumns, host: RunColumns, hardware: Hardware) -> RunCol
         operators=OperatorColumns(**{name: column[order] for name, column in operators.items()}),
         ledger=_merge_ledgers(chip, host, hardware),
     )
+
+
+def _leaked_fj(seconds: Floats, hardware: Hardware, keys: Sequence[ActionKey]) -> Integers:
+    """Return what leaks of a hardware in these times, each line rounded as the ledger rounds it."""
+    prices = [hardware.reference.prices_fj[at] for key in keys if (at := hardware.reference.position(key)) is not None]
+    leaked: Integers = sum((np.rint(seconds * price) for price in prices), np.zeros_like(seconds)).astype(np.int64)
+    return leaked
 
 
 def _of_host(columns: OperatorColumns | SubgraphColumns, name: str) -> Integers | Floats:
@@ -212,7 +225,7 @@ def _merge_ledgers(chip: RunColumns, host: RunColumns, hardware: Hardware) -> Le
         place[leakage] = -1
     kept = place[host.ledger.action_index] >= 0
     seconds = host.operators.interval_fs / FS_PER_S
-    leaks = [at for key in (STATIC_ACTION, HOST_ACTION) if (at := reference.position(key)) is not None]
+    leaks = [at for key in LEAKS if (at := reference.position(key)) is not None]
     each = len(host.operators.operator_index)
     operator = [chip.ledger.operator_index, host.ledger.operator_index[kept]]
     action = [chip.ledger.action_index, place[host.ledger.action_index[kept]]]
