@@ -96,7 +96,7 @@ BELOW: dict[str, set[str]] = {
 LINES: dict[str, int] = {
     "answer": 11_400,
     "trace": 8_750,
-    "model": 7_300,
+    "model": 7_400,
     "store": 6_350,
     "domain": 4_350,
     "cli": 4_250,

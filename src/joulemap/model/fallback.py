@@ -105,8 +105,10 @@ def choose_precision(host: Hardware, precision: str, weight_precision: str) -> t
     return min(wider or host.peaks, key=lambda name: PRECISION_BYTES[name]), ""
 
 
-def split_work(work: WorkloadColumns, fallen: Booleans) -> tuple[WorkloadColumns, WorkloadColumns]:
-    """Return the workload of the chip and that of the host: the same operators, of which each has its own."""
+def split_work(work: WorkloadColumns, fallen: Booleans) -> tuple[tuple[WorkloadColumns, Integers], ...]:
+    """Return the workload of the chip and that of the host, the same operators of which each has its own, and which
+    stretch of one part or the other each operator is of.
+    """
     is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
     is_crossing = _find_crossing(work, fallen, is_computed)
     inside = (work.access_fused_bytes <= 0.0) & is_crossing
@@ -119,7 +121,8 @@ def split_work(work: WorkloadColumns, fallen: Booleans) -> tuple[WorkloadColumns
         access_fused_bytes=np.where(first, work.access_bytes, work.access_fused_bytes),
         access_is_boundary=work.access_is_boundary | is_crossing,
     )
-    return _keep(crossed, ~fallen), _keep(crossed, fallen)
+    stretch = _number_stretches(is_computed, fallen)
+    return (_keep(crossed, ~fallen), stretch), (_keep(crossed, fallen), stretch)
 
 
 def _find_crossing(work: WorkloadColumns, fallen: Booleans, is_computed: Booleans) -> Booleans:
@@ -150,11 +153,10 @@ def _keep(work: WorkloadColumns, mine: Booleans) -> WorkloadColumns:
     return attrs.evolve(work, kind=np.where(mine, work.kind, KIND_CODE["view"]), **accesses)
 
 
-def number_stretches(work: WorkloadColumns, fallen: Booleans) -> Integers:
+def _number_stretches(is_computed: Booleans, fallen: Booleans) -> Integers:
     """Return which stretch of one part or the other each operator is of; views and constants are of the one before."""
-    is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
     rows = np.flatnonzero(is_computed)
-    changes = np.zeros(work.operator_count, dtype=np.int64)
+    changes = np.zeros(len(fallen), dtype=np.int64)
     changes[rows[1:]] = fallen[rows[1:]] != fallen[rows[:-1]]
     return np.cumsum(changes)
 

@@ -39,14 +39,6 @@ from joulemap.domain.configuration import MERGING, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.column import gather, is_one, members, take
-from joulemap.model.fallback import (
-    check_host,
-    configure_host,
-    find_fallen,
-    merge_runs,
-    number_stretches,
-    split_work,
-)
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
 from joulemap.model.ledger import (
     MAX_LINE_FJ,
@@ -174,8 +166,8 @@ class Evaluator:
     stretch: Integers | None = None
     """Which stretch that the host calls by itself each operator is of; None where it calls the whole once."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
-    _fallen: dict[Compiler, Booleans] = attrs.field(factory=dict, init=False)
-    _parts: dict[Compiler, tuple[Evaluator, Evaluator]] = attrs.field(factory=dict, init=False)
+    _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
+    """Compiler -> the operators that it leaves to a host, and what evaluates its part and the host's, if it does."""
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
@@ -215,27 +207,22 @@ class Evaluator:
                 found |= zip(mine, self._evaluate_alike([asked[number] for number in mine]), strict=True)
         return [found[number] for number in range(len(asked))]
 
-    def find_fallen(self, compiler: Compiler) -> Booleans:
-        """Return the operators that a compiler leaves to a host."""
-        if compiler not in self._fallen:
-            self._fallen[compiler] = find_fallen(self.work, compiler)
-        return self._fallen[compiler]
-
-    def split(self, compiler: Compiler) -> tuple[Evaluator, Evaluator]:
-        """Return what evaluates the chip's part of the workload, and the host's."""
-        if compiler not in self._parts:
-            fallen = self.find_fallen(compiler)
-            stretch = number_stretches(self.work, fallen)
-            chip, host = (Evaluator(part, stretch) for part in split_work(self.work, fallen))
-            self._parts[compiler] = chip, host
-        return self._parts[compiler]
-
     def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
         """Return the run of what a host computes a part of; None where the compiler runs all. Raises as `evaluate`."""
-        if hardware.compiler is None or not self.find_fallen(hardware.compiler).any():
+        if hardware.compiler is None:
             return None
-        helper = check_host(self.work, hardware, self.find_fallen(hardware.compiler))
-        chip, host = self.split(hardware.compiler)
+        from joulemap.model.fallback import check_host, configure_host, find_fallen, merge_runs, split_work
+
+        fallen = self._parts.get(hardware.compiler)
+        if fallen is None:
+            mask = find_fallen(self.work, hardware.compiler)
+            works = split_work(self.work, mask) if mask.any() else ()
+            fallen = self._parts[hardware.compiler] = mask, tuple(Evaluator(*part) for part in works)
+        mask, parts = fallen
+        if not parts:
+            return None
+        helper = check_host(self.work, hardware, mask)
+        chip, host = parts
         return merge_runs(
             chip.evaluate(attrs.evolve(hardware, compiler=None), configuration),
             host.evaluate(helper, configure_host(helper, configuration)),

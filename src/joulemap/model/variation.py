@@ -19,7 +19,7 @@ from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.model.architecture import Architecture, find_architecture
-from joulemap.model.fallback import choose_precision, find_fallen, number_stretches, split_work
+from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import ActionCounts, close_counts, on_chip, prices_fj
 from joulemap.model.pipeline import time_kernels
@@ -199,15 +199,11 @@ class Varied:
         return self._parts[key]
 
     def _make_parts(self, helper: Hardware, fallen: Booleans) -> tuple[Varied, Totals]:
-        stretch = number_stretches(self.work, fallen)
-        precision, runtime = self.kernels.precision, self.kernels.runtime
-        at, weights = choose_precision(helper, precision, self.weight_precision)
-        mine, rest = split_work(self.work, fallen)
+        own = self.kernels.precision, self.weight_precision
         chip, host = (
-            attrs.evolve(varied, kernels=varied.kernels.called_at(stretch))
-            for varied in (
-                Varied.of(mine, precision, runtime, self.weight_precision),
-                Varied.of(rest, at, runtime, weights),
+            Varied(form_kernels(work, precision, self.kernels.runtime, weights).called_at(stretch), work, weights)
+            for (work, stretch), (precision, weights) in zip(
+                split_work(self.work, fallen), (own, choose_precision(helper, *own)), strict=True
             )
         )
         return chip, host.evaluate(helper)
