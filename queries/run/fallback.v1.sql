@@ -22,11 +22,17 @@ latency_fraction = { type = "DOUBLE", meaning = "of the run's latency, 0 to 1" }
 energy_fraction = { type = "DOUBLE", meaning = "of the run's energy, 0 to 1: with the leakage meanwhile" }
 first_operator_index = { type = "INTEGER", meaning = "the first of them in the model" }
 */
-WITH fallen AS (
+WITH divided AS (
+    SELECT DISTINCT s.run_id
+    FROM run_action AS s
+    JOIN action AS a ON a.action_id = s.action_id
+    WHERE list_contains($run_ids, s.run_id) AND a.category = 'host' AND a.part <> 'static'
+),
+fallen AS (
     SELECT l.run_id, l.operator_index, sum(l.energy_fj) AS energy_fj
     FROM ledger_line AS l
+    SEMI JOIN divided AS d ON d.run_id = l.run_id
     JOIN action AS a ON a.action_id = l.action_id
-    WHERE list_contains($run_ids, l.run_id)
     GROUP BY l.run_id, l.operator_index
     HAVING count(*) FILTER (WHERE a.category = 'host' AND a.part <> 'static') > 0
 )

@@ -208,6 +208,7 @@ from joulemap.row.fusion import (
 )
 from joulemap.row.hardware import (
     ActionPrice as ActionPrice,
+    HardwareCompiler as HardwareCompiler,
     HardwareFact as HardwareFact,
     HardwareLink as HardwareLink,
     HardwareSummary as HardwareSummary,

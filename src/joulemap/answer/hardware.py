@@ -13,6 +13,7 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.scope import describe_calibration
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
+from joulemap.domain.compiler import CUTS
 from joulemap.domain.configuration import BOARD, BOUNDARIES
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name
@@ -25,7 +26,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Lines, Section, Text, grid
 from joulemap.row.calibration import StoredCalibration
-from joulemap.row.hardware import ActionPrice, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
+from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
@@ -52,6 +53,8 @@ class HardwareAnswer(Answer):
     ridge: Table[RidgePoint]
     links: Table[HardwareLink]
     facts: Table[HardwareFact]
+    compilers: Table[HardwareCompiler]
+    """What its compiler runs; empty for what runs every operator."""
     calibrations: Table[StoredCalibration]
     """The one that the numbers are under; empty for class defaults."""
     meanings: Mapping[str, str]
@@ -123,6 +126,7 @@ class HardwareAnswer(Answer):
                     keep=("value", "basis"),
                 ),
             ),
+            Section("What its compiler runs", Lines(tuple(map(_tell_compiler, self.compilers)))),
             Section("Doubts", Lines(one.doubts)),
         )
         return Document(
@@ -174,6 +178,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
             ridge=fetch(connection, RidgePoint, hardware=found),
             links=fetch(connection, HardwareLink, hardware=found),
             facts=fetch(connection, HardwareFact, hardware=found),
+            compilers=fetch(connection, HardwareCompiler, hardware=found),
             calibrations=_find_calibrations(connection, found, used),
             meanings={name: meant} if (meant := find_meant(name)) else {},
         )
@@ -250,6 +255,15 @@ def load_named(name: str) -> tuple[Hardware, str]:
     else:
         hardware = load_catalogue().find(place)
     return hardware, HardwareEntry.of(hardware).find_mode(mode if at else DEFAULT_MODE)
+
+
+def _tell_compiler(row: HardwareCompiler) -> str:
+    """Return what a compiler runs, what it keeps of other models, and who says so."""
+    rest = f"{row.host} computes the rest, unless --host names another" if row.host else "the rest has no host"
+    return (
+        f"{row.compiler}: {', '.join(row.operators)}. Of a model with others it keeps {CUTS[row.cut]}; {rest}. "
+        f"[{row.basis}: {row.source}]"
+    )
 
 
 def _amount(value: float, unit: str) -> str:

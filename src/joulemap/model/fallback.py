@@ -78,6 +78,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     if compiler is None:
         raise ValueError(f"{hardware.id} has no compiler")
     names = name_fallen(work, compiler, fallen)
+    names = names.partition(",")[0] if compiler.cut == "first" else names
     told = f"{hardware.id}: {compiler.name} does not run {names}"
     if hardware.helper is None:
         raise UnsupportedError(f"{told}, and no host is there for it: name one with --host")
