@@ -44,8 +44,8 @@ ROLES: Final[dict[str, Role]] = {
         Role("transfer", "set-ups of transfers", "transfer"),
         Role("launch", "launches from the host", "launch"),
         Role("regulator", "losses of voltage regulators", "J"),
-        Role("busy_cycle", "busy clocks, beyond what their parts take", "cycle"),
-        Role("busy_memory", "busy seconds of memory, beyond what its parts take", "s"),
+        Role("busy_cycle", "unexplained draws of busy units", "cycle"),
+        Role("busy_memory", "unexplained draws of busy memory", "s"),
         Role("static", "static power", "s"),
     )
 }

@@ -361,11 +361,15 @@ class RunPair(Row, query="explain.total"):
     memory_ratio: float | None
     """Peak memory of B over that of A."""
     energy_probability: float | None
-    """That the run predicted to need less energy per inference does; null of a subgraph."""
+    """That the run predicted to need less energy per inference does; null of a subgraph, and of runs at different
+    batches.
+    """
     latency_probability: float | None
-    """That the run predicted to have less latency does; null of a subgraph."""
+    """That the run predicted to have less latency does; null of a subgraph, and of runs at different batches."""
     edp_probability: float | None
-    """That the run predicted to have less energy x delay per inference does; null of a subgraph."""
+    """That the run predicted to have less energy x delay per inference does; null of a subgraph, and of runs at
+    different batches.
+    """
     architecture_a: str
     """Architecture class of A."""
     architecture_b: str

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm, PairAnswer
-from joulemap.answer.explain.sentence import write_sentences
+from joulemap.answer.explain.sentence import SI, leads, say_headline, say_insights, say_sure
+from joulemap.answer.explain.word import find_role, name_category, say_why
 from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
@@ -19,20 +20,37 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_signed
-from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, say_rest
-from joulemap.row.explain import CategoryDifference, Effect, EnergyTerm, RunPair, SubgraphDifference, Traffic
+from joulemap.present.document import Block, Document, Grid, Section, Text, grid, say_rest
+from joulemap.row.explain import (
+    CategoryDifference,
+    Effect,
+    EnergyTerm,
+    RoleDifference,
+    RunPair,
+    SubgraphDifference,
+    Traffic,
+)
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ArchitectureNote
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.role import Role
     from joulemap.domain.settings import Settings
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
     from joulemap.row import Row
     from joulemap.store.connection import Connection
+
+
+LONGEST: Final = 15
+"""Characters of a name that heads a column; where one is longer both are A and B, as the title has them."""
+
+LIKELY: Final = 0.95
+"""Probability below which what would flip it is the first question."""
 
 
 @frozen(kw_only=True)
@@ -45,8 +63,8 @@ class ExplainAnswer(PairAnswer):
         return find_notes((self.total.architecture_a, self.total.architecture_b))
 
     def sentences(self) -> list[str]:
-        """Return what the numbers support: who needs less, the largest cause, what goes against it."""
-        return write_sentences(self)
+        """Return what the numbers support: who needs less, the largest causes, what goes against them."""
+        return [say_headline(self), *say_insights(self)]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences; `terms` are those of the metric."""
@@ -63,58 +81,79 @@ class ExplainAnswer(PairAnswer):
         }
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return the terms as a waterfall from A to B."""
+        """Return what makes the difference as a waterfall from A to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 
-        return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences()[:3])),)
+        return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
 
-    def document(self, *, by: DifferenceDivision = "term", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+    def document(
+        self, *, by: DifferenceDivision = "category", limit: int = 20, repeated: Sequence[str] = ()
+    ) -> Document:
         """Return it with `limit` rows of one table; programs get every table, csv that one."""
-        sections: dict[DifferenceDivision, tuple[Section, ...]] = {
-            "term": self._terms(limit),
-            "category": (Section("Energy by category", self._categories()),),
-            "subgraph": self._terms(limit)
-            if self.subgraph
-            else (Section(self._subgraph_title, self._subgraphs(limit)),),
-        }
+        divided = self._divide(limit)
+        by = "action" if self.metric == "memory" and by == "category" else by
+        shown = (by, "traffic") if self.metric == "memory" else (by,)
         tables: dict[DifferenceDivision, Table[Any]] = {
-            "term": self.metric_terms or self.terms,
             "category": self.categories,
-            "subgraph": (self.metric_terms or self.terms) if self.subgraph else self.subgraphs,
+            "role": self.roles,
+            "action": self.metric_terms or self.terms,
+            "subgraph": self.subgraphs,
         }
-        known = [f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes]
+        told = [f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes]
         marks = self.scope.explain_marks((self.total.hardware_a, self.total.hardware_b))
         return self._compose(
             self.title(),
-            (self.head(), Section("Why", Lines(self.sentences())), *sections[by]),
+            [divided[name] for name in shown],
             tables[by],
-            notes=[*marks, *self.scope.describe(), *known],
+            answer=say_headline(self),
+            insights=say_insights(self),
+            sure=say_sure(self),
+            details=[section for name, section in divided.items() if name not in shown],
+            notes=[*marks, *self.scope.describe(), *self._explain(), *told],
             steps=self._steps(repeated),
         )
+
+    def _divide(self, limit: int) -> dict[str, Section]:
+        """Return every table of the difference by what it is divided by."""
+        sections = {
+            "category": Section("", self.draw_categories()),
+            "role": Section("Energy by what it is for", self._roles(limit)),
+            "action": self._terms(limit),
+            "effect": Section("Energy by kind of cause", self.energy_effects()),
+            "subgraph": Section(self._subgraph_title, self._subgraphs(limit)),
+            "traffic": Section("Bytes that each memory carries", self._traffic(limit)),
+        }
+        left_out = {"latency": ("role", "effect"), "edp": ("effect",)}.get(self.metric, ())
+        return {name: section for name, section in sections.items() if name not in left_out or name == "role"}
+
+    def _explain(self) -> list[str]:
+        """Return what the words of the tables mean, and that they add up."""
+        lines = [
+            "the last column says what makes the greater of both greater, and nothing of what moves less than a "
+            "quarter of it: more of it, or less, is counted at the mean of both prices; dearer or cheaper is the rest",
+            "acts that are for the same are one, whatever a class calls them: a tensor core's MAC and a systolic "
+            "array's, bytes of all memories on a chip, an instruction, a bundle and a token; operands are counted by "
+            "the operations that they serve, what crosses a chip by the bytes of its memories",
+        ]
+        if self.metric != "memory":
+            sums = (sum(row.difference_exact for row in self.categories), self.difference_exact)
+            proof = prove("categories", f"the difference of the {self.whole}", (*sums, EXACT_UNITS[self.metric]))
+            lines.append(proof.text)
+        return lines
 
     def title(self) -> str:
         """Return what is compared."""
         name_a, name_b = self.names
         what = f"{self.scope.title}, subgraph {self.subgraph}" if self.subgraph else self.scope.title
-        return f"{what}: {METRIC[self.metric].label} of B {name_b} minus A {name_a}"
+        return f"{what}: {METRIC[self.metric].label} of A {name_a} and B {name_b}"
 
-    def head(self) -> Section:
-        """Return both values and the difference."""
-        (value_a, value_b), unit = self.values, METRIC[self.metric].unit
-        ratio = f" ({self.ratio:.3g}x)" if self.ratio else ""
-        return Section("", Text(
-            f"A {show_quantity(value_a, unit)}, B {show_quantity(value_b, unit)}, "
-            f"difference {show_signed(value_b - value_a, unit)}{ratio}"
-        ))  # fmt: skip
-
-    def _terms(self, limit: int) -> tuple[Section, ...]:
+    def _terms(self, limit: int) -> Section:
         if self.metric_terms is None:
-            return Section("Terms", self.energy_terms(limit)), Section("Effects", self.energy_effects())
+            return Section("Terms: action by action", self.energy_terms(limit))
         proof = self._prove(
             (row.difference_exact for row in self.metric_terms), self.difference_exact, EXACT_UNITS[self.metric]
         )
-        terms = (*draw_terms(self.metric_terms, limit), proof)
-        return Section("Terms", terms), Section("Bytes that each memory carries", self._traffic(limit))
+        return Section("Terms", (*draw_terms(self.metric_terms, limit), proof))
 
     def energy_terms(self, limit: int) -> tuple[Block, ...]:
         """Return the terms of the energy, and that they sum to the difference."""
@@ -157,21 +196,49 @@ class ExplainAnswer(PairAnswer):
         )
         return drawn, self._prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
 
-    def _categories(self) -> tuple[Block, ...]:
+    def draw_categories(self) -> Grid:
+        """Return what each spends on what, and why the greater is greater."""
+        name_a, name_b = self.names if max(map(len, self.names)) <= LONGEST and len(set(self.names)) > 1 else "AB"
         drawn = grid(
             self.categories,
             (
-                ("category", "category"),
-                ("of A", "categories_a"),
-                ("of B", "categories_b"),
+                ("spent on", name_category),
+                (name_a, lambda row: show_quantity(row.spent_a, row.spent_unit)),
+                (name_b, lambda row: show_quantity(row.spent_b, row.spent_unit)),
+                ("difference", lambda row: show_signed(row.difference, row.unit)),
+                ("share", "share_fraction"),
+                ("why greater", say_why),
+            ),
+            keep=("why greater", name_a, name_b, "difference"),
+        )
+        whole = self.metric if self.metric != "memory" else "energy"
+        unit, (value_a, value_b) = METRIC[whole].unit, self.ends[whole]
+        ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
+        return attrs.evolve(drawn, rows=(*drawn.rows, ("all", *ends, "", "")))
+
+    def _roles(self, limit: int) -> tuple[Block, ...]:
+        drawn = grid(
+            self.roles,
+            (
+                ("what for", lambda row: find_role(row).noun),
                 ("A", "energy_a_j"),
                 ("B", "energy_b_j"),
                 ("difference", lambda row: show_signed(row.difference_j, "J")),
                 ("share", "share_fraction"),
+                ("count A", lambda row: _amount(row.count_a, find_role(row))),
+                ("count B", lambda row: _amount(row.count_b, find_role(row))),
+                ("price A", lambda row: _price(row.price_a_j, find_role(row))),
+                ("price B", lambda row: _price(row.price_b_j, find_role(row))),
+                ("by count", lambda row: show_signed(row.by_count_fj / FJ_PER_J, "J") if row.is_shared else ""),
+                ("by price", lambda row: show_signed(row.by_price_fj / FJ_PER_J, "J") if row.is_shared else ""),
+                ("actions A", "actions_a"),
+                ("actions B", "actions_b"),
             ),
-            keep=("A", "B", "difference", "share"),
+            limit=limit,
+            keep=("A", "B", "difference", "price A", "price B", "count A", "count B"),
         )
-        return drawn, self._prove((row.difference_fj for row in self.categories), self.total.difference_fj, "fJ")
+        proof = self._prove((row.difference_fj for row in self.roles), self.total.difference_fj, "fJ")
+        return drawn, *say_rest(len(self.roles), limit, "roles"), proof
 
     def _prove(self, terms: Iterable[int], exact: int, unit: str) -> Text:
         return prove_terms(terms, exact, unit, self.whole)
@@ -223,19 +290,31 @@ class ExplainAnswer(PairAnswer):
         return grid(self.traffic, columns, limit=limit), *say_rest(len(self.traffic), limit, "memories")
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: what would turn it where that is near, else where the difference is made."""
         total = self.total
         pair = [self.scope.spell(name) for name in (total.hardware_a, total.hardware_b)]
-        explained = ["explain", total.model, *pair, "--metric", self.metric, "--level", "subgraph"]
+        told = [] if self.metric == "energy" else ["--metric", self.metric]
+        explained = ["explain", total.model, *pair, *told]
         if self.subgraph:
             inside = ["--level", "subgraph", "--subgraph", self.subgraph, "--by", "action", *repeated]
-            return [[*explained, *repeated], *(["analyze", total.model, one, *inside] for one in dict.fromkeys(pair))]
-        steps = [[*explained, *repeated]]
+            whole = [*explained, "--level", "subgraph", *repeated]
+            return [whole, *(["analyze", total.model, one, *inside] for one in dict.fromkeys(pair))]
+        steps = [[*explained, "--level", "subgraph", *repeated]]
         if self.metric != "memory" and self.subgraphs.rows:
-            steps.append([*explained, "--subgraph", self.subgraphs[0].name, *repeated])
+            inside = [*explained, "--subgraph", self.subgraphs[0].name, *repeated]
+            steps.insert(0 if leads(self.subgraphs) else 1, inside)
         if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
             both = ["--hardware", ",".join(pair), "--batch", ",".join(map(str, BATCHES)), "--level", "crossing"]
-            steps.append(["sweep", total.model, *both, *repeated])
+            sweep = ["sweep", total.model, *both, *repeated]
+            steps.insert(0 if _waits(self.categories) else len(steps), sweep)
+        if self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]:
+            steps.insert(0, ["flip", total.model, *pair, *told, *repeated])
         return steps
+
+
+def _waits(rows: Table[CategoryDifference]) -> bool:
+    """Whether most of a difference is static power or fixed time, which a larger batch spreads."""
+    return bool(rows.rows) and (rows[0].quantity, rows[0].category) in (("energy", "static"), ("time", "launch"))
 
 
 def draw_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
@@ -304,6 +383,7 @@ def explain_pair(
         "terms": EnergyTerm,
         "effects": Effect,
         "categories": CategoryDifference,
+        "roles": RoleDifference,
         "subgraphs": SubgraphDifference,
         **({"metric_terms": TERMS[metric]} if metric in TERMS else {}),
         **({"traffic": Traffic} if metric == "memory" else {}),
@@ -335,6 +415,14 @@ def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs"
 
 def _join(*words: str | None) -> str:
     return " / ".join(dict.fromkeys(word for word in words if word))
+
+
+def _amount(value: float, role: Role) -> str:
+    return show_quantity(value, role.unit if role.unit in SI else "") if value else ""
+
+
+def _price(value: float | None, role: Role) -> str:
+    return show_quantity(value, "W" if role.unit == "s" else "J")
 
 
 def _count(value: float, per: str) -> str:
