@@ -70,7 +70,7 @@ def say_sure(answer: PairAnswer) -> str:
     lesser = names[value_b < value_a]
     told = [] if answer.probability is None else [f"{show_chance(answer.probability)} that {lesser} needs less"]
     if answer.scope.calibrations and answer.scope.uncalibrated:
-        told.append(f"{join_words(answer.scope.uncalibrated)} was never calibrated by measurements, the other was")
+        told.append(f"{join_words(answer.scope.uncalibrated)} is not calibrated by measurements, the other is")
     return "; ".join(told)
 
 
