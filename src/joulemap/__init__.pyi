@@ -195,6 +195,7 @@ from joulemap.row.explain import (
     EnergyTerm as EnergyTerm,
     LatencyTerm as LatencyTerm,
     MemoryTerm as MemoryTerm,
+    RoleDifference as RoleDifference,
     RunPair as RunPair,
     SubgraphDifference as SubgraphDifference,
     Traffic as Traffic,

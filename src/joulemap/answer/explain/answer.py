@@ -93,6 +93,7 @@ class ExplainAnswer(PairAnswer):
         divided = self._divide(limit)
         by = "action" if self.metric == "memory" and by == "category" else by
         shown = (by, "traffic") if self.metric == "memory" else (by,)
+        beside = () if self.metric in ("energy", "edp") else ("role", "effect")
         tables: dict[DifferenceDivision, Table[Any]] = {
             "category": self.categories,
             "role": self.roles,
@@ -108,14 +109,14 @@ class ExplainAnswer(PairAnswer):
             answer=say_headline(self),
             insights=say_insights(self),
             sure=say_sure(self),
-            details=[section for name, section in divided.items() if name not in shown],
+            details=[section for name, section in divided.items() if name not in (*shown, *beside)],
             notes=[*marks, *self.scope.describe(), *self._explain(), *told],
             steps=self._steps(repeated),
         )
 
     def _divide(self, limit: int) -> dict[str, Section]:
         """Return every table of the difference by what it is divided by."""
-        sections = {
+        return {
             "category": Section("", self.draw_categories()),
             "role": Section("Energy by what it is for", self._roles(limit)),
             "action": self._terms(limit),
@@ -123,8 +124,6 @@ class ExplainAnswer(PairAnswer):
             "subgraph": Section(self._subgraph_title, self._subgraphs(limit)),
             "traffic": Section("Bytes that each memory carries", self._traffic(limit)),
         }
-        left_out = {"latency": ("role", "effect"), "edp": ("effect",)}.get(self.metric, ())
-        return {name: section for name, section in sections.items() if name not in left_out or name == "role"}
 
     def _explain(self) -> list[str]:
         """Return what the words of the tables mean, and that they add up."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.explain.pair import PairAnswer
-from joulemap.answer.explain.word import find_role, list_moves, name_category, say_why
+from joulemap.answer.explain.word import find_role, name_category
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure, make_figure, tell_metric
@@ -28,7 +28,7 @@ class Step:
     """A bar of a waterfall: a run, or what one cause of the difference adds to the bars above it."""
 
     step_index: int = told("0 for A, the last for B")
-    step: str = told("hardware, or what is spent on and why it differs")
+    step: str = told("hardware, or what is spent on")
     kind: str = told("run; term; or rest, all smaller terms together")
     start: float = told("where the bar begins, in unit")
     end: float = told("where it ends")
@@ -96,13 +96,12 @@ def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
     Those of energy are of roles, those of latency and energy x delay of categories, those of memory its terms.
     """
     if answer.metric == "energy":
-        found = [(find_role(row).noun, list_moves(row)) for row in answer.roles]
+        found = [(find_role(row).noun, row.difference_fj) for row in answer.roles]
     elif answer.metric == "memory":
-        found = [(one.place, [(one.term, one.difference_exact)]) for one in answer.metric_terms or ()]
+        found = [(f"{one.place}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
     else:
-        found = [(name_category(row), [(say_why(row), row.difference_exact)]) for row in answer.categories]
-    terms = [(f"{noun}: {why}", exact) for noun, moves in found for why, exact in moves]
-    return sorted(terms, key=lambda one: -abs(one[1]))
+        found = [(name_category(row), row.difference_exact) for row in answer.categories]
+    return sorted(found, key=lambda one: -abs(one[1]))
 
 
 def _ends(answer: PairAnswer) -> tuple[int, int]:

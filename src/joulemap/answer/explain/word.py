@@ -89,15 +89,3 @@ def say_why(row: CategoryDifference) -> str:
 def find_role(row: RoleDifference) -> Role:
     """Return the role of a row; one of its own for an action that none is known of."""
     return ROLES.get(row.role) or Role(row.role, row.role, "count")
-
-
-def list_moves(row: RoleDifference) -> list[tuple[str, int]]:
-    """Return what makes B differ from A in a role, and by how many femtojoules."""
-    if not row.is_shared:
-        return [(f"only in {'B' if row.energy_b_fj else 'A'}", row.difference_fj)]
-    words = find_words("energy", row.category)
-    return [
-        (words[cause][0 if exact > 0 else 1], exact)
-        for cause, exact in ((COUNT, row.by_count_fj), (PRICE, row.by_price_fj))
-        if exact
-    ]
