@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair, prove_terms
+from joulemap.answer.explain.answer import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
+from joulemap.answer.explain.table import draw_terms, prove_terms
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
 from joulemap.plan.source import reading
