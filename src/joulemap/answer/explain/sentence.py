@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from joulemap.answer.explain.pair import MetricTerm, PairAnswer
@@ -78,26 +77,37 @@ def say_insights(answer: PairAnswer) -> list[str]:
     """Return at most three sentences that decide: the largest causes, and what goes most against them."""
     if answer.metric == "memory":
         return _memory(answer)[:MOST]
-    told = [(row.share_fraction or 0.0, _tell_time(row, answer)) for row in answer.categories if row.quantity == "time"]
-    if answer.metric != "latency":
-        weight = _share(answer.categories, "energy")
-        roles = (row for row in answer.roles if row.role != CONSEQUENCE)
-        told += [((row.share_fraction or 0.0) * weight, _tell_role(row, answer)) for row in roles]
+    told = [(row.share_fraction or 0.0, text) for row in answer.categories if (text := _tell(row, answer))]
     told.sort(key=lambda one: -one[0])
-    lines = _halves(answer) if answer.metric == "edp" else []
+    lines = _halves(answer) if answer.metric == "edp" and answer.difference_exact else []
     along = [text for share, text in told if share >= SMALL]
     against = [f"against that, {text}" for share, text in told[:-2:-1] if share <= -LEADING]
     lines += along[: MOST - len(lines) - len(against)]
     return [*lines, *against, *_leader(answer)][:MOST]
 
 
-def _share(rows: Iterable[CategoryDifference], quantity: str) -> float:
-    return sum(row.share_fraction or 0.0 for row in rows if row.quantity == quantity)
-
-
 def _halves(answer: PairAnswer) -> list[str]:
-    shares = {name: show_share(_share(answer.categories, name)) for name in ("energy", "time")}
-    return [f"energy makes {shares['energy']} of the difference, time {shares['time']}"]
+    """Return how much of the difference in energy x delay is energy, how much time."""
+    shares = {
+        name: sum(row.share_fraction or 0.0 for row in answer.categories if row.quantity == name)
+        for name in ("energy", "time")
+    }
+    against = [name for name, share in shares.items() if share < 0.0]
+    if against:
+        (along,) = shares.keys() - against
+        return [f"{along} decides it, {against[0]} goes against it"]
+    energy, time = map(show_share, shares.values())
+    return [f"energy makes {energy} of the difference, time {time}"]
+
+
+def _tell(row: CategoryDifference, answer: PairAnswer) -> str:
+    """Return a category in a sentence, energy by the role that moves most of it; empty for what only follows."""
+    if row.quantity == "time":
+        return _tell_time(row, answer)
+    sign = 1 if row.difference_exact > 0 else -1
+    roles = [role for role in answer.roles if role.category == row.category]
+    leading = max(roles, key=lambda role: sign * role.difference_fj)
+    return "" if leading.role == CONSEQUENCE else _tell_role(leading, answer)
 
 
 def _tell_role(row: RoleDifference, answer: PairAnswer) -> str:
@@ -130,10 +140,10 @@ def _sides(row: RoleDifference, answer: PairAnswer) -> list[tuple[str, str, str]
         elif price is None or not (has_count or has_price):
             told = ""
         else:
-            cost = show_quantity(price, "J")
-            each = f"{cost} per {SI[unit]}" if unit in SI else f"{cost} each"
-            told = f" ({amount} at {each})" if has_count and has_price else f" ({amount})"
-            told = told if has_count else f" ({cost} per {SI.get(unit, unit)})"
+            is_power = unit == "s"
+            cost = show_quantity(price, "W" if is_power else "J")
+            each = cost if is_power else f"{cost} per {SI.get(unit, unit)}"
+            told = f" ({each})" if not has_count else f" ({amount} at {each})" if has_price else f" ({amount})"
         found.append((show_quantity(energy, "J"), way, told))
     return found
 
