@@ -21,8 +21,8 @@ from joulemap.system.units import FJ_PER_J
 if TYPE_CHECKING:
     from joulemap.domain.role import Role
 
-LONGEST: Final = 15
-"""Characters of a name that heads a column; where one is longer both are A and B, as the title has them."""
+LONGEST: Final = 20
+"""Characters of two names that head columns; longer ones are A and B, as the title has them."""
 
 
 @frozen(kw_only=True)
@@ -91,7 +91,7 @@ class DividedAnswer(PairAnswer):
 
     def draw_categories(self) -> Grid:
         """Return what each spends on what, and why the greater is greater."""
-        name_a, name_b = self.names if max(map(len, self.names)) <= LONGEST and len(set(self.names)) > 1 else "AB"
+        name_a, name_b = self.names if len("".join(self.names)) <= LONGEST and len(set(self.names)) > 1 else "AB"
         drawn = grid(
             self.categories,
             (

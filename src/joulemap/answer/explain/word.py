@@ -30,7 +30,7 @@ COUNT, PRICE, PRESENCE = "count", "price", "presence"
 CAUSES: Final[dict[str, Words]] = {
     COUNT: ("more of it", "less"),
     PRICE: ("dearer", "cheaper"),
-    PRESENCE: ("some only there", ""),
+    PRESENCE: ("extra acts", ""),
 }
 
 OF_CATEGORY: Final[dict[tuple[str, str], dict[str, Words]]] = {
@@ -81,9 +81,11 @@ def say_why(row: CategoryDifference) -> str:
         ((cause, sign * exact) for cause, exact in moved.items() if abs(exact) >= TOLD * difference),
         key=lambda one: -one[1],
     )
+    but = "" if row.category == "static" else "but "
     along = [words[cause][0] for cause, exact in told if exact > 0]
-    against = [f"but {words[cause][1]}" for cause, exact in told[::-1] if exact < 0 and words[cause][1]]
-    return ", ".join([along[0], *against, *along[1:]][:2]) if along else ""
+    against = [f"{but}{words[cause][1]}" for cause, exact in told[::-1] if exact < 0 and words[cause][1]]
+    first, *others = [along[0], *against, *along[1:]]
+    return ", ".join([first.removesuffix(" of it"), others[0].removesuffix(" of it")]) if others else first
 
 
 def find_role(row: RoleDifference) -> Role:
