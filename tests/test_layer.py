@@ -94,13 +94,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 11_600,
+    "answer": 11_700,
     "trace": 8_750,
     "model": 7_400,
     "store": 6_350,
-    "domain": 4_350,
+    "domain": 4_400,
     "cli": 4_250,
-    "catalog": 3_000,
+    "catalog": 3_050,
     "hub": 2_200,
     "plan": 2_500,
     "present": 2_050,

@@ -81,7 +81,7 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     names = names.partition(",")[0] if compiler.cut == "first" else names
     told = f"{hardware.id}: {compiler.name} does not run {names}"
     if hardware.helper is None:
-        raise UnsupportedError(f"{told}, and no host is there for it: name one with --host")
+        raise UnsupportedError(f"{told}, and no host computes that")
     if not work.mac_count[~fallen].any() and work.mac_count.any():
         raise UnsupportedError(f"{told}, and keeps {_KEPT[compiler.cut]}: no product of the model is left for the chip")
     return hardware.helper
