@@ -109,3 +109,12 @@ def test_lists_say_who_needs_a_host(joulemap: Run) -> None:
     assert needs["hailo_8"] == "M.2 slot"
     assert needs["jetson_orin_nano_8gb"] == ""
     assert "M.2 slot" in joulemap("hardware", "show", "hailo_8").stdout
+
+
+def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspace: Workspace) -> None:
+    asked = Settings(hardware=("hailo_8",), precision=("int8",), runtime=("engine",), host="raspberry_pi_5")
+    plain = workspace.compare("mobilenet_v2", asked).rows[0]
+    doubled = workspace.compare("mobilenet_v2", attrs.evolve(asked, changes={"host.static_power": "6W"})).rows[0]
+    assert_close(doubled.energy_j - plain.energy_j, 3.0 * plain.interval_s, rel=1e-9)
+    with pytest.raises(UsageError, match="no constant"):
+        workspace.compare("mobilenet_v2", attrs.evolve(asked, changes={"host_l1.read": "1pJ"}))

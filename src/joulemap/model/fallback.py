@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 LEAKS: Final = (STATIC_ACTION, HOST_ACTION)
 """What of a chip, and of a host that is counted, leaks while either computes."""
 
+KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
+"""Where a compiler cuts -> what it keeps, beside an operator that it does not run."""
+
 OFF_CHIP: Final = ("dram_bytes", "separate_dram_bytes")
 """Columns that are of the chip alone."""
 
@@ -83,11 +86,8 @@ def check_host(work: WorkloadColumns, hardware: Hardware, fallen: Booleans) -> H
     if hardware.helper is None:
         raise UnsupportedError(f"{told}, and no host computes that")
     if not work.mac_count[~fallen].any() and work.mac_count.any():
-        raise UnsupportedError(f"{told}, and keeps {_KEPT[compiler.cut]}: no product of the model is left for the chip")
+        raise UnsupportedError(f"{told}, and keeps {KEPT[compiler.cut]}: no product of the model is left for the chip")
     return hardware.helper
-
-
-_KEPT: Final = {"first": "what is before it", "stretch": "one stretch without it", "each": "the rest"}
 
 
 def configure_host(host: Hardware, configuration: Configuration) -> Configuration:
