@@ -72,7 +72,8 @@ class Constant:
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
     """Return name -> constant of a hardware as a run has it: prices, quantities, geometry, levels, peaks, coefficients.
 
-    What a host computes with is no constant of the hardware in it, and what the board takes none of a hardware at the boundary `chip` but for what it holds to the power limit.
+    What a host computes with is no constant of the hardware in it; what the board takes is none of a hardware at the
+    boundary `chip`, but for what it holds to the power limit.
     """
     others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
     found = [_price(action) for action in hardware.reference if action.key not in others]
