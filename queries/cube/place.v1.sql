@@ -109,10 +109,10 @@ WITH asked AS MATERIALIZED (
         t.energy_fj AS run_fj,
         t.latency_fs AS run_fs
     FROM run_configurations AS r
-    JOIN run_total AS t ON t.run_id = r.run_id
+    JOIN internal.run_total AS t ON t.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids)) AND refusal IS NULL
         AND CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 32
+            WHEN (SELECT count(DISTINCT workload_id) FROM internal.run WHERE run_id IN (SELECT unnest($run_ids))) > 32
                 THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
             WHEN $division NOT IN ('subgraph', 'operator')
                 THEN error('division is ' || $division || ', expected subgraph or operator')
@@ -134,18 +134,18 @@ spent AS (
             CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
             action_id,
             sum(energy_fj) AS energy_fj
-        FROM ledger_line
+        FROM internal.ledger_line
         WHERE $energy = 'parts' AND run_id IN (SELECT unnest($run_ids))
         GROUP BY ALL
     ) AS l
-    JOIN action AS a ON a.action_id = l.action_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
     GROUP BY l.run_id, l.place_index
     UNION ALL BY NAME
     SELECT
         run_id,
         CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
         sum(energy_fj) AS energy_fj
-    FROM ledger_line
+    FROM internal.ledger_line
     WHERE $energy = 'whole' AND run_id IN (SELECT unnest($run_ids))
     GROUP BY ALL
 ),
@@ -155,9 +155,9 @@ work AS (
         o.subgraph_index,
         count(*) AS operator_count,
         CAST(sum(q.mac_count) AS BIGINT) AS mac_count
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE o.run_id IN (SELECT unnest($run_ids)) AND $division <> 'operator'
     GROUP BY o.run_id, o.subgraph_index
 ),
@@ -187,9 +187,9 @@ placed AS (
         s.memory_s,
         s.launch_s,
         s.units_used_count
-    FROM run_subgraph AS s
+    FROM internal.run_subgraph AS s
     JOIN asked AS r ON r.run_id = s.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+    JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
     JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
     WHERE s.run_id IN (SELECT unnest($run_ids)) AND $division <> 'operator'
     UNION ALL BY NAME
@@ -225,11 +225,11 @@ placed AS (
         s.memory_s,
         s.launch_s,
         s.units_used_count
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
-    JOIN run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
+    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
+    JOIN internal.run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
     WHERE o.run_id IN (SELECT unnest($run_ids)) AND s.run_id IN (SELECT unnest($run_ids)) AND $division = 'operator'
 ),
 figure AS (
