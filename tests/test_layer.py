@@ -100,7 +100,7 @@ LINES: dict[str, int] = {
     "store": 6_350,
     "domain": 4_250,
     "cli": 4_250,
-    "catalog": 2_950,
+    "catalog": 3_110,
     "hub": 2_200,
     "plan": 2_400,
     "present": 2_050,
