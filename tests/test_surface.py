@@ -86,3 +86,31 @@ def test_a_price_stands_beside_the_one_that_the_hardware_is_described_with(datab
     assert (low, high) == pytest.approx((found[0][0], found[-1][0]), rel=1e-4, abs=0)
     assert unknown == 0
     assert workspace.sql(statement, {"hardware": "a100_sxm4_80gb"}).rows == ((1.0, 1.0, 0),)
+
+
+def test_what_no_unit_takes_says_which_other_does(tmp_path: Path) -> None:
+    """A depthwise convolution of a TPU v4 is its vector unit's, one for each of two cores; no MXU has a line of it."""
+    workspace = Workspace(tmp_path / "units.duckdb")
+    chips = ["tpu_v4", "hailo_8", "dpu_b4096_kv260", "xeon_8490h"]
+    workspace.evaluate(["mobilenet_v2"], hardware=chips, precision="int8")
+    rows = workspace.sql("""
+        SELECT s.hardware, s.unit_name, s.units_used_count, s.units_total_count, count(*) AS n,
+            bool_or(l.component = 'mxu') AS has_mxu
+        FROM subgraph_results AS s
+        JOIN energy_ledger AS l ON l.run_id = s.run_id AND l.subgraph_index = s.subgraph_index
+        GROUP BY s.run_id, s.hardware, s.subgraph_index, s.unit_name, s.units_used_count, s.units_total_count
+    """).rows
+    assert all(used > 0 for _, _, used, _, _, _ in rows)
+    tpu = [row for row in rows if row[0] == "tpu_v4"]
+    assert {name for _, name, *_ in tpu} == {"MXU", "vector unit"}
+    assert all(has_mxu == (name == "MXU") for _, name, _, _, _, has_mxu in tpu)
+    assert {(used, total) for _, name, used, total, _, _ in tpu if name == "vector unit"} == {(2, 2)}
+    assert {name for hardware, name, *_ in rows if hardware == "xeon_8490h"} == {"core"}
+    ((run_id,),) = workspace.sql("SELECT run_id FROM runs WHERE hardware = 'tpu_v4'").rows
+    shown = workspace.query("run.allocation", {"run_id": run_id}).records()
+    listed = workspace.sql(
+        "SELECT unit_name, units_used_count, units_total_count FROM subgraph_results WHERE run_id = $run "
+        "ORDER BY subgraph_index",
+        {"run": run_id},
+    ).rows
+    assert [(one["unit_name"], one["units_used_count"], one["units_total_count"]) for one in shown] == list(listed)

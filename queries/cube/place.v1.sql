@@ -70,9 +70,9 @@ launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of the kernels o
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels; of an operator its part of it" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
-unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one of the units is called that do the work of its subgraph: of the hardware, or others that take what these leave" }
+units_used_count = { type = "INTEGER", meaning = "of those, with work in the fullest wave of its subgraph" }
+units_total_count = { type = "INTEGER", meaning = "of those, that there are at this precision" }
 tile_count = { type = "DOUBLE", of = "subgraph", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", of = "subgraph", meaning = "rounds of tiles over the units" }
 wave_fill_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "tiles over waves x units; null without tiles" }
@@ -118,6 +118,10 @@ WITH asked AS MATERIALIZED (
                 THEN error('division is ' || $division || ', expected subgraph or operator')
             ELSE TRUE
         END
+),
+other AS (
+    SELECT run_id, subgraph_index, unit_name, unit_count
+    FROM other_units_of($run_ids)
 ),
 spent AS (
     SELECT
@@ -324,9 +328,9 @@ SELECT
     f.dram_bytes,
     f.moved_bytes,
     f.pass_bytes,
-    r.unit_name,
-    f.units_used_count,
-    r.units_total_count,
+    coalesce(u.unit_name, r.unit_name) AS unit_name,
+    coalesce(u.unit_count, f.units_used_count) AS units_used_count,
+    coalesce(u.unit_count, r.units_total_count) AS units_total_count,
     f.tile_count,
     f.wave_count,
     f.tile_count / nullif(f.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
@@ -351,6 +355,7 @@ SELECT
         AS saved_latency_s
 FROM figure AS f
 JOIN asked AS r ON r.run_id = f.run_id
+LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
 WINDOW by_share AS (
     PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW

@@ -39,6 +39,42 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 -- memory nor the board's, nor drawn whatever is computed.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'static');
 
+-- Units that take what those of the hardware leave to them: their component in the ledger, what one is called, and the
+-- hardware_fact that counts them (the processor of a board is one). And the place of one among them; where several have
+-- a part, the last one counts.
+CREATE MACRO other_units() AS [
+    {'component': 'vpu', 'name': 'vector unit', 'quantity': 'geometry.core_count'},
+    {'component': 'vector_engine', 'name': 'vector engine', 'quantity': 'geometry.vector_core_count'},
+    {'component': 'misc_engine', 'name': 'misc engine', 'quantity': 'unit_count'},
+    {'component': 'processor', 'name': 'board processor', 'quantity': ''}
+];
+CREATE MACRO other_unit_place(component) AS
+    list_position(list_transform(other_units(), lambda unit: unit.component), component);
+
+-- Of subgraphs of these runs in which no unit of the hardware has a part: which others do the work, and how many.
+CREATE MACRO other_units_of(run_ids) AS TABLE
+SELECT
+    s.run_id,
+    s.subgraph_index,
+    other_units()[o.place].name AS unit_name,
+    CASE WHEN o.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+FROM internal.run_subgraph AS s
+JOIN (
+    SELECT l.run_id, l.subgraph_index, max(a.place) AS place
+    FROM (
+        SELECT run_id, subgraph_index, action_id
+        FROM internal.ledger_line
+        WHERE run_id IN (SELECT unnest(run_ids))
+        GROUP BY ALL
+    ) AS l
+    JOIN (SELECT action_id, other_unit_place(component) AS place FROM internal.action) AS a ON a.action_id = l.action_id
+    GROUP BY l.run_id, l.subgraph_index
+) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+JOIN internal.run AS r ON r.run_id = s.run_id
+LEFT JOIN internal.hardware_fact AS f
+    ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[o.place].quantity
+WHERE s.run_id IN (SELECT unnest(run_ids)) AND s.units_used_count = 0;
+
 -- Whether an action is what the power limit says of busy units and memories, beyond the prices of all others.
 CREATE MACRO is_unattributed(component, action) AS component = 'board' AND starts_with(action, 'unattributed_');
 

@@ -502,8 +502,11 @@ SELECT
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
-    p.units_used_count,
-    r.units_total_count,
+    coalesce(other_units()[p.other_place].name, r.unit_name) AS unit_name,
+    CASE WHEN p.other_place IS NULL THEN p.units_used_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
+        AS units_used_count,
+    CASE WHEN p.other_place IS NULL THEN r.units_total_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
+        AS units_total_count,
     p.tile_count,
     p.wave_count,
     p.kernel_count,
@@ -536,6 +539,7 @@ JOIN LATERAL (
         any_value(bottleneck) AS bottleneck,
         any_value(operator_count) AS operator_count,
         any_value(mac_count) AS mac_count,
+        CASE WHEN any_value(units_used_count) = 0 THEN any_value(other_place) END AS other_place,
         coalesce(
             any_value(spent),
             {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0, 'overhead_fj': 0}
@@ -562,14 +566,18 @@ JOIN LATERAL (
         UNION ALL BY NAME
         SELECT
             l.subgraph_index,
-            energy_by_part(a.part, a.common_category, l.energy_fj) AS spent
+            energy_by_part(a.part, a.common_category, l.energy_fj) AS spent,
+            max(a.other_place) AS other_place
         FROM (
             SELECT e.subgraph_index, e.action_id, sum(e.energy_fj) AS energy_fj
             FROM internal.ledger_line AS e
             WHERE e.run_id = r.run_id
             GROUP BY e.subgraph_index, e.action_id
         ) AS l
-        JOIN internal.action AS a ON a.action_id = l.action_id
+        JOIN (
+            SELECT action_id, part, common_category, other_unit_place(component) AS other_place
+            FROM internal.action
+        ) AS a ON a.action_id = l.action_id
         GROUP BY l.subgraph_index
         UNION ALL BY NAME
         SELECT o.subgraph_index, count(*) AS operator_count, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
@@ -583,8 +591,13 @@ JOIN LATERAL (
     )
     GROUP BY subgraph_index
 ) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
-JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index;
+JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
+LEFT JOIN internal.hardware_fact AS f
+    ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[p.other_place].quantity;
 COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
+COMMENT ON COLUMN subgraph_results.unit_name IS 'What one of the units is called that the work is done by: of the hardware, or others that take what these leave, such as a vector unit';
+COMMENT ON COLUMN subgraph_results.units_used_count IS 'Of those, with work in the fullest wave';
+COMMENT ON COLUMN subgraph_results.units_total_count IS 'Of those, that there are';
 COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
 
 CREATE VIEW operator_results AS
