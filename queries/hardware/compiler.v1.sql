@@ -24,7 +24,7 @@ SELECT
     any_value(o.basis) AS basis,
     any_value(o.source) AS source
 FROM hardware AS h
-JOIN hardware_operator AS o ON o.hardware_digest = h.hardware_digest
+JOIN internal.hardware_operator AS o ON o.hardware_digest = h.hardware_digest
 WHERE h.hardware = $hardware
 GROUP BY o.compiler
 ORDER BY o.compiler

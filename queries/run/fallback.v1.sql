@@ -24,15 +24,15 @@ first_operator_index = { type = "INTEGER", meaning = "the first of them in the m
 */
 WITH divided AS (
     SELECT DISTINCT s.run_id
-    FROM run_action AS s
-    JOIN action AS a ON a.action_id = s.action_id
+    FROM internal.run_action AS s
+    JOIN internal.action AS a ON a.action_id = s.action_id
     WHERE list_contains($run_ids, s.run_id) AND a.category = 'host' AND a.part <> 'static'
 ),
 fallen AS (
     SELECT l.run_id, l.operator_index, sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
+    FROM internal.ledger_line AS l
     SEMI JOIN divided AS d ON d.run_id = l.run_id
-    JOIN action AS a ON a.action_id = l.action_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
     GROUP BY l.run_id, l.operator_index
     HAVING count(*) FILTER (WHERE a.category = 'host' AND a.part <> 'static') > 0
 )
@@ -53,18 +53,18 @@ SELECT
     min(q.operator_index) AS first_operator_index
 FROM fallen AS f
 JOIN run_configurations AS r ON r.run_id = f.run_id
-JOIN run_operator AS o ON o.run_id = f.run_id AND o.operator_index = f.operator_index
-JOIN run_total AS x ON x.run_id = f.run_id
-JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = f.operator_index
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-JOIN hardware_version AS h ON h.hardware_digest = v.helper_digest
+JOIN internal.run_operator AS o ON o.run_id = f.run_id AND o.operator_index = f.operator_index
+JOIN internal.run_total AS x ON x.run_id = f.run_id
+JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = f.operator_index
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN internal.hardware_version AS h ON h.hardware_digest = v.helper_digest
 JOIN (
     SELECT
         hardware_digest,
         any_value(compiler) AS compiler,
         any_value(cut) AS cut,
         list(operator) AS operators
-    FROM hardware_operator
+    FROM internal.hardware_operator
     GROUP BY hardware_digest
 ) AS k ON k.hardware_digest = r.hardware_digest
 GROUP BY r.run_id, q.operation

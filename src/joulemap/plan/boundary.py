@@ -76,6 +76,11 @@ def usual_hardware(hardware: Hardware, calibration: Calibration | None) -> Hardw
     return bound_hardware(fitted, DEFAULT_MODE, BOARD)
 
 
+def usual_digest(hardware: Hardware, calibration: CalibrationEntry | None) -> str:
+    """Return the digest of `usual_hardware`."""
+    return bound_digest(hardware, calibration, DEFAULT_MODE, BOARD)
+
+
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
     """Return the workloads of the loads under which a hardware was measured, as they ship.
 
@@ -107,9 +112,9 @@ def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> H
 
 
 def bound_digest(
-    entry: HardwareEntry, calibration: CalibrationEntry | None, power_mode: str, boundary: Boundary
+    entry: HardwareEntry | Hardware, calibration: CalibrationEntry | None, power_mode: str, boundary: Boundary
 ) -> str:
-    """Return the digest of what `bound_hardware` returns of a hardware of the catalogue."""
+    """Return the digest of what `bound_hardware` returns of a hardware as it is described."""
     digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
     version = formula_version(entry.architecture)
     return bounded_digest(mode_digest(digest, power_mode), boundary, entry.priced_at, version)
