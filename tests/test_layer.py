@@ -99,7 +99,7 @@ LINES: dict[str, int] = {
     "model": 7_400,
     "store": 6_430,
     "domain": 4_400,
-    "cli": 4_250,
+    "cli": 4_270,
     "catalog": 3_260,
     "hub": 2_200,
     "plan": 2_500,
