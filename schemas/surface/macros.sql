@@ -324,6 +324,20 @@ GROUP BY GROUPING SETS (
     (n.calibration_digest, n.hardware, n.runtime, n.precision), (n.calibration_digest, n.hardware, n.runtime)
 );
 
+-- The peak that the formulas of a class compute by: fabrics have their units and clock alone, and an MXU takes fp32 in
+-- passes of bf16.
+CREATE MACRO peak_of(architecture, "precision") AS CASE
+    WHEN architecture IN ('cgra', 'dpu') THEN NULL
+    WHEN architecture = 'tpu' AND "precision" = 'fp32' THEN 'peak.bf16'
+    ELSE 'peak.' || "precision"
+END;
+
+-- Whether a number is what a question set in place of the hardware's own.
+CREATE MACRO is_set(source) AS ends_with(source, '--set');
+
+-- 1 where errors are those of other hardware, which know nothing of this one's own numbers; 0 where they are its own.
+CREATE MACRO is_foreign(left_out, level) AS CAST(left_out IS NULL AND level IS DISTINCT FROM 5 AS INTEGER);
+
 -- What is stored of runs as actions, of those numbered from the first to the last: sums over the operators of the ledger.
 CREATE MACRO actions_between(first_run, last_run) AS TABLE
 SELECT
@@ -339,8 +353,11 @@ GROUP BY run_id, action_id;
 -- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
 -- the run's calibration was off on model families that its fit had not seen, else the finest group of measurements that
 -- the run is in. Energy: the same, together with what the bases of its prices leave open, where parts of one basis err
--- together, bases by themselves, and static energy with the time. Bytes are added as decimals, whose sum does not depend
--- on the order.
+-- together, bases by themselves, and static energy with the time. Where the errors are not of this very hardware, what its
+-- own numbers leave open beyond those of scored hardware is added: of latency peak and clock for the part that compute
+-- bounds, bandwidth for the part that memory bounds, the clock for the fixed part; of energy prices that its file gives
+-- (those without a range of the class, static power among them), and static energy with that time. What a question set is
+-- taken as given. Bytes are added as decimals, whose sum does not depend on the order.
 CREATE MACRO totals_between(first_run, last_run) AS TABLE
 WITH spent AS (
     SELECT
@@ -348,12 +365,15 @@ WITH spent AS (
         sum(g.energy_fj) AS energy_fj,
         list_sum(list(pow(b.half_width * CAST(g.energy_fj AS DOUBLE), 2) ORDER BY g.basis))
             / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
+        list_sum(list(pow(b.own_price_half_width * CAST(g.own_fj AS DOUBLE), 2) ORDER BY g.basis))
+            / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
         fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share
     FROM (
         SELECT
             l.run_id,
             e.basis,
             sum(l.energy_fj) AS energy_fj,
+            sum(CASE WHEN e.low_fj IS NULL AND NOT is_set(e.source) THEN l.energy_fj ELSE 0 END) AS own_fj,
             sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
         FROM run_action AS l
         JOIN run AS r ON r.run_id = l.run_id
@@ -362,20 +382,42 @@ WITH spent AS (
         WHERE l.run_id BETWEEN first_run AND last_run
         GROUP BY l.run_id, e.basis
     ) AS g
-    LEFT JOIN basis_spread AS b ON b.price_basis = g.basis
+    LEFT JOIN basis_spread AS b ON b.number_basis = g.basis
     GROUP BY g.run_id
 ),
 placed AS (
     SELECT
         run_id,
         sum(latency_fs) AS latency_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s >= memory_s) AS compute_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s < memory_s) AS memory_fs,
+        sum(launch_fs) AS launch_fs,
         CAST(sum(CAST(dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
         CAST(sum(CAST(moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
         sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs,
         sum(computed_mac_count) AS computed_mac_count
-    FROM run_subgraph
-    WHERE run_id BETWEEN first_run AND last_run
+    FROM (
+        SELECT *, least(CAST(launch_s * 1e15 AS BIGINT), latency_fs) AS launch_fs
+        FROM run_subgraph
+        WHERE run_id BETWEEN first_run AND last_run
+    )
     GROUP BY run_id
+),
+given AS (
+    SELECT
+        r.run_id,
+        max(b.own_number_half_width) FILTER (f.quantity <> 'memory_bandwidth') AS compute_width,
+        max(b.own_number_half_width) FILTER (f.quantity = 'memory_bandwidth') AS memory_width,
+        max(b.own_number_half_width) FILTER (f.quantity = 'clock') AS launch_width
+    FROM run AS r
+    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN hardware_fact AS f
+        ON f.hardware_digest = r.hardware_digest
+        AND f.quantity IN ('clock', 'memory_bandwidth', coalesce(peak_of(v.architecture, r.precision), 'clock'))
+        AND NOT is_set(f.source)
+    JOIN basis_spread AS b ON b.number_basis = f.basis
+    WHERE r.run_id BETWEEN first_run AND last_run
+    GROUP BY r.run_id
 ),
 worked AS (
     SELECT p.run_id, CAST(coalesce(sum(q.mac_count), 0) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
@@ -434,6 +476,8 @@ SELECT
     sqrt(pow(w.latency_half_width, 2) + pow(w.energy_half_width, 2)
         - 2 * error_correlation() * w.latency_half_width * w.energy_half_width) AS power_half_width,
     w.price_half_width,
+    w.latency_own_half_width,
+    sqrt(w.energy_own_square) AS energy_own_half_width,
     CASE WHEN w.left_out_latency IS NULL THEN scale_basis(w.latency_scale.level) ELSE 'its calibration' END
         AS latency_basis,
     CASE
@@ -451,24 +495,43 @@ FROM (
             WHEN energy_scale.level < 2 AND has_load THEN price_half_width
             WHEN energy_scale.level < 2 THEN sqrt(pow(energy_scale.half_width, 2) + pow(price_half_width, 2))
             ELSE sqrt(
-                (energy_scale.group_count * pow(energy_scale.half_width, 2)
+                (energy_scale.group_count * (pow(energy_scale.half_width, 2) + energy_own_square)
                     + full_groups() * pow(price_half_width, 2)) / (energy_scale.group_count + full_groups())
             )
         END AS energy_half_width
     FROM (
         SELECT
-            c.*,
-            t.* EXCLUDE (run_id),
-            o.* EXCLUDE (run_id),
-            e.energy_fj,
-            sqrt(e.basis_square + pow(e.static_share * c.latency_half_width, 2)) AS price_half_width
+            *,
+            sqrt(basis_square + pow(static_share * latency_half_width, 2)) AS price_half_width,
+            is_foreign(left_out_energy, energy_scale.level)
+                * (own_square + pow(static_share * latency_own_half_width, 2)) AS energy_own_square
         FROM (
-            SELECT *, coalesce(left_out_latency, latency_scale.half_width) AS latency_half_width
-            FROM scored
-        ) AS c
-        JOIN placed AS t ON t.run_id = c.run_id
-        JOIN worked AS o ON o.run_id = c.run_id
-        JOIN spent AS e ON e.run_id = c.run_id
+            SELECT
+                *,
+                sqrt(pow(coalesce(left_out_latency, latency_scale.half_width), 2) + pow(latency_own_half_width, 2))
+                    AS latency_half_width
+            FROM (
+                SELECT
+                    c.*,
+                    t.* EXCLUDE (run_id),
+                    o.* EXCLUDE (run_id),
+                    e.* EXCLUDE (run_id),
+                    sqrt(
+                        is_foreign(c.left_out_latency, c.latency_scale.level)
+                        * coalesce(
+                            pow(coalesce(t.compute_fs, 0) * g.compute_width, 2)
+                                + pow(coalesce(t.memory_fs, 0) * g.memory_width, 2)
+                                + pow(t.launch_fs * g.launch_width, 2),
+                            0e0
+                        )
+                    ) / nullif(CAST(t.latency_fs AS DOUBLE), 0e0) AS latency_own_half_width
+                FROM scored AS c
+                JOIN placed AS t ON t.run_id = c.run_id
+                JOIN worked AS o ON o.run_id = c.run_id
+                JOIN spent AS e ON e.run_id = c.run_id
+                LEFT JOIN given AS g ON g.run_id = c.run_id
+            )
+        )
     )
 ) AS w;
 
@@ -484,6 +547,12 @@ CREATE MACRO metric_half_width(metric_name, latency_half_width, energy_half_widt
         * latency_half_width * energy_half_width
 );
 
+-- What of a variance is left to a factor where the own numbers of a hardware make a part of the half-width: that part is
+-- common to all its runs, and the other factors divide the rest.
+CREATE MACRO kept_part(factor, own_half_width, half_width) AS abs(
+    CAST(factor <> 'numbers' AS INTEGER) - coalesce(pow(own_half_width / nullif(half_width, 0e0), 2), 0e0)
+);
+
 -- Of runs (structs of run_id, half-widths and what errors may be alike in), what the error of each is made of: a row a
 -- factor, whose key runs that are alike in it have in common, with the parts of the variances of latency and energy that
 -- it has, and of what the two have in common.
@@ -493,12 +562,16 @@ SELECT
     u.latency_half_width,
     u.energy_half_width,
     s.factor,
-    s.latency_part,
-    s.energy_part,
-    s.joint_part,
+    s.latency_part * kept_part(s.factor, u.latency_own_half_width, u.latency_half_width) AS latency_part,
+    s.energy_part * kept_part(s.factor, u.energy_own_half_width, u.energy_half_width) AS energy_part,
+    s.joint_part * sqrt(
+        kept_part(s.factor, u.latency_own_half_width, u.latency_half_width)
+        * kept_part(s.factor, u.energy_own_half_width, u.energy_half_width)
+    ) AS joint_part,
     hash(CASE s.factor
         WHEN 'class' THEN 'class ' || u.architecture
         WHEN 'board' THEN 'board ' || u.hardware
+        WHEN 'numbers' THEN 'numbers of ' || u.hardware
         WHEN 'model' THEN concat_ws(' ', 'model', u.architecture, u.model)
         WHEN 'board_model' THEN concat_ws(' ', 'board and model', u.hardware, u.model)
         WHEN 'case' THEN concat_ws(' ', 'case', u.architecture, u.model, u.configuration)
@@ -513,6 +586,8 @@ CROSS JOIN (
         any_value(share) FILTER (quantity = 'joint') AS joint_part
     FROM error_share
     GROUP BY factor
+    UNION ALL
+    SELECT 'numbers', 1e0, 1e0, error_correlation()
 ) AS s;
 
 -- These runs as error_terms takes them.
@@ -521,6 +596,8 @@ CREATE MACRO erring(run_ids) AS (
         'run_id': u.run_id,
         'latency_half_width': u.latency_half_width,
         'energy_half_width': u.energy_half_width,
+        'latency_own_half_width': u.latency_own_half_width,
+        'energy_own_half_width': u.energy_own_half_width,
         'architecture': v.architecture,
         'hardware': v.hardware,
         'model': w.source,
@@ -558,9 +635,9 @@ FROM (
         any_value(b.latency_half_width) AS other_t,
         any_value(a.energy_half_width) AS e,
         any_value(b.energy_half_width) AS other_e,
-        coalesce(sum(CAST(1e15 * a.latency_part AS BIGINT)) FILTER (a.key = b.key), 0) AS latency_part,
-        coalesce(sum(CAST(1e15 * a.energy_part AS BIGINT)) FILTER (a.key = b.key), 0) AS energy_part,
-        coalesce(sum(CAST(1e15 * a.joint_part AS BIGINT)) FILTER (a.key = b.key), 0) AS joint_part
+        coalesce(sum(CAST(1e15 * sqrt(a.latency_part * b.latency_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS latency_part,
+        coalesce(sum(CAST(1e15 * sqrt(a.energy_part * b.energy_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS energy_part,
+        coalesce(sum(CAST(1e15 * sqrt(a.joint_part * b.joint_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS joint_part
     FROM pair AS p
     JOIN term AS a ON a.run_id = p.run_id
     JOIN term AS b ON b.run_id = p.other_run_id AND b.factor = a.factor

@@ -44,13 +44,21 @@ class Outline:
     is_calibrated: bool
     changes: list[str]
     """What was set of its hardware."""
+    latency_half_width: float | None
+    """Of the 80 % interval of its logarithm, as the three below; None for a refused run."""
+    latency_own_half_width: float | None
+    """The part of it that the hardware's own numbers leave open."""
+    energy_half_width: float | None
+    energy_own_half_width: float | None
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
+        "r.calibration_digest <> '', v.changes, "
+        "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width "
+        "FROM run AS r JOIN hardware_version AS v USING (hardware_digest) LEFT JOIN run_total AS t USING (run_id) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
