@@ -59,10 +59,8 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
-    """Return the ids of stored hardware whose key numbers are projections or estimates, or that cannot be bought."""
-    rows = connection.execute(
-        "SELECT DISTINCT hardware FROM hardware_version WHERE projection <> '' OR unavailable <> ''"
-    ).fetchall()
+    """Return the ids of stored hardware that can be neither bought nor rented."""
+    rows = connection.execute("SELECT DISTINCT hardware FROM hardware_version WHERE unavailable <> ''").fetchall()
     return frozenset(str(hardware) for (hardware,) in rows)
 
 
