@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.scope import Scope
+from joulemap.answer.scope import Scope, describe_chance
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import show, show_count, show_plain
+from joulemap.present.cell import show, show_chance, show_count, show_plain
 from joulemap.present.document import Grid, Section, Shown, grid
 from joulemap.row.cost import AssumedNumber
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from joulemap.row.cost import CostOption
     from joulemap.row.pareto import ParetoPoint
     from joulemap.row.recommend import RankedConfiguration
 
-    Candidate = CostOption | ParetoPoint | RankedConfiguration
+    Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
     from joulemap.domain.settings import Limits, Settings, Usage
 
 BATCHES: Final = (1, 8, 32)
@@ -59,7 +61,7 @@ def plan_candidates(model: str, settings: Settings) -> Plan:
 
 
 def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a usage as the queries take it: negative for what the catalogue assumes, a region by its id; and how to pay.
+    """Return a usage as the queries take it, negative for what the catalogue assumes, a region by its id; and the way.
 
     Raises UnknownNameError for a region that is not there.
     """
@@ -95,6 +97,41 @@ def find_chip(row: Candidate) -> str:
 def describe_had(pay: str) -> str:
     """Return what chips are chosen from, by how they are paid for; both ways for none."""
     return f"what can be {pay}" if pay in WAYS else "what can be bought or rented"
+
+
+def describe_standing(scope: Scope, best: Candidate, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
+    """Return how sure a first place is: what cannot be told apart from it, and the probability of its hardware.
+
+    `chances` is hardware -> the probability that one of its configurations is the best.
+    """
+    chip = find_chip(best)
+    others = [row for row in rivals if find_chip(row) != chip]
+    if not others:
+        more = ", at whichever of its configurations" if rivals else ""
+        return f"{show_chance(chances[chip])} that it is {chip}{more}"
+    told = describe_chance(chances[chip], [name_candidate(scope, row) for row in others])
+    rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
+    return f"{told}: {show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+
+
+def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:
+    """Return hardware -> how probable it is that one of its configurations is the best, of a column of its rows."""
+    found: dict[str, float] = {}
+    for row in rows:
+        chance = getattr(row, column)
+        if chance is not None:
+            found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
+    return found
+
+
+def find_rivals(rows: Iterable[Candidate], best: Candidate | None, column: str) -> list[Candidate]:
+    """Return what a column says cannot be told apart from the best: each other hardware once, then those of its own."""
+    likely = [row for row in rows if getattr(row, column) and row is not best]
+    own = find_chip(best) if best is not None else ""
+    return [
+        *first_of_each(row for row in likely if find_chip(row) != own),
+        *(row for row in likely if find_chip(row) == own),
+    ]
 
 
 def describe_dream(told: str, ratio: float) -> str:

@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     WAYS,
+    add_chances,
     analyze_each,
     assume,
     compare_both,
@@ -18,8 +19,10 @@ from joulemap.answer.candidate import (
     describe_dream,
     describe_dreams,
     describe_limit,
+    describe_standing,
     describe_use,
     find_chip,
+    find_rivals,
     first_of_each,
     name_candidate,
     name_columns,
@@ -28,7 +31,7 @@ from joulemap.answer.candidate import (
     template_candidate,
 )
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import Scope, describe_chance, find_scope
+from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
@@ -44,6 +47,7 @@ from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
+    from joulemap.answer.candidate import Candidate
     from joulemap.domain.settings import Price, Settings, Usage
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
@@ -57,8 +61,9 @@ SCOPE_NOTE: Final = (
 )
 UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
 PRICE_NOTE: Final = (
-    "a price errs as its basis does: four times in five within 1.2x of one that its seller publishes, 1.3x of one that is "
-    "recalled, 2x of one that is assumed; half of it is common to the prices of a seller; a given price is exact"
+    "a price errs as its basis does, four times in five within 1.2x of one that its seller publishes, 1.3x of "
+    "one that is recalled, 2x of one that is assumed; half of that is common to the prices of a seller; a given one is "
+    "exact"
 )
 LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
 IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
@@ -172,9 +177,10 @@ class CostAnswer(RunAnswer):
         """Return the cheapest, with the carbon that goes with it."""
         best = self.best
         if best is None:
-            told = f"the catalogue has no price to be {self.pay}" if self.other_way else "the catalogue has no price"
-            return f"{told} of any of this hardware"
-        first = "the cheapest" if best.is_available else "which can be neither bought nor rented, would be the cheapest"
+            noun = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
+            return f"no {noun} is known of any of this hardware"
+        is_had = best.is_available or self.scope.settings.takes_all
+        first = "the cheapest" if is_had else "the cheapest if it could be had"
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
         place = "" if grid is None else grid.note.partition(",")[0] or "the grid that is given"
         carbon = show(best.gco2_per_million, "", "g")
@@ -206,34 +212,29 @@ class CostAnswer(RunAnswer):
         best = self.best or next((row for row in self.rows if row.status != "unsupported"), None)
         steps = analyze_each(self.scope, [best] if best else [], repeated)
         rivals = self._rivals()
-        return [compare_both(self.scope, best, rivals[0], repeated), *steps] if best and rivals else steps
+        if best is not None and rivals and find_chip(rivals[0]) != find_chip(best):
+            return [compare_both(self.scope, best, rivals[0], repeated), *steps]
+        return steps
 
     def _deciding(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
         """Return each hardware at its cheapest configuration."""
         if not rows.rows:
             return ()
-        chances = {row.run_id: self._chance(row) for row in rows.rows[:limit]}
+        chances = add_chances(self.rows, "probability_cheapest")
         columns: tuple[Shown[CostOption], ...] = (
             *name_columns(self.scope),
             *((("way", "way"),) if self.pay == "both" else ()),
             ("cost", "usd_per_million"),
             ("80 %", lambda row: show_doubt(row.usd_half_width)),
-            ("cheapest", lambda row: "" if chances[row.run_id] is None else show_chance(chances[row.run_id] or 0.0)),
+            ("best", lambda row: show_chance(chances[find_chip(row)]) if find_chip(row) in chances else ""),
             ("price", _show_price),
         )
-        return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "cheapest", "price"))
+        return self._draw(
+            rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "best", "price", "80 %")
+        )
 
-    def _chance(self, row: CostOption) -> float | None:
-        """Return how sure it is that a configuration of the hardware of a row is the cheapest."""
-        known = [one.probability_cheapest for one in self.rows if find_chip(one) == find_chip(row)]
-        return sum(one for one in known if one is not None) if any(one is not None for one in known) else None
-
-    def _rivals(self) -> list[CostOption]:
-        """Return what cannot be told apart from the cheapest: other hardware, or others of its own where that is all."""
-        best = self.best
-        likely = [row for row in self.rows if row.likely_cheapest and row is not best]
-        others = [row for row in first_of_each(likely) if best is not None and find_chip(row) != find_chip(best)]
-        return others or likely
+    def _rivals(self) -> list[Candidate]:
+        return find_rivals(self.rows, self.best, "likely_cheapest")
 
     def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
         columns: tuple[Shown[CostOption], ...] = (
@@ -320,17 +321,11 @@ class CostAnswer(RunAnswer):
         best, rivals = self.best, self._rivals()
         if best is None or best.probability_cheapest is None:
             return ""
-        chance = self._chance(best) or 0.0
-        told = describe_chance(chance, [name_candidate(self.scope, row) for row in rivals])
-        sure = (
-            f"{told}, {show_chance(chance)} that it is {find_chip(best)}"
-            if rivals
-            else f"{told} that it is the cheapest"
-        )
+        sure = describe_standing(self.scope, best, rivals, add_chances(self.rows, "probability_cheapest"))
         if not best.price_half_width:
             return f"{sure}; its price is given"
-        date = f" of {best.price_date}" if best.price_date else ""
-        return f"{sure}; its price{date} ({best.price_basis}) is in it with {show_doubt(best.price_half_width)}"
+        date = f", {best.price_date}" if best.price_date else ""
+        return f"{sure}; its price ({best.price_basis}{date}) counts as {show_doubt(best.price_half_width)}"
 
     def _tell(self, row: CostOption, *, way: bool = True) -> str:
         paid = f" {row.way}" if way else ""

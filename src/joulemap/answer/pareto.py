@@ -161,7 +161,7 @@ class ParetoAnswer(RunAnswer):
         """Return what to ask next: what tells the two ends apart, then where the energy of each goes."""
         ends = [*front.rows[:1], *front.rows[1:][-1:]]
         steps = analyze_each(self.scope, ends, repeated)
-        return [compare_both(self.scope, *ends, repeated), *steps] if len(ends) > 1 else steps
+        return [compare_both(self.scope, ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
 
     def _placed(self) -> tuple[Shown[ParetoPoint], ...]:
         return (

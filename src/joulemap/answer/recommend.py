@@ -10,6 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
+    add_chances,
     analyze_each,
     assume,
     compare_both,
@@ -20,9 +21,11 @@ from joulemap.answer.candidate import (
     describe_had,
     describe_kept,
     describe_limit,
+    describe_standing,
     describe_unknown,
     describe_use,
     find_chip,
+    find_rivals,
     first_of_each,
     metric_columns,
     name_candidate,
@@ -33,7 +36,7 @@ from joulemap.answer.candidate import (
     show_metric,
 )
 from joulemap.answer.run import limit_columns
-from joulemap.answer.scope import describe_chance, find_scope
+from joulemap.answer.scope import find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Limits, check_name
@@ -47,6 +50,7 @@ from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.candidate import Candidate
     from joulemap.domain.settings import Settings, Usage
     from joulemap.plan.source import Source
 
@@ -167,6 +171,8 @@ class RecommendAnswer(RunAnswer):
         pay = best.pay if self._is_money else ""
         first = f"{METRIC[self.objective].best} {METRIC[self.objective].meaning}"
         within = f" with {kept}" if kept else ""
+        if self.scope.settings.takes_all:
+            return f"{self._tell(best)}, the {first}{within}"
         if not best.is_available:
             return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}"
         if all(row.rank == 1 for row in self.rows if row.rank):
@@ -191,30 +197,19 @@ class RecommendAnswer(RunAnswer):
             lines.append(describe_dream(self._tell(dream), 1.0 / dream.objective_ratio))
         return lines
 
-    def _chance(self, row: RankedConfiguration) -> float | None:
-        """Return how sure it is that a configuration of the hardware of a row is the best."""
-        known = [one.probability_best for one in self.rows if find_chip(one) == find_chip(row)]
-        return sum(one for one in known if one is not None) if any(one is not None for one in known) else None
-
-    def _rivals(self) -> list[RankedConfiguration]:
-        """Return what cannot be told apart from the best: other hardware, or others of its own where that is all."""
-        best = self.best
-        likely = [row for row in self.rows if row.likely_best and row is not best]
-        others = [row for row in first_of_each(likely) if best is not None and find_chip(row) != find_chip(best)]
-        return others or likely
+    def _rivals(self) -> list[Candidate]:
+        return find_rivals(self.rows, self.best, "likely_best")
 
     def _sure(self) -> str:
         """Return how sure the recommendation is, and that it keeps the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""
-        chance = self._chance(best) or 0.0
-        told = describe_chance(chance, [name_candidate(self.scope, row) for row in self._rivals()])
-        lines = [f"{told}, {show_chance(chance)} that it is {find_chip(best)}" if self._rivals() else told]
+        lines = [describe_standing(self.scope, best, self._rivals(), add_chances(self.rows, "probability_best"))]
         if best.probability_kept is not None:
             lines.append(f"{show_chance(best.probability_kept)} that it keeps its limits")
         if self._is_money and best.price_half_width:
-            lines.append(f"its price leaves {show_doubt(best.price_half_width)} open")
+            lines.append(f"its price alone leaves {show_doubt(best.price_half_width)}")
         return "; ".join(lines)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -226,7 +221,8 @@ class RecommendAnswer(RunAnswer):
             other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
             pair = ["--x", nearest.worst_limit, "--y", other]
             return [["pareto", self.scope.model, *pair, *repeated], *steps]
-        if best is not None and (rivals := self._rivals()):
+        rivals = self._rivals()
+        if best is not None and rivals and find_chip(rivals[0]) != find_chip(best):
             return [compare_both(self.scope, best, rivals[0], repeated), *steps]
         return steps
 
@@ -243,7 +239,7 @@ class RecommendAnswer(RunAnswer):
         """Return each hardware at its best configuration, with what is bounded."""
         metric = METRIC[self.objective]
         bounded = [name for name, _ in self.limits.bounds]
-        chances = {row.run_id: self._chance(row) for row in rows.rows[:limit]}
+        chances = add_chances(self.rows, "probability_best")
         drawn = grid(
             rows,
             (
@@ -252,7 +248,7 @@ class RecommendAnswer(RunAnswer):
                 (metric.label, lambda row: show_metric(self.objective, row.objective_value)),
                 ("80 %", lambda row: show_doubt(row.objective_half_width)),
                 ("of the best", "objective_ratio"),
-                ("best", lambda row: "" if chances[row.run_id] is None else show_chance(chances[row.run_id] or 0.0)),
+                ("best", lambda row: show_chance(chances[find_chip(row)]) if find_chip(row) in chances else ""),
                 *metric_columns(bounded, (self.objective,)),
             ),
             limit=limit,
