@@ -157,9 +157,9 @@ def test_the_cheapest_can_be_had_unless_all_is_asked_for(joulemap: Run) -> None:
     few = ("--architecture", "kpu,npu", *WORDS, "--pay", "both", "--format", "json")
     for command in (("cost", "resnet18"), ("recommend", "resnet18", "--objective", "cost")):
         answer = json.loads(joulemap(*command, *few).stdout)
-        assert answer["best"]["is_available"] and not answer["dream"]["is_available"]
+        assert answer["best"]["is_available"] and not answer["projection"]["is_available"]
         every = json.loads(joulemap(*command, *few, "--all").stdout)
-        assert every["best"]["hardware"] == answer["dream"]["hardware"] and every["dream"] is None
+        assert every["best"]["hardware"] == answer["projection"]["hardware"] and every["projection"] is None
 
 
 def test_the_best_can_be_had_and_a_line_says_what_would_be_better(joulemap: Run) -> None:

@@ -12,7 +12,7 @@ listed = [
     "energy_usd_per_million", "host_usd_per_million", "price", "price_unit", "price_basis", "price_half_width",
     "price_date", "price_source", "price_note", "throughput_per_s", "throughput_limit", "latency_s", "energy_per_inference_j", "kwh_per_million",
     "gco2_per_million", "inferences_per_year", "inferences_per_life", "idle_power_w", "idle_quantity", "pue_ratio",
-    "host_share_ratio", "is_projection", "is_available", "reason", "run_id",
+    "host_share_ratio", "is_available", "reason", "run_id",
 ]
 [parameters]
 price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
@@ -83,7 +83,6 @@ WITH paid AS (
         c.idle_quantity,
         c.pue_ratio,
         c.host_share_ratio,
-        c.is_projection,
         given_place > 0 OR c.is_available AND coalesce(f.basis, '') <> 'assumed' AS is_available,
         c.reason,
         CASE WHEN c.reason <> '' THEN 3 WHEN w.way = 'none' THEN 2 ELSE 1 END AS position,
@@ -189,7 +188,6 @@ SELECT
     idle_quantity,
     pue_ratio,
     host_share_ratio,
-    is_projection,
     is_available,
     CASE
         WHEN position = 3 THEN r.reason

@@ -13,7 +13,7 @@ listed = [
     "inferences_per_year", "inferences_per_life", "kwh_per_million", "gco2_per_million", "rented_usd_per_million",
     "purchase_usd_per_million", "energy_usd_per_million", "host_usd_per_million", "bought_usd_per_million", "pay", "way",
     "usd_per_million", "price_half_width", "seller", "rented_half_width", "bought_half_width", "rented_basis",
-    "bought_basis", "rented_seller", "bought_seller", "idle_power_w", "idle_quantity", "pue_ratio", "host_share_ratio", "status", "is_projection",
+    "bought_basis", "rented_seller", "bought_seller", "idle_power_w", "idle_quantity", "pue_ratio", "host_share_ratio", "status",
     "is_available", "reason",
 ]
 [parameters]
@@ -77,7 +77,7 @@ powered AS (
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
         r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
-        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_projection, r.is_available, r.status, r.reason, r.{metric},
+        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_available, r.status, r.reason, r.{metric},
         list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':rented') AS rent_place,
         list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':bought') AS purchase_place,
         coalesce(CAST($price_usd AS DOUBLE[])[rent_place], f.price_cloud_usd_per_hour) AS usd_per_hour,
@@ -130,7 +130,7 @@ SELECT
     coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
     s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
     s.idle_w AS idle_power_w, s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
-    s.is_projection, s.is_available, s.reason, s.{metric}
+    s.is_available, s.reason, s.{metric}
 FROM (
     SELECT
         e.*,
@@ -148,7 +148,7 @@ FROM (
             p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
             p.precision, p.batch, p.runtime, p.energy_j, p.energy_per_inference_j, p.inferences_per_j, p.latency_s,
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
-            p.peak_memory_bytes, p.compute_utilization_fraction, p.is_projection, p.is_available, p.status, p.reason,
+            p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
             p.host_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
             CASE

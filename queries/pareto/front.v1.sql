@@ -9,7 +9,7 @@ order = ["status: front, projection, dominated, unplaced, unsupported", "x, best
 listed = [
     "status", "hardware", "architecture", "precision", "batch", "runtime", "x_value", "x_unit", "y_value", "y_unit",
     "dominated_by", "dominated_by_run_id", "x_ratio", "y_ratio", "dominator_count", "probability_front", "x_half_width", "y_half_width", "latency_s", "energy_per_inference_j", "throughput_per_s",
-    "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js", "pay", "way", "is_projection",
+    "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js", "pay", "way",
     "is_available", "reason", "run_id",
 ]
 [parameters]
@@ -48,7 +48,6 @@ WITH chosen AS MATERIALIZED (
         c.average_power_w,
         c.peak_memory_bytes,
         c.edp_per_inference_js,
-        c.is_projection,
         c.is_available,
         c.pay,
         c.way,
@@ -220,7 +219,7 @@ SELECT
         0e0
     ) AS y_half_width,
     c.latency_s, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
-    c.peak_memory_bytes, c.edp_per_inference_js, c.pay, c.way, c.is_projection,
+    c.peak_memory_bytes, c.edp_per_inference_js, c.pay, c.way,
     c.is_available,
     CASE
         WHEN j.position = 5 THEN c.reason

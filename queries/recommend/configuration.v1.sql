@@ -13,7 +13,7 @@ listed = [
     "throughput_per_s", "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js",
     "price_cloud_usd_per_hour", "price_purchase_usd", "pay", "way", "usd_per_million",
     "rented_usd_per_million", "bought_usd_per_million", "price_half_width", "gco2_per_million", "failed_count",
-    "failed", "worst_limit", "worst_value", "worst_bound", "worst_unit", "violation_fraction", "is_projection",
+    "failed", "worst_limit", "worst_value", "worst_bound", "worst_unit", "violation_fraction",
     "is_available", "reason", "run_id",
 ]
 [parameters]
@@ -53,7 +53,7 @@ WITH chosen AS MATERIALIZED (
         p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.peak_memory_bytes,
         p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.pay, p.way, p.usd_per_million,
         p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.gco2_per_million,
-        p.is_projection, p.is_available, p.reason, metric_value($objective, p) AS objective_value
+        p.is_available, p.reason, metric_value($objective, p) AS objective_value
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
@@ -202,7 +202,6 @@ SELECT
     m.worst.bound AS worst_bound,
     m.worst.unit AS worst_unit,
     m.worst.violation_fraction AS violation_fraction,
-    c.is_projection,
     c.is_available,
     CASE
         WHEN r.position = 4 THEN c.reason

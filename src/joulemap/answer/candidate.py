@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.scope import Scope, describe_chance
+from joulemap.answer.scope import Scope, describe_chance, join_words
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
@@ -134,12 +134,12 @@ def find_rivals(rows: Iterable[Candidate], best: Candidate | None, column: str) 
     ]
 
 
-def describe_dream(told: str, ratio: float) -> str:
+def describe_projection(told: str, ratio: float) -> str:
     """Return the line on a configuration that cannot be had and would be better, so many times, if it could."""
     return f"if it could be bought: {told}, {ratio:.3g}x better (--all ranks it)"
 
 
-def describe_dreams(scope: Scope, rows: Sequence[Candidate]) -> list[str]:
+def describe_unranked(scope: Scope, rows: Sequence[Candidate]) -> list[str]:
     """Return the line on what is not ranked because it can be neither bought nor rented."""
     names = ", ".join(scope.mark(find_chip(row)) for row in first_of_each(rows))
     return [f"without a rank, as they can be neither bought nor rented: {names}; --all ranks them"] if rows else []
@@ -263,4 +263,4 @@ def describe_kept(limits: Limits) -> str:
     for name, bound in limits.bounds:
         word = "at least" if METRIC[name].is_higher_better else "at most"
         told.append(f"{METRIC[name].label} of {word} {show_metric(name, bound)}")
-    return " and ".join(told)
+    return join_words(told)

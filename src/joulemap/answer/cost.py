@@ -16,10 +16,10 @@ from joulemap.answer.candidate import (
     compare_both,
     count_candidates,
     describe_candidates,
-    describe_dream,
-    describe_dreams,
     describe_limit,
+    describe_projection,
     describe_standing,
+    describe_unranked,
     describe_use,
     find_chip,
     find_rivals,
@@ -89,7 +89,7 @@ class CostAnswer(RunAnswer):
         return next((row for row in self.rows if row.rank == 1), None)
 
     @property
-    def dream(self) -> CostOption | None:
+    def projection(self) -> CostOption | None:
         """What would be cheaper if it could be had, the cheapest of it."""
         best = self.best
         if best is None:
@@ -119,7 +119,7 @@ class CostAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the rows that matter most."""
         rows = super().data()
-        names = ("best", "dream", "other_way")
+        names = ("best", "projection", "other_way")
         first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
         found = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
@@ -134,7 +134,8 @@ class CostAnswer(RunAnswer):
         rows = attrs.evolve(self.rows, rows=tuple(self._each()))
         told = [self.describe_best(), *filter(None, (self.describe_sureness(), *self.describe_break_even()))]
         texts = {"label": f"{template_candidate(self.scope)}, {{way}}"}
-        return (make_figure("cost", rows, self.scope.bounded(self.scope.model), "; ".join(told), texts),)
+        subject = self.scope.bounded(f"{self.scope.model}: {describe_use(self.assumptions, self.pay)}")
+        return (make_figure("cost", rows, subject, "; ".join(told), texts),)
 
     def _each(self) -> list[CostOption]:
         """Return the cheapest of each hardware in the way that is asked for: what has a rank, or was named."""
@@ -190,7 +191,7 @@ class CostAnswer(RunAnswer):
 
     def _insights(self) -> list[str]:
         """Return what the other way of paying costs and from when on it does, what has no price, what cannot be had."""
-        best, other, dream = self.best, self.other_way, self.dream
+        best, other, projection = self.best, self.other_way, self.projection
         lines = []
         if other is not None and best is not None:
             ratio = _usd(other) / _usd(best)
@@ -203,8 +204,8 @@ class CostAnswer(RunAnswer):
         if unpriced:
             way = "rent" if self.pay == "rented" else "price"
             lines.append(f"left out for want of a {way}: {len(unpriced)} hardware (--notes names them)")
-        if dream is not None and best is not None:
-            lines.append(describe_dream(self._tell(dream), _usd(best) / _usd(dream)))
+        if projection is not None and best is not None:
+            lines.append(describe_projection(self._tell(projection), _usd(best) / _usd(projection)))
         return lines
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -249,7 +250,7 @@ class CostAnswer(RunAnswer):
         return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "= hardware"))
 
     def _unpriced(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
-        columns: tuple[Shown[CostOption], ...] = (*name_columns(self.scope), ("cost", "status"), *FIGURES)
+        columns: tuple[Shown[CostOption], ...] = (*name_columns(self.scope), *FIGURES)
         return self._draw(rows, columns, limit, ("precision", "batch", "energy"))
 
     def _draw(
@@ -297,11 +298,11 @@ class CostAnswer(RunAnswer):
 
     def _notes(self, priced: Table[CostOption]) -> list[str]:
         unpriced = ", ".join(self.scope.mark(find_chip(row)) for row in self._unpriced_each())
-        dreams = [row for row in self.rows if self._is_asked(row) and row.rank is None]
+        projections = [row for row in self.rows if self._is_asked(row) and row.rank is None]
         return [
             *self.describe_limits(),
             *([f"left out, without a price to be {self.pay}: {unpriced}"] if unpriced else []),
-            *describe_dreams(self.scope, dreams),
+            *describe_unranked(self.scope, projections),
             SCOPE_NOTE,
             UTILIZATION_NOTE,
             PRICE_NOTE,
@@ -442,7 +443,8 @@ def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
 
 def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
     """Return the runs whose carbon is told for every grid: the cheapest, the pair, and the one with least energy."""
-    evaluated = [row for row in rows if row.kwh_per_million is not None]
+    known = [row for row in rows if row.kwh_per_million is not None]
+    evaluated = [row for row in known if row.is_available] or known
     least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)
     pair = [run for even in break_evens for run in (even.run_a, even.run_b)]
     return list(dict.fromkeys([*(row.run_id for row in evaluated[:1]), *pair, *([least.run_id] if least else [])]))

@@ -15,8 +15,8 @@ from joulemap.answer.candidate import (
     compare_both,
     count_candidates,
     describe_candidates,
-    describe_dreams,
     describe_unknown,
+    describe_unranked,
     describe_use,
     find_chip,
     first_of_each,
@@ -95,7 +95,7 @@ class ParetoAnswer(RunAnswer):
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of the front, both ends among them, and of what it beats."""
         front, dominated = select_rows(self.rows, "front"), select_rows(self.rows, "dominated")
-        dreams = select_rows(self.rows, "projection")
+        projections = select_rows(self.rows, "projection")
         money = {"cost"} & {self.x, self.y}
         use = f", {describe_use(self.assumptions, self.rows[0].pay)}" if money and self.rows.rows else ""
         return self._compose(
@@ -103,11 +103,11 @@ class ParetoAnswer(RunAnswer):
             (Section("", self._deciding(front, limit)),),
             self.rows,
             answer=self.describe_front(),
-            insights=self._insights(dreams),
+            insights=self._insights(projections),
             sure=self._sure(front),
             details=(
                 Section(f"Front ({len(front)})", self._front(front, limit)),
-                Section(f"Would be on it if they could be had ({len(dreams)})", self._front(dreams, limit)),
+                Section(f"Would be on it if they could be had ({len(projections)})", self._front(projections, limit)),
                 Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
                 assume(self.assumptions, self.x, self.y),
             ),
@@ -136,15 +136,17 @@ class ParetoAnswer(RunAnswer):
             return ()
         return (*self._draw(kept, (*self._placed(), CHANCE), limit, ()), *more)
 
-    def _insights(self, dreams: Table[ParetoPoint]) -> list[str]:
+    def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
         """Return what most of the front is, what has no place for want of a price, and what cannot be had."""
         lines = []
         unknown = first_of_each(select_rows(self.rows, "unplaced"))
         if unknown:
             lines.append(f"left out, {unknown[0].reason}: {len(unknown)} hardware (--notes names them)")
-        if dreams.rows:
-            names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(dreams))
-            lines.append(f"if they could be bought, {len(dreams)} more would be on it: {names} (--all places them)")
+        if projections.rows:
+            names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
+            lines.append(
+                f"if they could be bought, {len(projections)} more would be on it: {names} (--all places them)"
+            )
         return lines
 
     def _sure(self, front: Table[ParetoPoint]) -> str:
@@ -202,14 +204,14 @@ class ParetoAnswer(RunAnswer):
         return (grid(rows, columns, limit=limit, keep=kept, projected=self.scope.projected),)
 
     def _notes(self) -> list[str]:
-        dreams = [row for row in self.rows if not row.is_available and row.status in ("projection", "dominated")]
+        projections = [row for row in self.rows if not row.is_available and row.status in ("projection", "dominated")]
         placed = any(not row.is_available for row in select_rows(self.rows, "front"))
         return [
             "dominated: another configuration is at least as good in both and better in one",
             "on the front: in how many of the draws of what may be measured no other is better in both",
             BATCH_NOTE,
             *describe_unknown(self.scope, select_rows(self.rows, "unplaced").rows, "without a place"),
-            *([] if placed else describe_dreams(self.scope, dreams)),
+            *([] if placed else describe_unranked(self.scope, projections)),
             *describe_candidates(self.scope, self.rows.rows),
         ]
 

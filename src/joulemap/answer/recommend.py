@@ -16,13 +16,13 @@ from joulemap.answer.candidate import (
     compare_both,
     count_candidates,
     describe_candidates,
-    describe_dream,
-    describe_dreams,
     describe_had,
     describe_kept,
     describe_limit,
+    describe_projection,
     describe_standing,
     describe_unknown,
+    describe_unranked,
     describe_use,
     find_chip,
     find_rivals,
@@ -85,7 +85,7 @@ class RecommendAnswer(RunAnswer):
         return next((row for row in self.rows if row.rank == 1), None)
 
     @property
-    def dream(self) -> RankedConfiguration | None:
+    def projection(self) -> RankedConfiguration | None:
         """What would be better if it could be bought or rented, the best of it."""
         rows = (row for row in self.rows if row.status == "feasible" and row.rank is None)
         first = next(rows, None)
@@ -117,7 +117,7 @@ class RecommendAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the limits as they were understood and the rows that matter most."""
         rows = super().data()
-        names = ("best", "dream", "nearest_miss", "other_way")
+        names = ("best", "projection", "nearest_miss", "other_way")
         by_run = {row["run_id"]: row for row in rows["rows"]}
         return {
             **rows,
@@ -136,7 +136,8 @@ class RecommendAnswer(RunAnswer):
         feasible, infeasible = select_rows(self.rows, "feasible"), select_rows(self.rows, "infeasible")
         told = attrs.evolve(feasible, rows=tuple(row for row in feasible if self._is_shown(row)))
         each = attrs.evolve(told, rows=tuple(first_of_each(told)))
-        missed = Section(f"Miss a limit ({len(infeasible):,}), the nearest first", self._infeasible(infeasible, limit))
+        far = attrs.evolve(infeasible, rows=tuple(row for row in infeasible if self._is_shown(row)))
+        missed = Section(f"Miss a limit ({len(far):,}), the nearest first", self._infeasible(far, limit))
         metric = METRIC[self.objective]
         among = f"among {count_candidates(len(self.rows))}"
         return self._compose(
@@ -157,7 +158,7 @@ class RecommendAnswer(RunAnswer):
 
     def _is_shown(self, row: RankedConfiguration) -> bool:
         """Whether people see it in a table: it has a place, or was named."""
-        return row.rank is not None or bool(self.scope.settings.hardware)
+        return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
     def describe_best(self) -> str:
         """Return what to choose, or the nearest miss where nothing fits."""
@@ -185,7 +186,7 @@ class RecommendAnswer(RunAnswer):
 
     def _insights(self) -> list[str]:
         """Return what is as cheap in the other way, what has no price, and what would be better if it could be had."""
-        lines, dream, other = [], self.dream, self.other_way
+        lines, projection, other = [], self.projection, self.other_way
         if other is not None:
             value = show_metric("cost", _pay_otherwise(other))
             way = "rented" if other.pay == "bought" else "bought"
@@ -193,8 +194,8 @@ class RecommendAnswer(RunAnswer):
         unknown = first_of_each(row for row in self.rows if row.status == "unranked" and row.is_available)
         if unknown:
             lines.append(f"left out, {unknown[0].reason}: {len(unknown)} hardware (--notes names them)")
-        if dream is not None and dream.objective_ratio:
-            lines.append(describe_dream(self._tell(dream), 1.0 / dream.objective_ratio))
+        if projection is not None and projection.objective_ratio:
+            lines.append(describe_projection(self._tell(projection), 1.0 / projection.objective_ratio))
         return lines
 
     def _rivals(self) -> list[Candidate]:
@@ -215,7 +216,7 @@ class RecommendAnswer(RunAnswer):
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return what to ask next: why nothing fits, what tells two apart, or where the energy of the best goes."""
         best, nearest = self.best, self.nearest_miss
-        chosen = [row for row in (best, nearest, self.dream) if row is not None]
+        chosen = [row for row in (best, nearest, self.projection) if row is not None]
         steps = analyze_each(self.scope, chosen, repeated)
         if best is None and nearest is not None and nearest.worst_limit is not None:
             other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
@@ -302,7 +303,7 @@ class RecommendAnswer(RunAnswer):
             *([MISS_NOTE] if infeasible.rows else []),
             *describe_unknown(self.scope, select_rows(self.rows, "unranked").rows, "without a rank"),
             *describe_unknown(self.scope, unpriced, "outside a limit on the price"),
-            *describe_dreams(self.scope, [row for row in self.rows if row.status == "feasible" and row.rank is None]),
+            *describe_unranked(self.scope, [row for row in self.rows if row.status == "feasible" and row.rank is None]),
             *describe_candidates(self.scope, self.rows.rows),
         ]
 

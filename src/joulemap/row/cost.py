@@ -193,8 +193,6 @@ class CostOption(Row, query="cost.million"):
     """What a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole
     computer.
     """
-    is_projection: bool
-    """Key numbers of the hardware are projections or estimates."""
     is_available: bool
     """It can be had in this way, at a price that is no guess, or that is given; without a price, in any."""
     reason: str

@@ -70,8 +70,6 @@ class ParetoPoint(Row, query="pareto.front"):
     """rented, bought or both: how chips are paid for, the same in every row."""
     way: str | None
     """Rented or bought: what usd_per_million pays for; null where that has no price."""
-    is_projection: bool
-    """Key numbers of the hardware are projections or estimates."""
     is_available: bool
     """It can be bought or rented, at a price that is no guess."""
     reason: str

@@ -105,8 +105,6 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     """How far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or
     a price is not known.
     """
-    is_projection: bool
-    """Key numbers of the hardware are projections or estimates."""
     is_available: bool
     """It can be bought or rented, at a price that is no guess."""
     reason: str
