@@ -125,10 +125,10 @@ ranked AS (
 ),
 placed AS (
     SELECT
-        *,
-        row_number() OVER (PARTITION BY is_ranked ORDER BY place) AS rank,
-        id || ':' || way AS price_key
-    FROM ranked
+        r.*,
+        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.place) AS rank,
+        r.id || ':' || r.way AS price_key
+    FROM ranked AS r
 ),
 contender AS MATERIALIZED (
     SELECT rank, run_id, usd_per_million, price_half_width, price_key, seller

@@ -225,8 +225,8 @@ SELECT
         WHEN j.position = 5 THEN c.reason
         WHEN j.position = 4 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
-            CASE WHEN j.x_cost IS NULL THEN metric_missing($x) END,
-            CASE WHEN j.y_cost IS NULL THEN metric_missing($y) END
+            CASE WHEN j.x_cost IS NULL THEN missing_of($x, c.pay) END,
+            CASE WHEN j.y_cost IS NULL THEN missing_of($y, c.pay) END
         )
         ELSE ''
     END AS reason,

@@ -106,11 +106,11 @@ judged AS (
 ),
 eligible AS (
     SELECT
-        *,
+        j.*,
         $takes_all
-            OR is_available
-            OR NOT coalesce(bool_or(is_available) OVER (PARTITION BY position), FALSE) AS is_ranked
-    FROM judged
+            OR j.is_available
+            OR NOT coalesce(bool_or(j.is_available) OVER (PARTITION BY j.position), FALSE) AS is_ranked
+    FROM judged AS j
 ),
 ranked AS (
     SELECT
@@ -206,8 +206,7 @@ SELECT
     CASE
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
-        WHEN r.position = 2 THEN 'the catalogue has no '
-            || coalesce(CASE WHEN $objective = 'cost' THEN by_way(c.pay, 'rent', 'purchase price') END, metric_missing($objective))
+        WHEN r.position = 2 THEN 'the catalogue has no ' || missing_of($objective, c.pay)
         ELSE ''
     END AS reason,
     c.run_id

@@ -225,6 +225,10 @@ CREATE MACRO missed_limits(
 -- What stands for one way of paying, rented or bought; null for neither.
 CREATE MACRO by_way(way, rented, bought) AS CASE way WHEN 'rented' THEN rented WHEN 'bought' THEN bought END;
 
+-- What is not known where a metric is null, of a cost in one way of paying.
+CREATE MACRO missing_of(metric_name, pay) AS
+    coalesce(CASE WHEN metric_name = 'cost' THEN by_way(pay, 'rent', 'purchase price') END, metric_missing(metric_name));
+
 -- Half-width of what a price of a basis leaves open, of its natural logarithm: domain/spread.py. A given one is what is
 -- paid.
 CREATE MACRO price_spread(basis) AS ln(CASE basis

@@ -227,7 +227,7 @@ class CostAnswer(RunAnswer):
             *((("way", "way"),) if self.pay == "both" else ()),
             ("cost", "usd_per_million"),
             ("80 %", lambda row: show_doubt(row.usd_half_width)),
-            ("best", lambda row: show_chance(chances[find_chip(row)]) if find_chip(row) in chances else ""),
+            ("best", lambda row: show_chance(chances.get(find_chip(row)))),
             ("price", _show_price),
         )
         return self._draw(

@@ -56,7 +56,7 @@ SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "thro
 
 CHANCE: Final[Shown[ParetoPoint]] = (
     "on the front",
-    lambda row: "" if row.probability_front is None else show_chance(row.probability_front),
+    lambda row: show_chance(row.probability_front),
 )
 """Column of how probable it is that nothing beats a point."""
 
@@ -130,16 +130,13 @@ class ParetoAnswer(RunAnswer):
     def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         """Return the front, evenly from one end to the other where it is long."""
         kept = attrs.evolve(front, rows=_spread(front.rows, limit))
-        rest = len(front) - len(kept)
-        more = (Text(f"{rest} more configurations between them; --limit {len(front)} shows all"),) if rest else ()
-        if not kept.rows:
-            return ()
-        return (*self._draw(kept, (*self._placed(), CHANCE), limit, ()), *more)
+        drawn = self._draw(kept, (*self._placed(), CHANCE), limit, ()) if kept.rows else ()
+        return (*drawn, *say_rest(len(front), limit, "configurations between them"))
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
         """Return what most of the front is, what has no place for want of a price, and what cannot be had."""
         lines = []
-        unknown = first_of_each(select_rows(self.rows, "unplaced"))
+        unknown = first_of_each(row for row in self.rows if row.status == "unplaced" and row.is_available)
         if unknown:
             lines.append(f"left out, {unknown[0].reason}: {len(unknown)} hardware (--notes names them)")
         if projections.rows:
@@ -154,6 +151,8 @@ class ParetoAnswer(RunAnswer):
         known = [row for row in self.rows if row.probability_front is not None]
         if not known:
             return ""
+        if len(front) == 1:
+            return f"{show_chance(front[0].probability_front)} that nothing beats it"
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
         sure = f"{stays or 'none'} of the {len(front)} sure to be on it (over {show_chance(TOLD_APART)})"

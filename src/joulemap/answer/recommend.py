@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -43,7 +43,7 @@ from joulemap.domain.settings import Limits, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.present.cell import show_chance, show_doubt, show_plain
-from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
@@ -148,8 +148,11 @@ class RecommendAnswer(RunAnswer):
             insights=self._insights(),
             sure=self._sure(),
             details=(
-                Section(f"Every configuration ({len(told):,})", self._feasible(told, limit)),
-                *((missed,) if each.rows else ()),
+                *(
+                    (Section(f"Every configuration ({len(told):,})", self._feasible(told, limit)), missed)
+                    if each.rows
+                    else ()
+                ),
                 assume(self.assumptions, self.objective),
             ),
             notes=self._notes(infeasible),
@@ -238,45 +241,40 @@ class RecommendAnswer(RunAnswer):
 
     def _deciding(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
         """Return each hardware at its best configuration, with what is bounded."""
-        metric = METRIC[self.objective]
-        bounded = [name for name, _ in self.limits.bounds]
         chances = add_chances(self.rows, "probability_best")
+        bounded = metric_columns((name for name, _ in self.limits.bounds), (self.objective,))
+        return self._ranked(rows, limit, "hardware", lambda row: chances.get(find_chip(row)), bounded)
+
+    def _feasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
+        figures = (*metric_columns(FIGURES, (self.objective,)), *limit_columns(rows.rows[:limit]))
+        return self._ranked(rows, limit, "configurations", lambda row: row.probability_best, figures)
+
+    def _ranked(
+        self,
+        rows: Table[RankedConfiguration],
+        limit: int,
+        noun: str,
+        chance: Callable[[RankedConfiguration], float | None],
+        figures: Iterable[Shown[RankedConfiguration]],
+    ) -> tuple[Grid | Text, ...]:
+        """Return rows with the objective, `chance` of being the best, and further figures."""
+        label = METRIC[self.objective].label
         drawn = grid(
             rows,
             (
                 *name_columns(self.scope),
                 *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
-                (metric.label, lambda row: show_metric(self.objective, row.objective_value)),
+                (label, lambda row: show_metric(self.objective, row.objective_value)),
                 ("80 %", lambda row: show_doubt(row.objective_half_width)),
                 ("of the best", "objective_ratio"),
-                ("best", lambda row: show_chance(chances[find_chip(row)]) if find_chip(row) in chances else ""),
-                *metric_columns(bounded, (self.objective,)),
+                ("best", lambda row: show_chance(chance(row))),
+                *figures,
             ),
             limit=limit,
-            keep=("hardware", "precision", "batch", metric.label, "of the best", "best"),
+            keep=("hardware", "precision", "batch", label, "of the best", "best"),
             projected=self.scope.projected,
         )
-        return (drawn, *say_rest(len(rows), limit, "hardware"))
-
-    def _feasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
-        metric = METRIC[self.objective]
-        drawn = grid(
-            rows,
-            (
-                ("rank", "rank"),
-                *name_columns(self.scope),
-                (metric.label, lambda row: show_metric(self.objective, row.objective_value)),
-                ("80 %", lambda row: show_doubt(row.objective_half_width)),
-                ("of the best", "objective_ratio"),
-                ("best", lambda row: "" if row.probability_best is None else show_chance(row.probability_best)),
-                *metric_columns(FIGURES, (self.objective,)),
-                *limit_columns(rows.rows[:limit]),
-            ),
-            limit=limit,
-            keep=("hardware", "precision", "batch", metric.label, "of the best", "best"),
-            projected=self.scope.projected,
-        )
-        return (drawn, *say_rest(len(rows), limit, "configurations"))
+        return (drawn, *say_rest(len(rows), limit, noun))
 
     def _infeasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
         drawn = grid(

@@ -148,8 +148,10 @@ MOST_SURE: Final = 0.99
 """Beyond it a probability is told as more than this: errors are not known so well."""
 
 
-def show_chance(probability: float) -> str:
-    """Return a probability as people read it: `93 %`, `over 99 %`."""
+def show_chance(probability: float | None) -> str:
+    """Return a probability as people read it: `93 %`, `over 99 %`; empty for none."""
+    if probability is None:
+        return ""
     over = "over " if probability > MOST_SURE else ""
     return f"{over}{min(probability, MOST_SURE) * 100:.0f} %"
 
