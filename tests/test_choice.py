@@ -20,6 +20,7 @@ from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.candidate import plan_candidates
+from joulemap.answer.pareto import spread_evenly
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES
@@ -658,6 +659,23 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
     assert "- if it could be bought: ~kpu_t256@30W" in text
     times = 1.0 / (answer.projection.objective_ratio or 0.0)
     assert f"{times:.3g}x better" in text
+
+
+@pytest.mark.parametrize("command", ["recommend", "cost", "pareto"])
+def test_an_answer_is_one_screen(command: str, chosen: Path, joulemap: Run) -> None:
+    words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1", "--db", chosen]
+    screen = joulemap(command, "resnet18", *words).stdout.splitlines()
+    assert len(screen) <= 40 and screen[-1].endswith("--details")
+    assert sum(line.startswith("- ") for line in screen) <= 3
+    assert sum(line.startswith(("How sure: ", "Next: ")) for line in screen) == 2
+    whole = joulemap(command, "resnet18", *words, "--details", "--notes").stdout.splitlines()
+    assert len(whole) > len(screen)
+
+
+def test_a_long_front_is_shown_evenly_from_end_to_end() -> None:
+    assert spread_evenly(range(13), 4) == (0, 4, 8, 12)
+    assert spread_evenly(range(13), 1) == (0,)
+    assert spread_evenly(range(3), 20) == (0, 1, 2)
 
 
 def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap: Run) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
@@ -129,7 +129,7 @@ class ParetoAnswer(RunAnswer):
 
     def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         """Return the front, evenly from one end to the other where it is long."""
-        kept = attrs.evolve(front, rows=_spread(front.rows, limit))
+        kept = attrs.evolve(front, rows=spread_evenly(front.rows, limit))
         drawn = self._draw(kept, (*self._placed(), CHANCE), limit, ()) if kept.rows else ()
         return (*drawn, *say_rest(len(front), limit, "configurations between them"))
 
@@ -215,10 +215,13 @@ class ParetoAnswer(RunAnswer):
         ]
 
 
+One = TypeVar("One")
+
 EVEN: Final = 0.5
+"""Probability from which on something is as likely as not."""
 
 
-def _spread(rows: Sequence[ParetoPoint], count: int) -> tuple[ParetoPoint, ...]:
+def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
     """Return so many rows at even distances, the first and the last among them; all where they are no more."""
     if len(rows) <= count or count < 2:
         return tuple(rows[:count])
