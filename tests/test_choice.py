@@ -175,7 +175,9 @@ def doubted() -> Iterator[Connection]:
     connection = open_made_up()
     for quantity, share in (("latency", 0.5), ("energy", 0.5), ("joint", 0.35)):
         for factor in ("class", "own"):
-            connection.execute("INSERT INTO error_share VALUES (?, ?, ?, 'assumed', 's')", [quantity, factor, share])
+            connection.execute(
+                "INSERT INTO internal.error_share VALUES (?, ?, ?, 'assumed', 's')", [quantity, factor, share]
+            )
     yield connection
     connection.close()
 
@@ -183,7 +185,7 @@ def doubted() -> Iterator[Connection]:
 def ask_doubted(connection: Connection, name: str, runs: list[MadeUp], **parameters: Any) -> list[dict[str, Any]]:
     """Return the rows of a query about these runs, whose latencies and energies have 80 % intervals of 0.3."""
     ids = fill(connection, runs)
-    connection.execute("UPDATE run_total SET latency_half_width = 0.3, energy_half_width = 0.3")
+    connection.execute("UPDATE internal.run_total SET latency_half_width = 0.3, energy_half_width = 0.3")
     return ask(connection, name, run_ids=ids, **parameters)
 
 
@@ -756,7 +758,7 @@ def test_one_run_is_a_front_a_recommendation_and_a_cost(tmp_path: Path) -> None:
     cost = workspace.cost("resnet18", one)
     assert [row.way for row in cost.rows] == ["rented"]
     assert cost.break_even is None
-    (count,) = workspace.sql("SELECT count(*) AS n FROM run").rows
+    (count,) = workspace.sql("SELECT count(*) AS n FROM internal.run").rows
     assert count == (1,)
 
 
@@ -775,9 +777,9 @@ def test_a_database_from_before_the_grids_gets_them(tmp_path: Path, chosen: Path
     import duckdb
 
     connection = duckdb.connect(str(path))
-    connection.execute("DELETE FROM grid_region")
-    connection.execute("DELETE FROM cost_assumption")
-    connection.execute("UPDATE catalogue_entry SET catalogue_digest = 'of another day'")
+    connection.execute("DELETE FROM internal.grid_region")
+    connection.execute("DELETE FROM internal.cost_assumption")
+    connection.execute("UPDATE internal.catalogue_entry SET catalogue_digest = 'of another day'")
     connection.close()
     answer = Workspace(path).cost("resnet18", FEW)
     assert any(row.usd_per_million for row in answer.rows)

@@ -99,7 +99,7 @@ WITH paid AS (
             WHEN 'bought' THEN c.reason = '' AND c.bought_usd_per_million IS NOT NULL
             ELSE c.reason <> '' OR coalesce(c.rented_usd_per_million, c.bought_usd_per_million) IS NULL
         END
-    LEFT JOIN hardware_fact AS f
+    LEFT JOIN internal.hardware_fact AS f
         ON f.hardware_digest = c.hardware_digest AND f.quantity = by_way(w.way, 'price_cloud', 'price_purchase')
 ),
 ranked AS (
@@ -198,5 +198,5 @@ SELECT
     r.run_id
 FROM placed AS r
 LEFT JOIN standing AS h ON r.is_ranked AND h.place = r.rank
-LEFT JOIN run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
+LEFT JOIN internal.run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
 ORDER BY r.place

@@ -214,5 +214,5 @@ FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
 LEFT JOIN standing AS h ON r.position = 1 AND r.is_ranked AND h.place = r.rank
-LEFT JOIN run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
+LEFT JOIN internal.run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
 ORDER BY r.position, r.place
