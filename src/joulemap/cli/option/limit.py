@@ -190,8 +190,7 @@ class UsageOptions:
         """Return how a chip is used; UsageError names what is out of range."""
         from joulemap.domain.settings import Usage
 
-        hours = self.busy_hours
-        if hours is not None and not 0.0 < hours <= HOURS:
+        if (hours := self.busy_hours) is not None and not 0.0 < hours <= HOURS:
             raise UsageError(f"--busy-hours is {hours:g}, expected above 0 and at most {HOURS:g}")
         return Usage(
             pay=cast("Pay | None", self.pay or None),
