@@ -94,6 +94,7 @@ from joulemap.domain.settings import (
     Limits as Limits,
     ModelDivision as ModelDivision,
     ModelKeywords as ModelKeywords,
+    Pay as Pay,
     Price as Price,
     RunKeywords as RunKeywords,
     ScoreDivision as ScoreDivision,
