@@ -600,6 +600,8 @@ CREATE TABLE internal.run_total (
     edp_half_width DOUBLE CHECK (edp_half_width > 0),
     power_half_width DOUBLE CHECK (power_half_width > 0),
     price_half_width DOUBLE CHECK (price_half_width > 0),
+    latency_own_half_width DOUBLE CHECK (latency_own_half_width >= 0),
+    energy_own_half_width DOUBLE CHECK (energy_own_half_width >= 0),
     latency_basis VARCHAR,
     energy_basis VARCHAR,
     latency_group_count INTEGER,
@@ -620,6 +622,8 @@ COMMENT ON COLUMN internal.run_total.energy_half_width IS 'The same of energy';
 COMMENT ON COLUMN internal.run_total.edp_half_width IS 'The same of energy x latency: the two err together';
 COMMENT ON COLUMN internal.run_total.power_half_width IS 'The same of energy / latency';
 COMMENT ON COLUMN internal.run_total.price_half_width IS 'What the bases of its prices leave open of the energy';
+COMMENT ON COLUMN internal.run_total.latency_own_half_width IS 'The part of latency_half_width that the hardware''s own numbers leave open, which errors of other hardware do not know; 0 where they are no less sure than those of hardware that was scored';
+COMMENT ON COLUMN internal.run_total.energy_own_half_width IS 'The same of energy';
 COMMENT ON COLUMN internal.run_total.latency_basis IS 'Whose errors the interval of the latency is made of';
 COMMENT ON COLUMN internal.run_total.energy_basis IS 'The same of energy';
 COMMENT ON COLUMN internal.run_total.latency_group_count IS 'Groups of measurements behind it; null for a calibration''s own';
@@ -1040,13 +1044,17 @@ COMMENT ON COLUMN internal.error_share.basis IS 'Where the number comes from';
 COMMENT ON COLUMN internal.error_share.source IS 'Measurements or assumption';
 
 CREATE TABLE internal.basis_spread (
-    price_basis VARCHAR PRIMARY KEY,
+    number_basis VARCHAR PRIMARY KEY,
     half_width DOUBLE NOT NULL CHECK (half_width > 0),
+    own_price_half_width DOUBLE NOT NULL CHECK (own_price_half_width >= 0),
+    own_number_half_width DOUBLE NOT NULL CHECK (own_number_half_width >= 0),
     basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
     source VARCHAR NOT NULL CHECK (source <> '')
 );
-COMMENT ON TABLE internal.basis_spread IS 'How far prices per action of a basis may be off together, of the current catalogue';
-COMMENT ON COLUMN internal.basis_spread.price_basis IS 'Basis of the prices';
-COMMENT ON COLUMN internal.basis_spread.half_width IS 'Of an 80 % interval of the natural logarithm';
+COMMENT ON TABLE internal.basis_spread IS 'How far numbers of a basis may be off together, of the current catalogue';
+COMMENT ON COLUMN internal.basis_spread.number_basis IS 'Basis of the numbers';
+COMMENT ON COLUMN internal.basis_spread.half_width IS 'Of prices per action: of an 80 % interval of the natural logarithm';
+COMMENT ON COLUMN internal.basis_spread.own_price_half_width IS 'What such a price of a hardware''s own leaves open beyond one of hardware that was scored, whose errors hold that';
+COMMENT ON COLUMN internal.basis_spread.own_number_half_width IS 'The same of a peak, a bandwidth or a clock';
 COMMENT ON COLUMN internal.basis_spread.basis IS 'Where the number comes from';
 COMMENT ON COLUMN internal.basis_spread.source IS 'Measurements or assumption';

@@ -286,7 +286,9 @@ broken AS (
         OR greatest(
             abs(p.latency_half_width - t.latency_half_width), abs(p.energy_half_width - t.energy_half_width),
             abs(p.edp_half_width - t.edp_half_width), abs(p.power_half_width - t.power_half_width),
-            abs(p.price_half_width - t.price_half_width)
+            abs(p.price_half_width - t.price_half_width),
+            abs(p.latency_own_half_width - t.latency_own_half_width),
+            abs(p.energy_own_half_width - t.energy_own_half_width)
         ) > 1e-9
     UNION ALL
     SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'

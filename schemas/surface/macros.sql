@@ -258,6 +258,25 @@ CREATE MACRO missed_limits(
         }
     );
 
+-- What stands for one way of paying, rented or bought; null for neither.
+CREATE MACRO by_way(way, rented, bought) AS CASE way WHEN 'rented' THEN rented WHEN 'bought' THEN bought END;
+
+-- What is not known where a metric is null, of a cost in one way of paying.
+CREATE MACRO missing_of(metric_name, pay) AS
+    coalesce(CASE WHEN metric_name = 'cost' THEN by_way(pay, 'rent', 'purchase price') END, metric_missing(metric_name));
+
+-- Half-width of what a price of a basis leaves open, of its natural logarithm: domain/spread.py. A given one is what is
+-- paid.
+CREATE MACRO price_spread(basis) AS ln(CASE basis
+    WHEN 'given' THEN 1e0
+    WHEN 'measured' THEN 1.1e0
+    WHEN 'published' THEN 1.2e0
+    WHEN 'derived' THEN 1.3e0
+    WHEN 'recalled' THEN 1.3e0
+    WHEN 'scaled' THEN 1.5e0
+    WHEN 'assumed' THEN 2e0
+END);
+
 -- Hardware on which a framework's allocator keeps a workspace for each stream that it has used.
 CREATE MACRO allocators() AS TABLE
 SELECT
@@ -370,6 +389,20 @@ GROUP BY GROUPING SETS (
     (n.calibration_digest, n.hardware, n.runtime, n.precision), (n.calibration_digest, n.hardware, n.runtime)
 );
 
+-- The peak that the formulas of a class compute by: fabrics have their units and clock alone, and an MXU takes fp32 in
+-- passes of bf16.
+CREATE MACRO peak_of(architecture, "precision") AS CASE
+    WHEN architecture IN ('cgra', 'dpu') THEN NULL
+    WHEN architecture = 'tpu' AND "precision" = 'fp32' THEN 'peak.bf16'
+    ELSE 'peak.' || "precision"
+END;
+
+-- Whether a number is what a question set in place of the hardware's own.
+CREATE MACRO is_set(source) AS ends_with(source, '--set');
+
+-- 1 where errors are those of other hardware, which know nothing of this one's own numbers; 0 where they are its own.
+CREATE MACRO is_foreign(left_out, level) AS CAST(left_out IS NULL AND level IS DISTINCT FROM 5 AS INTEGER);
+
 -- What is stored of runs as actions, of those numbered from the first to the last: sums over the operators of the ledger.
 CREATE MACRO actions_between(first_run, last_run) AS TABLE
 SELECT
@@ -385,8 +418,11 @@ GROUP BY run_id, action_id;
 -- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
 -- the run's calibration was off on model families that its fit had not seen, else the finest group of measurements that
 -- the run is in. Energy: the same, together with what the bases of its prices leave open, where parts of one basis err
--- together, bases by themselves, and static energy with the time. Bytes are added as decimals, whose sum does not depend
--- on the order.
+-- together, bases by themselves, and static energy with the time. Where the errors are not of this very hardware, what its
+-- own numbers leave open beyond those of scored hardware is added: of latency peak and clock for the part that compute
+-- bounds, bandwidth for the part that memory bounds, the clock for the fixed part; of energy prices that its file gives
+-- (those without a range of the class, static power among them), and static energy with that time. What a question set is
+-- taken as given. Bytes are added as decimals, whose sum does not depend on the order.
 CREATE MACRO totals_between(first_run, last_run) AS TABLE
 WITH spent AS (
     SELECT
@@ -394,12 +430,15 @@ WITH spent AS (
         sum(g.energy_fj) AS energy_fj,
         list_sum(list(pow(b.half_width * CAST(g.energy_fj AS DOUBLE), 2) ORDER BY g.basis))
             / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
+        list_sum(list(pow(b.own_price_half_width * CAST(g.own_fj AS DOUBLE), 2) ORDER BY g.basis))
+            / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
         fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share
     FROM (
         SELECT
             l.run_id,
             e.basis,
             sum(l.energy_fj) AS energy_fj,
+            sum(CASE WHEN e.low_fj IS NULL AND NOT is_set(e.source) THEN l.energy_fj ELSE 0 END) AS own_fj,
             sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
         FROM internal.run_action AS l
         JOIN internal.run AS r ON r.run_id = l.run_id
@@ -408,20 +447,42 @@ WITH spent AS (
         WHERE l.run_id BETWEEN first_run AND last_run
         GROUP BY l.run_id, e.basis
     ) AS g
-    LEFT JOIN internal.basis_spread AS b ON b.price_basis = g.basis
+    LEFT JOIN internal.basis_spread AS b ON b.number_basis = g.basis
     GROUP BY g.run_id
 ),
 placed AS (
     SELECT
         run_id,
         sum(latency_fs) AS latency_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s >= memory_s) AS compute_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s < memory_s) AS memory_fs,
+        sum(launch_fs) AS launch_fs,
         CAST(sum(CAST(dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
         CAST(sum(CAST(moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
         sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs,
         sum(computed_mac_count) AS computed_mac_count
-    FROM internal.run_subgraph
-    WHERE run_id BETWEEN first_run AND last_run
+    FROM (
+        SELECT *, least(CAST(launch_s * 1e15 AS BIGINT), latency_fs) AS launch_fs
+        FROM internal.run_subgraph
+        WHERE run_id BETWEEN first_run AND last_run
+    )
     GROUP BY run_id
+),
+given AS (
+    SELECT
+        r.run_id,
+        max(b.own_number_half_width) FILTER (f.quantity <> 'memory_bandwidth') AS compute_width,
+        max(b.own_number_half_width) FILTER (f.quantity = 'memory_bandwidth') AS memory_width,
+        max(b.own_number_half_width) FILTER (f.quantity = 'clock') AS launch_width
+    FROM internal.run AS r
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.hardware_fact AS f
+        ON f.hardware_digest = r.hardware_digest
+        AND f.quantity IN ('clock', 'memory_bandwidth', coalesce(peak_of(v.architecture, r.precision), 'clock'))
+        AND NOT is_set(f.source)
+    JOIN internal.basis_spread AS b ON b.number_basis = f.basis
+    WHERE r.run_id BETWEEN first_run AND last_run
+    GROUP BY r.run_id
 ),
 worked AS (
     SELECT p.run_id, CAST(coalesce(sum(q.mac_count), 0) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
@@ -480,6 +541,8 @@ SELECT
     sqrt(pow(w.latency_half_width, 2) + pow(w.energy_half_width, 2)
         - 2 * error_correlation() * w.latency_half_width * w.energy_half_width) AS power_half_width,
     w.price_half_width,
+    w.latency_own_half_width,
+    sqrt(w.energy_own_square) AS energy_own_half_width,
     CASE WHEN w.left_out_latency IS NULL THEN scale_basis(w.latency_scale.level) ELSE 'its calibration' END
         AS latency_basis,
     CASE
@@ -497,24 +560,43 @@ FROM (
             WHEN energy_scale.level < 2 AND has_load THEN price_half_width
             WHEN energy_scale.level < 2 THEN sqrt(pow(energy_scale.half_width, 2) + pow(price_half_width, 2))
             ELSE sqrt(
-                (energy_scale.group_count * pow(energy_scale.half_width, 2)
+                (energy_scale.group_count * (pow(energy_scale.half_width, 2) + energy_own_square)
                     + full_groups() * pow(price_half_width, 2)) / (energy_scale.group_count + full_groups())
             )
         END AS energy_half_width
     FROM (
         SELECT
-            c.*,
-            t.* EXCLUDE (run_id),
-            o.* EXCLUDE (run_id),
-            e.energy_fj,
-            sqrt(e.basis_square + pow(e.static_share * c.latency_half_width, 2)) AS price_half_width
+            *,
+            sqrt(basis_square + pow(static_share * latency_half_width, 2)) AS price_half_width,
+            is_foreign(left_out_energy, energy_scale.level)
+                * (own_square + pow(static_share * latency_own_half_width, 2)) AS energy_own_square
         FROM (
-            SELECT *, coalesce(left_out_latency, latency_scale.half_width) AS latency_half_width
-            FROM scored
-        ) AS c
-        JOIN placed AS t ON t.run_id = c.run_id
-        JOIN worked AS o ON o.run_id = c.run_id
-        JOIN spent AS e ON e.run_id = c.run_id
+            SELECT
+                *,
+                sqrt(pow(coalesce(left_out_latency, latency_scale.half_width), 2) + pow(latency_own_half_width, 2))
+                    AS latency_half_width
+            FROM (
+                SELECT
+                    c.*,
+                    t.* EXCLUDE (run_id),
+                    o.* EXCLUDE (run_id),
+                    e.* EXCLUDE (run_id),
+                    sqrt(
+                        is_foreign(c.left_out_latency, c.latency_scale.level)
+                        * coalesce(
+                            pow(coalesce(t.compute_fs, 0) * g.compute_width, 2)
+                                + pow(coalesce(t.memory_fs, 0) * g.memory_width, 2)
+                                + pow(t.launch_fs * g.launch_width, 2),
+                            0e0
+                        )
+                    ) / nullif(CAST(t.latency_fs AS DOUBLE), 0e0) AS latency_own_half_width
+                FROM scored AS c
+                JOIN placed AS t ON t.run_id = c.run_id
+                JOIN worked AS o ON o.run_id = c.run_id
+                JOIN spent AS e ON e.run_id = c.run_id
+                LEFT JOIN given AS g ON g.run_id = c.run_id
+            )
+        )
     )
 ) AS w;
 
@@ -530,6 +612,12 @@ CREATE MACRO metric_half_width(metric_name, latency_half_width, energy_half_widt
         * latency_half_width * energy_half_width
 );
 
+-- What of a variance is left to a factor where the own numbers of a hardware make a part of the half-width: that part is
+-- common to all its runs, and the other factors divide the rest.
+CREATE MACRO kept_part(factor, own_half_width, half_width) AS abs(
+    CAST(factor <> 'numbers' AS INTEGER) - coalesce(pow(own_half_width / nullif(half_width, 0e0), 2), 0e0)
+);
+
 -- Of runs (structs of run_id, half-widths and what errors may be alike in), what the error of each is made of: a row a
 -- factor, whose key runs that are alike in it have in common, with the parts of the variances of latency and energy that
 -- it has, and of what the two have in common.
@@ -539,12 +627,16 @@ SELECT
     u.latency_half_width,
     u.energy_half_width,
     s.factor,
-    s.latency_part,
-    s.energy_part,
-    s.joint_part,
+    s.latency_part * kept_part(s.factor, u.latency_own_half_width, u.latency_half_width) AS latency_part,
+    s.energy_part * kept_part(s.factor, u.energy_own_half_width, u.energy_half_width) AS energy_part,
+    s.joint_part * sqrt(
+        kept_part(s.factor, u.latency_own_half_width, u.latency_half_width)
+        * kept_part(s.factor, u.energy_own_half_width, u.energy_half_width)
+    ) AS joint_part,
     hash(CASE s.factor
         WHEN 'class' THEN 'class ' || u.architecture
         WHEN 'board' THEN 'board ' || u.hardware
+        WHEN 'numbers' THEN 'numbers of ' || u.hardware
         WHEN 'model' THEN concat_ws(' ', 'model', u.architecture, u.model)
         WHEN 'board_model' THEN concat_ws(' ', 'board and model', u.hardware, u.model)
         WHEN 'case' THEN concat_ws(' ', 'case', u.architecture, u.model, u.configuration)
@@ -559,7 +651,17 @@ CROSS JOIN (
         any_value(share) FILTER (quantity = 'joint') AS joint_part
     FROM internal.error_share
     GROUP BY factor
+    UNION ALL
+    SELECT 'numbers', 1e0, 1e0, error_correlation()
 ) AS s;
+
+-- Of the variance of a price's error, what the prices of one seller have in common: nobody measured it, half is a guess.
+CREATE MACRO seller_share() AS 0.5e0;
+
+-- Square of the half-width of what two prices differ by, as logarithms: nothing where they are one price.
+CREATE MACRO price_square(half_width, other_half_width, is_one_price, is_one_seller) AS
+    pow(half_width, 2) + pow(other_half_width, 2) - 2 * half_width * other_half_width
+        * CASE WHEN is_one_price THEN 1e0 WHEN is_one_seller THEN seller_share() ELSE 0e0 END;
 
 -- These runs as error_terms takes them.
 CREATE MACRO erring(run_ids) AS (
@@ -567,6 +669,8 @@ CREATE MACRO erring(run_ids) AS (
         'run_id': u.run_id,
         'latency_half_width': u.latency_half_width,
         'energy_half_width': u.energy_half_width,
+        'latency_own_half_width': u.latency_own_half_width,
+        'energy_own_half_width': u.energy_own_half_width,
         'architecture': v.architecture,
         'hardware': v.hardware,
         'model': w.source,
@@ -604,9 +708,9 @@ FROM (
         any_value(b.latency_half_width) AS other_t,
         any_value(a.energy_half_width) AS e,
         any_value(b.energy_half_width) AS other_e,
-        coalesce(sum(CAST(1e15 * a.latency_part AS BIGINT)) FILTER (a.key = b.key), 0) AS latency_part,
-        coalesce(sum(CAST(1e15 * a.energy_part AS BIGINT)) FILTER (a.key = b.key), 0) AS energy_part,
-        coalesce(sum(CAST(1e15 * a.joint_part AS BIGINT)) FILTER (a.key = b.key), 0) AS joint_part
+        coalesce(sum(CAST(1e15 * sqrt(a.latency_part * b.latency_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS latency_part,
+        coalesce(sum(CAST(1e15 * sqrt(a.energy_part * b.energy_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS energy_part,
+        coalesce(sum(CAST(1e15 * sqrt(a.joint_part * b.joint_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS joint_part
     FROM pair AS p
     JOIN term AS a ON a.run_id = p.run_id
     JOIN term AS b ON b.run_id = p.other_run_id AND b.factor = a.factor
@@ -645,6 +749,19 @@ CREATE MACRO draw_count(run_count) AS CAST(greatest(100, least(500, 50000 // gre
 -- An even number between 0 and 1 of what a key stands for, in a draw: the same whenever it is asked for.
 CREATE MACRO drawn(key, draw) AS (hash(xor(key, CAST(draw * 2654435761 AS UBIGINT))) + 0.5e0) / 18446744073709551616e0;
 
+-- A normal number of what a key stands for, in a draw (Box and Muller).
+CREATE MACRO drawn_normal(key, draw) AS sqrt(-2 * ln(drawn(key, draw))) * cos(2 * pi() * drawn(xor(key, 1), draw));
+
+-- The error of a price in a draw whose errors have this scale, as a logarithm: a part is its seller's.
+CREATE MACRO drawn_price(price_key, seller, half_width, draw, scale) AS
+    CASE
+        WHEN half_width > 0e0 THEN half_width * scale * (
+            sqrt(seller_share()) * drawn_normal(hash('seller ' || seller), draw)
+            + sqrt(1e0 - seller_share()) * drawn_normal(hash('price ' || price_key), draw)
+        )
+        ELSE 0e0
+    END;
+
 -- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Of each key two
 -- normal numbers are drawn (Box and Muller). What drives latency drives energy too, as far as the errors of a run go
 -- together. All errors of a draw have one scale, random too, with which a normal error is a logistic one (half the square
@@ -655,6 +772,7 @@ CREATE MACRO draws_among(run_ids) AS TABLE
 SELECT
     run_id,
     draw,
+    any_value(scale) AS scale,
     any_value(latency_half_width * scale) * 1e-15 * sum(CAST(1e15 * sqrt(latency_part) * latency_draw AS BIGINT))
         AS latency_error,
     any_value(energy_half_width * scale) * 1e-15 * sum(CAST(
@@ -687,8 +805,10 @@ FROM (
 GROUP BY run_id, draw;
 
 -- How sure each candidate of a question is: that it is the best of all of them, by draws, and that it is better than the
--- one that is predicted to be the best. A candidate is a struct of question, place (its number in it), run_id, metric
--- and cost, the logarithm of the metric's value where less is better, and minus that where more is.
+-- one that is predicted to be the best. A candidate is a struct of question, place (its number in it), run_id, metric,
+-- cost, the logarithm of the metric's value where less is better, and minus that where more is, and of the price that is
+-- in it: price_half_width, what it leaves open of that logarithm, 0 without one; price_key and seller, what tells it and
+-- whose it is.
 CREATE MACRO standing_among(candidates) AS TABLE
 WITH candidate AS MATERIALIZED (
     SELECT
@@ -696,12 +816,18 @@ WITH candidate AS MATERIALIZED (
         c.place,
         c.run_id,
         c.cost,
+        c.price_half_width,
+        c.price_key,
+        c.seller,
         as_cost(m.is_higher_better, m.latency_power) AS latency_power,
         as_cost(m.is_higher_better, m.energy_power) AS energy_power,
         count(*) OVER (PARTITION BY c.question) AS candidate_count,
         first_value(c.run_id) OVER by_cost AS first_id,
         first_value(c.place) OVER by_cost AS first_place,
-        first_value(c.cost) OVER by_cost AS first_cost
+        first_value(c.cost) OVER by_cost AS first_cost,
+        first_value(c.price_half_width) OVER by_cost AS first_half_width,
+        first_value(c.price_key) OVER by_cost AS first_key,
+        first_value(c.seller) OVER by_cost AS first_seller
     FROM (SELECT unnest(candidates, recursive := TRUE)) AS c
     JOIN internal.metric AS m ON m.name = c.metric
     WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
@@ -711,8 +837,13 @@ paired AS (
         c.*,
         probability_above(
             c.first_cost - c.cost,
-            difference_half_width(
-                c.latency_power, c.energy_power, d.latency_square, d.energy_square, d.joint_square
+            sqrt(
+                pow(difference_half_width(
+                    c.latency_power, c.energy_power, d.latency_square, d.energy_square, d.joint_square
+                ), 2)
+                + price_square(
+                    c.price_half_width, c.first_half_width, c.price_key = c.first_key, c.seller = c.first_seller
+                )
             )
         ) AS probability
     FROM candidate AS c
@@ -725,7 +856,11 @@ won AS (
         SELECT
             c.question,
             d.draw,
-            arg_min(c.place, c.cost + c.latency_power * d.latency_error + c.energy_power * d.energy_error) AS place
+            arg_min(
+                c.place,
+                c.cost + c.latency_power * d.latency_error + c.energy_power * d.energy_error
+                    + drawn_price(c.price_key, c.seller, c.price_half_width, d.draw, d.scale)
+            ) AS place
         FROM candidate AS c
         JOIN draws_among((SELECT list(DISTINCT run_id) FROM candidate WHERE candidate_count > 2)) AS d
             ON d.run_id = c.run_id

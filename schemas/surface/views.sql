@@ -385,6 +385,8 @@ SELECT
     u.edp_half_width,
     u.power_half_width,
     u.price_half_width,
+    u.latency_own_half_width,
+    u.energy_own_half_width,
     u.latency_basis,
     u.energy_basis,
     u.latency_group_count,

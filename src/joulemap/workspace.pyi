@@ -21,7 +21,7 @@ from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.flip import FlipAnswer
+from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
@@ -552,8 +552,8 @@ class Workspace:
     ) -> CostAnswer:
         """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
 
-        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
-        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
+        `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
         is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
         price, UnsupportedError where nothing keeps the limits.
         """

@@ -73,7 +73,7 @@ class HardwareAnswer(Answer):
     def document(self) -> Document:
         """Return it for people and programs; csv holds its numbers."""
         one = self.summary
-        mark = PROJECTED if one.projection or one.unavailable else ""
+        mark = PROJECTED if one.unavailable else ""
         sections = (
             Section("", Text("\n".join(self._describe()))),
             Section(
@@ -153,7 +153,7 @@ class HardwareAnswer(Answer):
         if one.power_modes:
             lines.append(f"power modes: {', '.join(f'{one.hardware}@{mode}' for mode in one.power_modes)}")
         if one.projection:
-            lines.append(f"{PROJECTED} key numbers are projections or estimates: {one.projection}")
+            lines.append(f"estimated: {one.projection}")
         if one.unavailable:
             lines.append(f"{PROJECTED} not to be had: {one.unavailable}")
         lines += [

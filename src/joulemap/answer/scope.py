@@ -14,11 +14,20 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_quantity, show_share
+from joulemap.present.cell import (
+    PROJECTION_NOTE,
+    mark_projected,
+    show_chance,
+    show_count,
+    show_doubt,
+    show_quantity,
+    show_share,
+)
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
+    Outline,
     find_configurations,
     find_outlines,
     find_projected_hardware,
@@ -56,6 +65,19 @@ SHOWN_UNCALIBRATED: Final = 6
 SHOWN_CHANGES: Final = 3
 """Hardware with different changes that a heading names; all the others stand in the notes."""
 
+LEAST_OWN: Final = 0.1
+"""Of a half-width: what a hardware's own numbers make of it at least, where that is said."""
+
+DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
+    "energy": ("energy",),
+    "efficiency": ("energy",),
+    "latency": ("latency",),
+    "throughput": ("latency",),
+    "edp": ("latency", "energy"),
+    "power": ("latency", "energy"),
+}
+"""Metric -> the quantities whose doubt is in it, for which it is said how far off it is."""
+
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
 
@@ -83,12 +105,10 @@ class Scope:
     """What no power mode was to be capped above."""
     left_out: Mapping[str, str]
     """Hardware without a power mode within the budget -> what it takes."""
-    unavailable: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that was left out because it can be neither bought nor rented -> why."""
     hardware: tuple[str, ...]
     """Ids of the hardware of the runs, in alphabetical order."""
     projected: frozenset[str]
-    """Hardware whose key numbers are projections or estimates, or that cannot be bought."""
+    """Hardware that can be neither bought nor rented."""
     caveats: Table[Caveat]
     """What the traces had to assume or could not count."""
     calibrations: Table[StoredCalibration]
@@ -103,6 +123,9 @@ class Scope:
     """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
     fallen: tuple[Fallback, ...] = ()
     """What a host computes because a chip's compiler does not run it."""
+    doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
+    """Hardware at its power mode -> latency and energy -> half-width of the 80 % interval of its logarithm, and the
+    part of it that the hardware's own numbers leave open; the largest of its runs."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
     has nothing else stands beside hardware that a compiler of the framework serves."""
@@ -146,6 +169,35 @@ class Scope:
             groups.setdefault(told, []).append(self.mark(hardware))
         return [f"{join_words(names)} with {join_words(told)}" for told, names in groups.items()]
 
+    def say_doubts(self, quantities: Collection[str]) -> list[str]:
+        """Return how far off each hardware's figures may be, and what its own assumed numbers make of that."""
+        lines = []
+        for name, widths in self.doubts.items():
+            told = [
+                show_doubt(width) + (f", of which {self._own(name)} {show_doubt(own)}" if own >= LEAST_OWN else "")
+                for quantity, (width, own) in widths.items()
+                if quantity in quantities
+            ]
+            lines += [f"{self.mark(name)} {' and '.join(told)}"] if told else []
+        return lines
+
+    def say_own_doubts(self, quantities: Collection[str] = ("latency", "energy")) -> list[str]:
+        """Return how much of the doubt about hardware is its own assumed numbers, of those that rest on such."""
+        told = []
+        for name, widths in self.doubts.items():
+            parts = [
+                f"{show_doubt(own)} of {quantity}"
+                for quantity, (_, own) in widths.items()
+                if own >= LEAST_OWN and quantity in quantities
+            ]
+            told += [f"{self._own(name)} of {self.mark(name)} {' and '.join(parts)}"] if parts else []
+        less = len(told) - SHOWN_UNCALIBRATED
+        more = f" and those of {less} more" if less > 0 else ""
+        return [f"of which {'; '.join(told[:SHOWN_UNCALIBRATED])}{more}"] if told else []
+
+    def _own(self, name: str) -> str:
+        return "your assumed numbers" if name.partition("@")[0] in self.spelling else "assumed numbers"
+
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons where every run was refused."""
         if not self.evaluated_ids:
@@ -153,7 +205,7 @@ class Scope:
             raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
-        """Return a hardware as people read it: marked where it is a projection, an estimate, or cannot be bought."""
+        """Return a hardware as people read it: marked where it can be neither bought nor rented."""
         return mark_projected(hardware, self.projected)
 
     def explain_marks(self, hardware: Iterable[str]) -> list[str]:
@@ -174,12 +226,12 @@ class Scope:
             *describe_meanings(self.meanings),
             *self._describe_weights(),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
-            *self._describe_unavailable(),
             *self._describe_budget(),
             *self._describe_hosts(),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
+            *(f"of how far off it may be: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
             *map(describe_caveat, self.caveats),
         ]
 
@@ -193,12 +245,6 @@ class Scope:
             f"weights of products are stored as {'; '.join(told)}; the kernel that multiplies by them converts them, "
             "and norms, biases and tables keep the precision of activations"
         ]
-
-    def _describe_unavailable(self) -> list[str]:
-        if not self.unavailable:
-            return []
-        names = join_words([self.mark(name) for name in self.unavailable])
-        return [f"left out, can be neither bought nor rented: {names}; `--no-available` leaves nothing out"]
 
     def _describe_budget(self) -> list[str]:
         if self.budget is None:
@@ -289,7 +335,6 @@ class Scope:
             "unsupported": self.refusals,
             "power_budget_w": None if self.budget is None else self.budget.power_w,
             "left_out": dict(self.left_out),
-            "unavailable": dict(self.unavailable),
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
@@ -297,6 +342,10 @@ class Scope:
             "fallback": tuple(row.record() for row in self.fallen),
             "engines": dict(self.engines),
             "changes": dict(self.changes),
+            "half_widths": {
+                name: {quantity: {"all": width, "own": own} for quantity, (width, own) in widths.items()}
+                for name, widths in self.doubts.items()
+            },
         }
 
 
@@ -310,7 +359,6 @@ def find_scope(runs: StoredRuns) -> Scope:
         spelling=plan.selection.spelling,
         budget=plan.selection.budget,
         left_out=plan.selection.left_out,
-        unavailable=plan.selection.unavailable,
         meanings=plan.selection.meanings,
         engines=_find_engines(plan),
         **_find_of_runs(runs.connection, ids),
@@ -367,6 +415,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
+        "doubts": _find_doubts(runs.values()),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
@@ -381,6 +430,20 @@ def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]
     from joulemap.row.run import Fallback
 
     return tuple(fetch(connection, Fallback, run_ids=ids))
+
+
+def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return what `Scope.doubts` has."""
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for run in runs:
+        widths = found.setdefault(run.configured_hardware, {})
+        for quantity, width, own in (
+            ("latency", run.latency_half_width, run.latency_own_half_width),
+            ("energy", run.energy_half_width, run.energy_own_half_width),
+        ):
+            if width is not None:
+                widths[quantity] = max(widths.get(quantity, (0.0, 0.0)), (width, own or 0.0))
+    return found
 
 
 def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:

@@ -48,7 +48,7 @@ def list_(
     ] = "",
     output: OutputOptions,
 ) -> None:
-    """List the hardware targets; ~ marks those whose key numbers are projections or estimates.
+    """List the hardware targets; ~ marks those that can be neither bought nor rented.
 
     \b
     joulemap hardware list

@@ -97,7 +97,7 @@ def plot(
 
         import_converter()
     given: dict[str, Any] = {**run.keywords(), **hardware.keywords()}
-    kept = {name: value for name, value in given.items() if value or (value is False and name == "is_available")}
+    kept = {name: value for name, value in given.items() if value}
     made = database.open().plot(model, figure, metric=metric, **cast("Any", kept))
     if suffix not in (".svg", ".png"):
         emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs, force=force)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +17,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
-from joulemap.plan.budget import Budget, Pair, enter_scenario, find_budget, keep_within
+from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.host import Hosting, find_hosts
 from joulemap.system.errors import UnknownNameError, UsageError
@@ -42,8 +42,6 @@ class Selection:
     """What no mode is capped above."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> why."""
-    unavailable: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that was left out because it cannot be bought -> why."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """A class, as it was written in place of a hardware -> the hardware that it means."""
     hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
@@ -70,8 +68,8 @@ def name_pair(hardware: str, mode: str) -> str:
     return hardware if mode == DEFAULT_MODE else f"{hardware}@{mode}"
 
 
-def select_hardware(settings: Settings, default: Default = "four", kept: Collection[str] = ()) -> Selection:
-    """Return the hardware of settings, each pair once; `kept` are ids of what stays though it cannot be bought.
+def select_hardware(settings: Settings, default: Default = "four") -> Selection:
+    """Return the hardware of settings, each pair once.
 
     Raises UnknownNameError for a name that does not exist, CatalogueError for a file that is wrong or takes a name of
     the catalogue, UsageError where nothing is left.
@@ -94,40 +92,19 @@ def select_hardware(settings: Settings, default: Default = "four", kept: Collect
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
-    unavailable: dict[str, str] = {}
-    if settings.is_available:
-        chosen, unavailable = _leave_unavailable(chosen, kept)
     ids = {entry.id for entry, _ in chosen}
     meant = {name: find_meant(name) for name in names}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, unavailable=unavailable, meanings=meanings, hosts=hosts)
+        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts)
     beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
-    return Selection(
-        pairs=fitting,
-        own=own,
-        budget=budget,
-        left_out=left_out,
-        unavailable=unavailable,
-        meanings=meanings,
-        hosts=hosts,
-    )
-
-
-def _leave_unavailable(pairs: Sequence[Pair], kept: Collection[str]) -> tuple[tuple[Pair, ...], dict[str, str]]:
-    """Return what of some hardware can be bought or is kept, and id -> why not, of the rest; UsageError for none."""
-    left_out = {entry.id: entry.unavailable for entry, _ in pairs if entry.unavailable and entry.id not in kept}
-    found = tuple((entry, mode) for entry, mode in pairs if entry.id not in left_out)
-    if not found:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UsageError(f"no hardware can be bought: {reasons}; --no-available takes it")
-    return found, left_out
+    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts)
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:

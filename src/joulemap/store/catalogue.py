@@ -125,6 +125,7 @@ def write_doubt(connection: Connection, doubt: Doubt) -> None:
     for table in ("error_scale", "error_share", "basis_spread"):
         connection.execute(f"DELETE FROM internal.{table}")
     shares = doubt.complete_shares()
+    own = doubt.own_half_widths()
     insert_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
     insert_records(
         connection,
@@ -139,6 +140,8 @@ def write_doubt(connection: Connection, doubt: Doubt) -> None:
         "basis_spread",
         doubt.spreads,
         half_width=[one.half_width.value for one in doubt.spreads],
+        own_price_half_width=[price for price, _ in own],
+        own_number_half_width=[number for _, number in own],
         basis=[one.half_width.basis for one in doubt.spreads],
         source=[one.half_width.source for one in doubt.spreads],
     )

@@ -54,14 +54,22 @@ class Outline:
     """The computer that is counted with it; empty for none."""
     has_helper: bool
     """Whether there is a computer for what its compiler does not run."""
+    latency_half_width: float | None
+    """Of the 80 % interval of its logarithm, as the three below; None for a refused run."""
+    latency_own_half_width: float | None
+    """The part of it that the hardware's own numbers leave open."""
+    energy_half_width: float | None
+    energy_own_half_width: float | None
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes, v.needs_host, v.host, v.helper_digest <> '' "
+        "r.calibration_digest <> '', v.changes, v.needs_host, v.host, v.helper_digest <> '', "
+        "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
+        "LEFT JOIN internal.run_total AS t USING (run_id) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
@@ -70,9 +78,9 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
-    """Return the ids of stored hardware whose key numbers are projections or estimates, or that cannot be bought."""
+    """Return the ids of stored hardware that can be neither bought nor rented."""
     rows = connection.execute(
-        "SELECT DISTINCT hardware FROM internal.hardware_version WHERE projection <> '' OR unavailable <> ''"
+        "SELECT DISTINCT hardware FROM internal.hardware_version WHERE unavailable <> ''"
     ).fetchall()
     return frozenset(str(hardware) for (hardware,) in rows)
 

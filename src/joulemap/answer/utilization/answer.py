@@ -350,7 +350,9 @@ def utilization(
             scope=scope,
             grades=fetch(connection, Grade, grade_bounds=bounds),
             flags=fetch(connection, UtilizationFlag, run_ids=ids, **limits),
-            remedies=fetch(connection, Remedy, run_ids=ids, other_ids=given.ids, grade_bounds=bounds)
+            remedies=fetch(
+                connection, Remedy, run_ids=ids, other_ids=given.ids, grade_bounds=bounds, takes_all=settings.takes_all
+            )
             if variants
             else None,
             zones=fetch(connection, BatchZone, run_ids=list(given.batch)) if variants else None,
