@@ -97,9 +97,9 @@ def _outline(name: str) -> Callable[[], None]:
 
 def _show_version(value: bool) -> None:
     if value:
-        from importlib.metadata import version
+        import joulemap
 
-        print(f"joulemap {version('joulemap')}")
+        print(f"joulemap {joulemap.__version__}")
         raise typer.Exit
 
 
