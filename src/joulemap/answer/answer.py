@@ -13,7 +13,7 @@ from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Document, Lines, Section, Steps
+from joulemap.present.document import Document, Lines, Section
 from joulemap.present.format import TABLE, write
 from joulemap.system.record import frozen
 
@@ -49,7 +49,9 @@ class Answer:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return write(_without_steps(self.document()), TABLE, shutil.get_terminal_size().columns)
+        places = ("`.document().notes`", "`.document().details`")
+        shown = _without_steps(self.document()).on_screen(notes=False, details=False, hints=places)
+        return write(shown, TABLE, shutil.get_terminal_size().columns)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what is drawn of it; empty where nothing is."""
@@ -107,20 +109,38 @@ class RunAnswer(Answer):
         sections: Sequence[Section],
         table: Table[Any],
         *,
+        answer: str = "",
+        insights: Sequence[str] = (),
+        heading: str = "",
+        sure: str = "",
+        details: Sequence[Section] = (),
         notes: Sequence[str],
         steps: Iterable[Sequence[str]],
-        heading: str = "Notes",
     ) -> Document:
-        """Return a document with notes below its sections, and the commands that lead on from it.
+        """Return a document of what decides, what is told besides, and the commands that lead on from it.
 
         There are none about a module in a program's memory, which no command knows.
         """
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
+        told = add_marks(notes, (*sections, *details))
+        said = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(
             title=self.scope.bounded(title),
-            sections=close_sections(sections, notes, written, heading),
-            data={**self.data(), "next_steps": written},
+            answer=answer,
+            sections=tuple(sections),
+            insights=Lines(insights),
+            heading=heading,
+            sure=sure,
+            details=tuple(details),
+            notes=told,
+            steps=written,
+            data={
+                **{name: value for name, value in said.items() if value},
+                **self.data(),
+                "notes": told,
+                "next_steps": written,
+            },
             table=table,
             tables=self.tables,
         )
@@ -128,10 +148,7 @@ class RunAnswer(Answer):
 
 def _without_steps(document: Document) -> Document:
     """Return a document without the commands that lead on: a program asks methods, of a database of its own."""
-    return attrs.evolve(
-        document,
-        sections=tuple(one for one in document.sections if not any(isinstance(block, Steps) for block in one.blocks)),
-    )
+    return attrs.evolve(document, steps=())
 
 
 def find_place(repeated: Sequence[str]) -> list[str]:
@@ -148,13 +165,10 @@ def drop_options(repeated: Sequence[str], names: Collection[str]) -> list[str]:
     ]
 
 
-def close_sections(
-    sections: Sequence[Section], notes: Sequence[str], steps: Sequence[str] = (), heading: str = "Notes"
-) -> tuple[Section, ...]:
-    """Return sections with notes and next steps below; a mark of projections that is shown is explained."""
+def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, ...]:
+    """Return the notes of sections; a mark of projections that is shown is explained."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
-    told = [*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ())]
-    return (*sections, Section(heading, Lines(told)), Section("Next steps", Steps(tuple(steps))))
+    return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))
 
 
 def cut_lines(lines: Sequence[str], most: int, noun: str = "") -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer.answer import Answer, close_sections
+from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
 from joulemap.answer.scope import describe_weight
 from joulemap.catalog.calibration import (
@@ -108,7 +108,8 @@ class CalibrateAnswer(Answer):
             title=f"calibration {one.label} of {one.hardware}, fitted to "
             f"{show_count(one.row_count, 'measurement')} ({counts}) of "
             f"{show_count(len(one.families), 'family', 'families')}",
-            sections=close_sections(sections, self._notes()),
+            sections=sections,
+            notes=add_marks(self._notes(), sections),
             data=self.data(),
             table=self.errors,
             tables=self.tables,

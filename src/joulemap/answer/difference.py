@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from joulemap.answer.answer import RunAnswer, close_sections
+from joulemap.answer.answer import RunAnswer, add_marks
 from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair, prove_terms
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
 from joulemap.answer.scope import find_stored_scope
@@ -69,7 +69,8 @@ class DifferenceAnswer(RunAnswer):
             ]
         return Document(
             title=f"Run B {self.scope.run_ids[-1]} minus run A {self.scope.run_ids[0]}",
-            sections=close_sections(sections, notes),
+            sections=tuple(sections),
+            notes=add_marks(notes, sections),
             data=self.data(),
             table=self.constants,
             tables=self.tables,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer, close_sections
+from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.scope import describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
@@ -108,8 +108,9 @@ class MeasureAnswer(Answer):
             parameters=self.scores.parameters,
         )
         title = f"{score.model} on {hardware}, batch {score.batch}, {score.precision}, {score.runtime}"
-        sections = close_sections((Section("", rows),), self._notes())
-        return Document(title=title, sections=sections, data=data, table=table, tables=self.tables)
+        section = Section("", rows)
+        notes = add_marks(self._notes(), (section,))
+        return Document(title=title, sections=(section,), notes=notes, data=data, table=table, tables=self.tables)
 
     def _notes(self) -> list[str]:
         score, timing = self.score, self.timing

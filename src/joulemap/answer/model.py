@@ -10,7 +10,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_in
-from joulemap.present.document import Document, Grid, Lines, Section, Text, draw_columns, say_rest
+from joulemap.present.document import Document, Grid, Section, Text, draw_columns, say_rest
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, OperationShare, PatternShare
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
@@ -60,8 +60,8 @@ class ProfileAnswer(Answer):
                 Section("", facts),
                 Section("By operation", _draw(self.mix, limit, "operations")),
                 Section("By fusion pattern", _draw(self.patterns, limit, "patterns")),
-                Section("Notes", Lines(tuple(map(describe_caveat, self.caveats)))),
             ),
+            notes=tuple(map(describe_caveat, self.caveats)),
             data=self.data(),
             table=self.mix,
             tables=self.tables,

@@ -59,12 +59,6 @@ def compare(
     sort: Annotated[
         RankMetricName | None, typer.Option(help="Rank the hardware by this.", show_default="no ranking")
     ] = None,
-    details: Annotated[
-        bool,
-        typer.Option(
-            "--details", help="With the ranking: microarchitecture, geometry, memory, power, utilization, bottlenecks."
-        ),
-    ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -105,7 +99,7 @@ def compare(
     model, named = split_models(words)
     is_divided = bool(by or subgraph)
     level = level or ("subgraph" if is_divided else "summary")
-    is_ranked = sort is not None or details or verbose
+    is_ranked = sort is not None or verbose
     is_summary = level == "summary" and len(set(model)) == 1
     _check_options(level, metric, is_ranked=is_ranked, is_summary=is_summary, is_divided=is_divided, baseline=baseline)
     workspace = output.workspace()
@@ -113,7 +107,7 @@ def compare(
     repeated = output.repeat(run)
     if is_ranked:
         ranking = workspace.rank_hardware(
-            model[0], settings, sort=sort or "efficiency", has_details=details, has_subgraphs=verbose
+            model[0], settings, sort=sort or "efficiency", has_details=output.details, has_subgraphs=verbose
         )
         document = plot.add(ranking.document(limit=limit, repeated=repeated), ranking)
     elif is_summary:
@@ -142,7 +136,7 @@ def _check_options(
         raise UsageError("--baseline is for the summary of one model; leave it out")
     if is_ranked and not is_summary:
         rest = "; leave out --by and --subgraph" if is_divided else " at --level summary"
-        raise UsageError(f"--sort, --details and --verbose rank the hardware for one model{rest}")
+        raise UsageError(f"--sort and --verbose rank the hardware for one model{rest}")
     if is_divided and level in ("summary", "detailed"):
         raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")
     if is_divided and metric != "energy":

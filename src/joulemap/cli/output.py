@@ -164,6 +164,10 @@ class OutputOptions(DatabaseOptions):
         bool, typer.Option("--raw", help="csv: leave texts that a spreadsheet would run (=1+1) as they are.")
     ] = False
     wide: Annotated[bool, typer.Option("--wide", help="Show every column, however narrow the terminal is.")] = False
+    notes: Annotated[
+        bool, typer.Option("--notes", help="Also what the words mean, what is assumed and what is left out.")
+    ] = False
+    details: Annotated[bool, typer.Option("--details", help="Also every other table of the answer.")] = False
     show_sql: Annotated[
         bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
     ] = False
@@ -229,9 +233,10 @@ class OutputOptions(DatabaseOptions):
         else:
             from joulemap.present.format import write
 
+            form = self.written_form
             text = write(
-                document,
-                self.written_form,
+                document.on_screen(notes=self.notes, details=self.details) if form == TABLE else document,
+                form,
                 self.width,
                 is_raw=self.raw,
                 height=self.height,

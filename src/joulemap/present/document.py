@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import HARDWARE_COLUMNS, Table
-from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_in, show_quantity
+from joulemap.present.cell import PROJECTION_NOTE, heading, mark_projected, show, show_count, show_in, show_quantity
 from joulemap.present.text import make_all_visible, make_visible
 from joulemap.system.record import frozen
 
@@ -27,7 +27,15 @@ Shown = tuple[str, "str | Callable[[Row], str]"]
 """Heading, and the field that is shown or what makes a cell of the row."""
 
 
-NUMBER: Final = re.compile(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?")
+STAR: Final = "★"
+"""What marks the best of a column; a word where a terminal has no colour."""
+
+BEST: Final = "best"
+
+NUMBER: Final = re.compile(
+    rf"(({STAR}|{BEST}) )?"
+    r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
+)
 """A number as people read it: 10.2 mJ, 31.4k/s, 1.03x, 5.0 %, 1,092 USD."""
 
 
@@ -48,6 +56,16 @@ class Grid:
     """Whether the headings are shown where there are no rows."""
     is_tree: bool = False
     """Whether the first cells begin with spaces that show what belongs to what."""
+    best: frozenset[tuple[int, int]] = frozenset()
+    """Row and column of the cells that are the best of their columns."""
+
+    def marked(self, mark: str = STAR) -> Grid:
+        """Return it with a mark before each best cell."""
+        rows = (
+            tuple(f"{mark} {cell}" if (row, column) in self.best else cell for column, cell in enumerate(cells))
+            for row, cells in enumerate(self.rows)
+        )
+        return attrs.evolve(self, rows=rows, best=frozenset()) if self.best else self
 
     def column(self, index: int) -> list[str]:
         """Return the cells under a heading."""
@@ -75,6 +93,7 @@ class Lines:
     """Sentences under each other."""
 
     texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
+    is_numbered: bool = False
 
 
 @frozen
@@ -82,6 +101,8 @@ class Steps:
     """Commands ready to paste into a shell."""
 
     texts: tuple[str, ...] = attrs.field(converter=make_all_visible)
+    label: str = ""
+    """What a terminal says before each; the others give it a line of its own."""
 
 
 @frozen
@@ -109,6 +130,8 @@ class Section:
 
     title: str = attrs.field(converter=make_visible)
     blocks: tuple[Block, ...] = attrs.field(converter=_blocks)
+    is_tight: bool = False
+    """Whether its blocks are lines without room between them."""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -118,11 +141,33 @@ class Section:
 
 @frozen(kw_only=True)
 class Document:
-    """An answer as it is handed to a writer: the same for every format."""
+    """An answer as it is handed to a writer: the same for every format.
+
+    A terminal shows what decides, on one screen; what is told besides is shown where it is asked for.
+    """
 
     title: str = attrs.field(converter=make_visible)
+    """What was asked about."""
+    answer: str = attrs.field(default="", converter=make_visible)
+    """The answer in a sentence."""
     sections: tuple[Section, ...]
-    """For people; empty ones are left out."""
+    """What it rests on; empty ones are left out."""
+    insights: Lines = Lines(())
+    """What decides, in sentences."""
+    heading: str = ""
+    """Title of the insights."""
+    sure: str = attrs.field(default="", converter=make_visible)
+    """How sure it is, in a sentence."""
+    details: tuple[Section, ...] = ()
+    """What else can be read of it."""
+    notes: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
+    """What its words mean, what it assumes and what it leaves out."""
+    steps: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
+    """Commands that lead on from it, the best first."""
+    is_screen: bool = False
+    """Whether it is for a terminal, which shows what decides."""
+    rest: str = ""
+    """What a terminal does not show, and how to see it."""
     data: Mapping[str, Any] | Sequence[Any]
     """For programs: everything, in full precision."""
     table: Table[Any]
@@ -132,8 +177,41 @@ class Document:
 
     @property
     def shown(self) -> tuple[Section, ...]:
-        """The sections that have something to read."""
-        return tuple(section for section in self.sections if section.texts)
+        """Everything to read in its order, in sections that have something to read."""
+        steps = Steps(self.steps, "Next" if self.is_screen else "")
+        sure = Text(f"How sure: {self.sure}" if self.sure else "")
+        found = (
+            Section("", Text(self.answer)),
+            *self.sections,
+            Section(self.heading, self.insights),
+            *(() if self.is_screen else (Section("", sure),)),
+            *self.details,
+            Section("Notes", Lines(self.notes, is_numbered=True)),
+            Section("", (sure, steps, Text(self.rest)), is_tight=True)
+            if self.is_screen
+            else Section("Next steps", steps),
+        )
+        return tuple(section for section in found if section.texts)
+
+    def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
+        """Return what a terminal shows: what decides, one step, and by `hints` how to see what is left out."""
+        kept = [section for section in self.details if section.texts]
+        hidden = [
+            show_count(count, noun) + f": {hint}"
+            for count, noun, hint, is_shown in (
+                (len(self.notes), "note", hints[0], notes),
+                (len(kept), "more table", hints[1], details),
+            )
+            if count and not is_shown
+        ]
+        return attrs.evolve(
+            self,
+            details=tuple(kept) if details else (),
+            notes=self.notes if notes else (),
+            steps=self.steps if details else self.steps[:1],
+            is_screen=True,
+            rest="; ".join(hidden),
+        )
 
     def after(self, sections: Iterable[Section]) -> Document:
         """Return it with other sections first."""

@@ -152,7 +152,7 @@ class AnalyzeAnswer(RunAnswer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
-        return {**super().data(), "subgraph": self.subgraph or None, "notes": self.notes()}
+        return {**super().data(), "subgraph": self.subgraph or None}
 
     def document(self, *, by: RunDivision = "action", repeated: Sequence[str] = ()) -> Document:
         """Return it with one table of its energy or its events; programs get every table, csv that one."""

@@ -100,7 +100,6 @@ class ArchitecturesAnswer(RunAnswer):
             "contrast": self.contrast(),
             "places": {row.hardware: self.place(row) for row in self.answered},
             "architecture_notes": [attrs.asdict(note) for note in self.notes],
-            "notes": self.remarks(),
         }
 
     def document(self, *, by: ClassDivision = "class", limit: int = 4, repeated: Sequence[str] = ()) -> Document:

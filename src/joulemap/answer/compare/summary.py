@@ -92,7 +92,7 @@ class CompareAnswer(RunAnswer):
             Section(f"Comparison ({scope}per batch, ratios to {baseline})", self._figures()),
         )
         steps, notes = self._steps(metric, repeated), self._sentences()
-        return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=steps, heading="Key insights")
+        return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=steps)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return energy and latency of each hardware with their intervals."""

@@ -69,7 +69,7 @@ class EdpAnswer(RunAnswer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
-        return {**super().data(), "insights": self.insights(), "notes": self.notes()}
+        return {**super().data(), "insights": self.insights()}
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the shares of subgraphs and their sum, the largest first."""

@@ -82,19 +82,15 @@ class ExplainAnswer(PairAnswer):
             "category": self.categories,
             "subgraph": (self.metric_terms or self.terms) if self.subgraph else self.subgraphs,
         }
-        known = Section(
-            "What is known of these classes (notes, not results)",
-            Lines(f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes),
-        )
-        document = self._compose(
+        known = [f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes]
+        marks = self.scope.explain_marks((self.total.hardware_a, self.total.hardware_b))
+        return self._compose(
             self.title(),
             (self.head(), Section("Why", Lines(self.sentences())), *sections[by]),
             tables[by],
-            notes=self.scope.explain_marks((self.total.hardware_a, self.total.hardware_b)) + self.scope.describe(),
+            notes=[*marks, *self.scope.describe(), *known],
             steps=self._steps(repeated),
         )
-        *others, last = document.sections
-        return attrs.evolve(document, sections=(*others, known, last))
 
     def title(self) -> str:
         """Return what is compared."""

@@ -110,7 +110,7 @@ class FusionAnswer(RunAnswer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
-        return {**super().data(), "insights": self.insights(), "notes": self.notes()}
+        return {**super().data(), "insights": self.insights()}
 
     def document(self, *, by: FusionDivision = "pattern", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table; programs get all tables, csv that one."""

@@ -318,12 +318,12 @@ class _Drawn:
     def sources(self) -> Chapter:
         """Return every note, assumption and source."""
         document = self.found.compare.document()
-        notes = next((one for one in document.sections if one.title == "Key insights"), None)
         return self._chapter(
             "sources",
             "Assumptions and sources",
             (
-                *(read_blocks(notes) if notes else ()),
+                document.insights,
+                Lines(document.notes, is_numbered=True),
                 Lines([f"{name}: {share} of the energy at assumed prices" for name, share in self._list_assumed()]),
                 Fold(title=self._title_sources(), blocks=(self._draw_sources(),)),
                 Source(table=self.found.sources),

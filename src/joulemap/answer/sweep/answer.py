@@ -66,7 +66,6 @@ class SweepAnswer(RunAnswer):
             "max_latency_s": self.max_latency_s or None,
             "changes": self.changes(),
             "overtakings": self.overtakings(),
-            "notes": self._notes(),
         }
 
     def figures(self) -> tuple[Figure, ...]:

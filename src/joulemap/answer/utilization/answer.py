@@ -88,7 +88,7 @@ class UtilizationAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences; a list is empty where its table was not asked for."""
         empty: dict[str, Any] = {"remedies": [], "zones": [], "precisions": [], "pairings": []}
-        told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice(), "notes": self.notes()}
+        told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice()}
         return {**empty, **super().data(), **told}
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:

@@ -42,9 +42,11 @@ def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], p
 
 def _block(block: Block) -> str:
     if isinstance(block, Grid):
-        return make_table(block.headings, block.rows, block.numbers) if block.texts else ""
+        return make_table(block.headings, block.marked().rows, block.numbers) if block.texts else ""
     if isinstance(block, Lines):
-        return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in block.texts) + "</ul>" if block.texts else ""
+        kind = "ol" if block.is_numbered else "ul"
+        items = "".join(f"<li>{escape(line)}</li>" for line in block.texts)
+        return f"<{kind}>{items}</{kind}>" if items else ""
     if isinstance(block, Steps):
         return f"<pre>{escape(chr(10).join(block.texts))}</pre>" if block.texts else ""
     if isinstance(block, Text):

@@ -61,14 +61,16 @@ def _block(block: Block) -> str:
             return ""
         sides = ["right" if index in block.numbers else "left" for index in range(len(block.headings))]
         return tabulate.tabulate(
-            _cells(block),
+            _cells(block.marked()),
             headers=list(map(_cell, block.headings)),
             tablefmt="pipe",
             disable_numparse=True,
             colalign=sides,
         )
     if isinstance(block, Lines):
-        return "\n".join(f"- {_plain(line)}" for line in block.texts)
+        return "\n".join(
+            f"{f'{index}.' if block.is_numbered else '-'} {_plain(line)}" for index, line in enumerate(block.texts, 1)
+        )
     if isinstance(block, Steps):
         return "\n".join(f"- {_code(command)}" for command in block.texts)
     if isinstance(block, Text):

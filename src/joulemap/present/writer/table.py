@@ -13,7 +13,7 @@ import attrs
 
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Block, Document, Grid, Lines, Steps, Text, draw_columns
+from joulemap.present.document import BEST, STAR, Block, Document, Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.format import Page
 
 GAP: Final = 2
@@ -47,7 +47,8 @@ def write(document: Document, page: Page) -> str:
     width = page.width
     parts = [_wrap(document.title, width)] if document.title else []
     for section in document.shown:
-        text = "\n\n".join(filter(None, (_block(block, page) for block in section.blocks)))
+        between = "\n" if section.is_tight else "\n\n"
+        text = between.join(filter(None, (_block(block, page) for block in section.blocks)))
         parts.append(f"{_wrap(section.title, width)}\n{text}" if section.title else text)
     return "\n\n".join(parts)
 
@@ -55,11 +56,14 @@ def write(document: Document, page: Page) -> str:
 def _block(block: Block, page: Page) -> str:
     width = page.width
     if isinstance(block, Grid):
-        return _fit(block, width) if block.texts else ""
+        return _fit(block.marked(STAR if page.has_colour else BEST), width) if block.texts else ""
     if isinstance(block, Lines):
-        return "\n".join(_wrap(f"- {line}", width, "  ") for line in block.texts)
+        marks = [f"{index}." if block.is_numbered else "-" for index in range(1, len(block.texts) + 1)]
+        return "\n".join(
+            _wrap(f"{mark} {line}", width, " " * (len(mark) + 1)) for mark, line in zip(marks, block.texts, strict=True)
+        )
     if isinstance(block, Steps):
-        return "\n".join(f"  {command}" for command in block.texts)
+        return "\n".join(f"{block.label + ':' if block.label else ' '} {command}" for command in block.texts)
     if isinstance(block, Text):
         return _wrap(block.text, width)
     from joulemap.present.draw.sketch import draw_sketch
