@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compare import assert_close
 from conftest import Run
 from joulemap.answer.answer import Answer
 from joulemap.answer.explain.answer import ExplainAnswer
@@ -18,7 +19,9 @@ from joulemap.answer.explain.waterfall import Step, list_steps
 from joulemap.answer.plot import QUESTIONS
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.figure.figure import Figure, draw_png, draw_svg
+from joulemap.figure.sketch import make_sketches
 from joulemap.figure.spec import FIGURES, FigureName, find_spec
+from joulemap.present.sketch import Chart
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
 from joulemap.workspace import Workspace
@@ -33,6 +36,7 @@ HARDWARE: dict[FigureName, tuple[str, ...]] = {
     "breakdown": ("l4", "tpu_v4"),
     "tree": ("l4",),
     "roofline": ("l4",),
+    "rooflines": ("l4", "tpu_v4"),
     "heatmap": ("l4", "tpu_v4"),
     "utilization": ("l4", "tpu_v4"),
     "pareto": ("l4", "tpu_v4"),
@@ -121,6 +125,24 @@ def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -
     (figure,) = answer.figures()
     assert [row["x_value"] for row in figure.spec["datasets"]["rows"]] == [row.x_value for row in answer.rows]
     assert "throughput (1/s)" in json.dumps(figure.spec)
+
+
+def test_a_roofline_of_several_is_one_chart_of_their_roofs(workspace: Workspace) -> None:
+    several = workspace.plot("resnet18", "roofline", hardware=HARDWARE["rooflines"])
+    assert (several.name, workspace.plot("resnet18", "roofline", hardware="l4").name) == ("rooflines", "roofline")
+    rows = several.spec["datasets"]["rows"]
+    assert {row["hardware"] for row in rows} == {"l4", "tpu_v4"}
+    (chart,) = make_sketches(several, 9, frozenset())
+    assert isinstance(chart, Chart)
+    curves = {curve.name.partition(",")[0]: curve for curve in chart.curves if curve.name}
+    for row in rows:
+        point, end = curves[row["hardware"]].points
+        start, ridge, level = curves[row["hardware"]].roof
+        assert (point.x, point.y) == (row["dram_intensity_ops_per_byte"], row["attained_ops_per_s"])
+        assert end == level and level.x > point.x and level.y == ridge.y == row["peak_ops_per_s"]
+        assert_close(start.y / start.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
+        assert_close(ridge.y / ridge.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
+        assert point.y <= min(level.y, point.x * row["memory_bandwidth_bytes_per_s"])
 
 
 @pytest.mark.slow

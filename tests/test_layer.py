@@ -99,7 +99,7 @@ LINES: dict[str, int] = {
     "model": 7_000,
     "store": 6_300,
     "domain": 4_250,
-    "cli": 4_250,
+    "cli": 4_350,
     "catalog": 2_950,
     "hub": 2_200,
     "plan": 2_400,

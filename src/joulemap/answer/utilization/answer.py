@@ -105,7 +105,7 @@ class UtilizationAnswer(RunAnswer):
         return self._compose(self.scope.title, sections, self.rows, notes=self.notes(), steps=steps)
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return how much of its peak and of its roof each hardware attains; none where all were refused."""
+        """Return what each hardware attains of its peak and roof, and all under their roofs; none where all refuse."""
         from joulemap.figure.figure import make_figure
 
         used = [row for row in self.rows if row.status == "ok"]
@@ -118,7 +118,12 @@ class UtilizationAnswer(RunAnswer):
             for word, row in ends
         ]
         subject = self.scope.bounded(self.scope.title)
-        return (make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),)
+        under = [row for row in used if row.roof == "memory"]
+        counted = f"{len(under)} of {len(used)} under the roof of the memory."
+        return (
+            make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),
+            make_figure("rooflines", self.rows, subject, counted),
+        )
 
     def _figures(self) -> tuple[Grid | Text, ...]:
         drawn = grid(
