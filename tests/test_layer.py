@@ -103,7 +103,7 @@ LINES: dict[str, int] = {
     "catalog": 2_950,
     "hub": 2_200,
     "plan": 2_400,
-    "present": 1_950,
+    "present": 2_050,
     "calibrate": 1_900,
     "tools": 2_000,
     "fuse": 1_150,

@@ -13,7 +13,7 @@ from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Document, Lines, Section
+from joulemap.present.document import Document, Section
 from joulemap.present.format import TABLE, write
 from joulemap.system.record import frozen
 
@@ -129,7 +129,7 @@ class RunAnswer(Answer):
             title=self.scope.bounded(title),
             answer=answer,
             sections=tuple(sections),
-            insights=Lines(insights),
+            insights=tuple(insights),
             heading=heading,
             sure=sure,
             details=tuple(details),

@@ -152,7 +152,7 @@ class Document:
     """The answer in a sentence."""
     sections: tuple[Section, ...]
     """What it rests on; empty ones are left out."""
-    insights: Lines = Lines(())
+    insights: tuple[str, ...] = attrs.field(default=(), converter=make_all_visible)
     """What decides, in sentences."""
     heading: str = ""
     """Title of the insights."""
@@ -178,19 +178,20 @@ class Document:
     @property
     def shown(self) -> tuple[Section, ...]:
         """Everything to read in its order, in sections that have something to read."""
-        steps = Steps(self.steps, "Next" if self.is_screen else "")
-        sure = Text(f"How sure: {self.sure}" if self.sure else "")
-        found = (
-            Section("", Text(self.answer)),
-            *self.sections,
-            Section(self.heading, self.insights),
-            *(() if self.is_screen else (Section("", sure),)),
-            *self.details,
-            Section("Notes", Lines(self.notes, is_numbered=True)),
-            Section("", (sure, steps, Text(self.rest)), is_tight=True)
-            if self.is_screen
-            else Section("Next steps", steps),
-        )
+        sure = Text(f"How sure: {self.sure}") if self.sure else None
+        steps = Steps(self.steps, "Next" if self.is_screen else "") if self.steps else None
+        rest = Text(self.rest) if self.rest else None
+        found = [Section("", Text(self.answer))] if self.answer else []
+        found += self.sections
+        found += [Section(self.heading, Lines(self.insights))] if self.insights else []
+        found += [Section("", sure)] if sure and not self.is_screen else []
+        found += self.details
+        found += [Section("Notes", Lines(self.notes, is_numbered=True))] if self.notes else []
+        if self.is_screen:
+            last = tuple(block for block in (sure, steps, rest) if block)
+            found += [Section("", last, is_tight=True)] if last else []
+        elif steps:
+            found.append(Section("Next steps", steps))
         return tuple(section for section in found if section.texts)
 
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:

@@ -325,7 +325,7 @@ class _Drawn:
             "sources",
             "Assumptions and sources",
             (
-                document.insights,
+                Lines(document.insights),
                 Lines(document.notes, is_numbered=True),
                 Lines([f"{name}: {share} of the energy at assumed prices" for name, share in self._list_assumed()]),
                 Fold(title=self._title_sources(), blocks=(self._draw_sources(),)),
