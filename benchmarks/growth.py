@@ -42,7 +42,6 @@ NEEDING_MORE: Final = (
     "--file ",
     "prices.csv",
     "gemm.csv",
-    "my_chip",
 )
 """Files of a person, which an example stands for."""
 

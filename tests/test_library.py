@@ -68,7 +68,7 @@ def test_who_waits_for_a_database_reads_so_in_the_log(
     assert "another" in record.getMessage()
 
 
-@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_question_is_cancelled_by_raising_in_progress(step: int, tmp_path: Path) -> None:
     asked = {"hardware": ("l4", "t4", "tpu_v4"), "batch": (1, 2)}
 
