@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -17,6 +19,7 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explain.waterfall import Step, list_steps
 from joulemap.answer.plot import QUESTIONS
+from joulemap.cli.app import run
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.figure.figure import Figure, draw_png, draw_svg
 from joulemap.figure.sketch import make_sketches
@@ -179,6 +182,21 @@ def test_the_command_writes_a_file_by_its_name(end: str, joulemap: Run, tmp_path
     assert done.returncode == 0, done.stderr
     content = (tmp_path / f"figure{end}").read_bytes()
     assert content.startswith({".svg": b"<svg", ".png": b"\x89PNG", ".json": b"{"}[end])
+
+
+def test_a_terminal_gets_a_figure_drawn_in_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+    with contextlib.redirect_stdout(screen):
+        code = run(["plot", "roofline", "resnet18", "l4", "tpu_v4", "--db", str(tmp_path / "own.duckdb")])
+    screen.seek(0)
+    lines = screen.read().splitlines()
+    assert code == 0
+    assert max(map(len, lines)) <= 80
+    assert all(sum(line.rstrip().endswith(letter) for line in lines) >= 1 for letter in "ab")
+    assert any("l4" in line and "tpu_v4" in line for line in lines)
 
 
 def test_the_command_prints_a_specification(joulemap: Run) -> None:

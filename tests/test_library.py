@@ -70,7 +70,7 @@ def test_who_waits_for_a_database_reads_so_in_the_log(
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_question_is_cancelled_by_raising_in_progress(step: int, tmp_path: Path) -> None:
-    asked = {"hardware": ("l4", "t4", "tpu_v4"), "batch": (1, 2)}
+    asked = joulemap.Settings(hardware=("l4", "t4", "tpu_v4"), batch=(1, 2))
 
     def cancel(done: int, _total: int) -> None:
         if done >= step:
@@ -78,10 +78,10 @@ def test_a_question_is_cancelled_by_raising_in_progress(step: int, tmp_path: Pat
 
     place = tmp_path / "own.duckdb"
     with pytest.raises(CancelError):
-        Workspace(place, progress=cancel).sweep("resnet18", **asked)  # type: ignore[arg-type]
+        Workspace(place, progress=cancel).sweep("resnet18", asked)
     workspace = Workspace(place)
     assert workspace.check().findings.rows == ()
     stored = len(workspace.sql("SELECT run_id FROM run").rows)
-    answer = workspace.sweep("resnet18", **asked)  # type: ignore[arg-type]
+    answer = workspace.sweep("resnet18", asked)
     assert step - 1 <= stored < answer.tally.run_count == 6
     assert answer.tally.stored_count == stored

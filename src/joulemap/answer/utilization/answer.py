@@ -118,11 +118,16 @@ class UtilizationAnswer(RunAnswer):
             for word, row in ends
         ]
         subject = self.scope.bounded(self.scope.title)
-        under = [row for row in used if row.roof == "memory"]
-        counted = f"{len(under)} of {len(used)} under the roof of the memory."
+        near = sorted((row for row in used if row.roofline_fraction), key=lambda row: -(row.roofline_fraction or 0.0))
+        placed = [
+            f"{word} its roof: {self.scope.mark(row.hardware)}, {show_share(row.roofline_fraction)} of it"
+            for word, row in zip(("nearest to", "farthest from"), [*near[:1], *near[1:][-1:]], strict=False)
+        ]
+        under = [self.scope.mark(row.hardware) for row in used if row.roof == "memory"]
+        placed.append(f"the memory is the roof of {', '.join(under)}" if under else "the peak is the roof of all")
         return (
             make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),
-            make_figure("rooflines", self.rows, subject, counted),
+            make_figure("rooflines", self.rows, subject, "; ".join(placed)),
         )
 
     def _figures(self) -> tuple[Grid | Text, ...]:
