@@ -188,13 +188,11 @@ class _Drawn:
             Choice(label=name, figure=draw_roof(table, f"{scope.bounded(scope.title)}: {name}"))
             for name, table in zip(names, self.found.roofs, strict=True)
         )
-        if len(choices) > 1:
-            over = (one for one in self.found.utilization.figures() if one.name == "rooflines")
-            choices = (*(Choice(label="all of them", figure=one) for one in over), *choices)
         exhibit = Exhibit(
             name=f"{self.prefix}roofline", choices=choices, chooses="hardware" if len(choices) > 1 else ""
         )
-        return self._chapter("roofline", "Under the roof of each hardware", (exhibit,))
+        together = self._exhibit("rooflines", [("", self.found.utilization)]) if len(choices) > 1 else ()
+        return self._chapter("roofline", "Under the roof of each hardware", (*together, exhibit))
 
     def parts(self) -> Chapter:
         """Return who wins each subgraph."""
