@@ -55,8 +55,7 @@ ready.example_inputs = torch.zeros(1, 16)
     'H200,"gemm(m=128,n=4096,k=4096)",bf16,1,graph,1.1e-05,mine\n',
     "table.csv": "hardware,model,precision,batch,runtime,latency_s,source\n"
     'H200,"gemm(m=256,n=4096,k=4096)",bf16,1,graph,1.5e-05,a public table\n',
-    "question.sql": "SELECT model, batch, energy_j FROM runs WHERE ($model IS NULL OR model = $model) "
-    "AND ($batch IS NULL OR batch = $batch) ORDER BY run_id",
+    "question.sql": "SELECT model, hardware, energy_j FROM runs WHERE batch = $batch ORDER BY run_id",
     "questions/mine/light.v1.sql": """/*
 name = "mine.light"
 version = 1
