@@ -97,7 +97,7 @@ LINES: dict[str, int] = {
     "answer": 11_600,
     "trace": 8_750,
     "model": 7_000,
-    "store": 6_300,
+    "store": 6_350,
     "domain": 4_250,
     "cli": 4_400,
     "catalog": 3_000,
