@@ -16,8 +16,8 @@ from joulemap.workspace import Workspace
 
 DATABASE = "joulemap.duckdb"
 
-ELSEWHERE = ("cuda", "hf:", "timm:", "path/to/", "| head")
-"""What an example needs that is not here: a device, another package, a repository, a pipe that is closed."""
+ELSEWHERE = ("cuda", "hf:", "timm:", "path/to/", "| head", "calibrate ./mychip.toml")
+"""What an example needs that is not here: a device, another package, a repository, a closed pipe, a measured chip."""
 
 SLOW = (
     "calibrate", "cost", "db export", "db import", "db recover", "export explorer", "hardware check", "hardware detect",
@@ -32,7 +32,7 @@ def prepare(folder: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     done = run_here(["hardware", "template", "--like", "l4"], folder, {})
-    for number, name in enumerate(("mine", "mychip", "this", "chips/one", "chips/two")):
+    for number, name in enumerate(("mine", "mychip", "chips/one", "chips/two")):
         (folder / name).parent.mkdir(exist_ok=True)
         text = re.sub(r'^id = ".*"$', f'id = "own_{number}"', done.stdout, flags=re.MULTILINE)
         (folder / f"{name}.toml").write_text(text, encoding="utf-8")
