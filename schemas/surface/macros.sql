@@ -39,6 +39,42 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 -- memory nor the board's, nor drawn whatever is computed.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'static');
 
+-- Units that take what those of the hardware leave to them: their component in the ledger, what one is called, and the
+-- hardware_fact that counts them (the processor of a board is one). And the place of one among them; where several have
+-- a part, the last one counts.
+CREATE MACRO other_units() AS [
+    {'component': 'vpu', 'name': 'vector unit', 'quantity': 'geometry.core_count'},
+    {'component': 'vector_engine', 'name': 'vector engine', 'quantity': 'geometry.vector_core_count'},
+    {'component': 'misc_engine', 'name': 'misc engine', 'quantity': 'unit_count'},
+    {'component': 'processor', 'name': 'board processor', 'quantity': ''}
+];
+CREATE MACRO other_unit_place(component) AS
+    list_position(list_transform(other_units(), lambda unit: unit.component), component);
+
+-- Of subgraphs of these runs in which no unit of the hardware has a part: which others do the work, and how many.
+CREATE MACRO other_units_of(run_ids) AS TABLE
+SELECT
+    s.run_id,
+    s.subgraph_index,
+    other_units()[o.place].name AS unit_name,
+    CASE WHEN o.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+FROM internal.run_subgraph AS s
+JOIN (
+    SELECT l.run_id, l.subgraph_index, max(a.place) AS place
+    FROM (
+        SELECT run_id, subgraph_index, action_id
+        FROM internal.ledger_line
+        WHERE run_id IN (SELECT unnest(run_ids))
+        GROUP BY ALL
+    ) AS l
+    JOIN (SELECT action_id, other_unit_place(component) AS place FROM internal.action) AS a ON a.action_id = l.action_id
+    GROUP BY l.run_id, l.subgraph_index
+) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+JOIN internal.run AS r ON r.run_id = s.run_id
+LEFT JOIN internal.hardware_fact AS f
+    ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[o.place].quantity
+WHERE s.run_id IN (SELECT unnest(run_ids)) AND s.units_used_count = 0;
+
 -- Whether an action is what the power limit says of busy units and memories, beyond the prices of all others.
 CREATE MACRO is_unattributed(component, action) AS component = 'board' AND starts_with(action, 'unattributed_');
 
@@ -135,13 +171,13 @@ SELECT
     CASE WHEN count(DISTINCT {error_case}) OVER () > 1 THEN {label} ELSE {configured_hardware} END AS label,
     count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
 FROM asked AS a
-JOIN run AS r ON r.run_id = a.run_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
+JOIN internal.run AS r ON r.run_id = a.run_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
 
 -- These runs, each with its place among them.
 CREATE MACRO places_of(run_ids) AS TABLE
 SELECT r.run_id, list_position(run_ids, r.run_id) AS position
-FROM run AS r
+FROM internal.run AS r
 WHERE r.run_id IN (SELECT unnest(run_ids));
 
 -- What a model was built with, as it stands at the end of a workload's source.
@@ -160,7 +196,7 @@ CREATE MACRO scored_family(model, family) AS
 
 -- An assumption as a person gave it, or for a negative number that of the catalogue.
 CREATE MACRO assumed(name, given) AS
-    CASE WHEN given >= 0e0 THEN given ELSE (SELECT a.value FROM cost_assumption AS a WHERE a.assumption = name) END;
+    CASE WHEN given >= 0e0 THEN given ELSE (SELECT a.value FROM internal.cost_assumption AS a WHERE a.assumption = name) END;
 
 -- What is known of a metric by its name; find_metric holds the rows of the table `metric` (store/surface.py).
 CREATE MACRO metric_column(metric_name) AS find_metric(metric_name).column_name;
@@ -222,6 +258,16 @@ CREATE MACRO missed_limits(
         }
     );
 
+-- Hardware on which a framework's allocator keeps a workspace for each stream that it has used.
+CREATE MACRO allocators() AS TABLE
+SELECT
+    hardware_digest,
+    max(value) FILTER (quantity = 'coefficient.allocator_workspace') AS workspace_bytes,
+    max(value) FILTER (quantity = 'coefficient.allocator_stream_limit') AS stream_limit
+FROM internal.hardware_fact
+WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
+GROUP BY hardware_digest;
+
 -- What a framework that keeps a workspace for each stream reports; null where the streams are not known.
 CREATE MACRO allocated_bytes(run_bytes, workspace_bytes, stream_limit, stream_count) AS
     CASE
@@ -261,14 +307,14 @@ FROM (
                 THEN lag(output_shape) OVER before
             ELSE output_shape
         END AS copied_shape
-    FROM workload_operator
+    FROM internal.workload_operator
     WHERE workload_ids IS NULL OR list_contains(workload_ids, workload_id)
     WINDOW before AS (PARTITION BY workload_id ORDER BY operator_index ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
 ) AS o
 LEFT JOIN (
     SELECT a.workload_id, a.operator_index, string_agg(t.shape, ' ' ORDER BY a.access_index) AS shapes
-    FROM workload_access AS a
-    JOIN workload_tensor AS t ON t.workload_id = a.workload_id AND t.tensor_index = a.tensor_index
+    FROM internal.workload_access AS a
+    JOIN internal.workload_tensor AS t ON t.workload_id = a.workload_id AND t.tensor_index = a.tensor_index
     WHERE a.role <> 'output' AND (workload_ids IS NULL OR list_contains(workload_ids, a.workload_id))
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
@@ -315,8 +361,8 @@ FROM (
             AS latency_width,
         mean_to_width() * max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'energy')
             AS energy_width
-    FROM calibration_error AS e
-    JOIN calibration AS c ON c.calibration_digest = e.calibration_digest
+    FROM internal.calibration_error AS e
+    JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest
     WHERE e.split = 'cross_validated' AND e.family IS NULL AND e.runtime IS NOT NULL AND e.precision IS NOT NULL
     GROUP BY e.calibration_digest, c.hardware, e.runtime, e.precision
 ) AS n
@@ -331,7 +377,7 @@ SELECT
     action_id,
     sum(action_count ORDER BY operator_index) AS action_count,
     sum(energy_fj) AS energy_fj
-FROM ledger_line
+FROM internal.ledger_line
 WHERE run_id BETWEEN first_run AND last_run
 GROUP BY run_id, action_id;
 
@@ -355,14 +401,14 @@ WITH spent AS (
             e.basis,
             sum(l.energy_fj) AS energy_fj,
             sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
-        FROM run_action AS l
-        JOIN run AS r ON r.run_id = l.run_id
-        LEFT JOIN action AS a ON a.action_id = l.action_id
-        LEFT JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
+        FROM internal.run_action AS l
+        JOIN internal.run AS r ON r.run_id = l.run_id
+        LEFT JOIN internal.action AS a ON a.action_id = l.action_id
+        LEFT JOIN internal.energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
         WHERE l.run_id BETWEEN first_run AND last_run
         GROUP BY l.run_id, e.basis
     ) AS g
-    LEFT JOIN basis_spread AS b ON b.price_basis = g.basis
+    LEFT JOIN internal.basis_spread AS b ON b.price_basis = g.basis
     GROUP BY g.run_id
 ),
 placed AS (
@@ -373,15 +419,15 @@ placed AS (
         CAST(sum(CAST(moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
         sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs,
         sum(computed_mac_count) AS computed_mac_count
-    FROM run_subgraph
+    FROM internal.run_subgraph
     WHERE run_id BETWEEN first_run AND last_run
     GROUP BY run_id
 ),
 worked AS (
     SELECT p.run_id, CAST(coalesce(sum(q.mac_count), 0) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
-    FROM run_operator AS p
-    JOIN run AS r ON r.run_id = p.run_id
-    LEFT JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+    FROM internal.run_operator AS p
+    JOIN internal.run AS r ON r.run_id = p.run_id
+    LEFT JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
     WHERE p.run_id BETWEEN first_run AND last_run
     GROUP BY p.run_id
 ),
@@ -397,10 +443,10 @@ scored AS (
         max_by(e.latency_width, e.precision) AS left_out_latency,
         max_by(e.energy_width, e.precision) AS left_out_energy,
         coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    LEFT JOIN error_scale AS s
+    FROM internal.run AS r
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN internal.error_scale AS s
         ON s.work IN ('', work_of(w.model))
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
@@ -412,7 +458,7 @@ scored AS (
         AND e.runtime = r.runtime
         AND e.precision IN ('', r.precision)
         AND operator_kind(w.model) = ''
-    LEFT JOIN (SELECT DISTINCT hardware_digest FROM hardware_load WHERE covers = 'board') AS b
+    LEFT JOIN (SELECT DISTINCT hardware_digest FROM internal.hardware_load WHERE covers = 'board') AS b
         ON b.hardware_digest = r.hardware_digest
     WHERE r.refusal IS NULL AND r.run_id BETWEEN first_run AND last_run
     GROUP BY r.run_id
@@ -511,7 +557,7 @@ CROSS JOIN (
         any_value(share) FILTER (quantity = 'latency') AS latency_part,
         any_value(share) FILTER (quantity = 'energy') AS energy_part,
         any_value(share) FILTER (quantity = 'joint') AS joint_part
-    FROM error_share
+    FROM internal.error_share
     GROUP BY factor
 ) AS s;
 
@@ -528,10 +574,10 @@ CREATE MACRO erring(run_ids) AS (
         'own': r.run_key
     })
     FROM (SELECT DISTINCT unnest(run_ids) AS run_id) AS a
-    JOIN run_total AS u ON u.run_id = a.run_id
-    JOIN run AS r ON r.run_id = a.run_id
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.run_total AS u ON u.run_id = a.run_id
+    JOIN internal.run AS r ON r.run_id = a.run_id
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 );
 
 -- Of each of these pairs of runs (structs of run_id and other_run_id), the covariance of what the two differ by: of the
@@ -657,7 +703,7 @@ WITH candidate AS MATERIALIZED (
         first_value(c.place) OVER by_cost AS first_place,
         first_value(c.cost) OVER by_cost AS first_cost
     FROM (SELECT unnest(candidates, recursive := TRUE)) AS c
-    JOIN metric AS m ON m.name = c.metric
+    JOIN internal.metric AS m ON m.name = c.metric
     WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
 ),
 paired AS (

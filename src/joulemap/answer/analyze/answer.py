@@ -15,7 +15,7 @@ from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
-from joulemap.present.cell import show, show_plain, show_quantity, show_share
+from joulemap.present.cell import show, show_plain, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
 from joulemap.row.analyze import (
     ActionShare,
@@ -64,7 +64,7 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
         ("latency", "latency_s"),
         ("of time", "latency_fraction"),
         ("bound by", "bottleneck"),
-        ("units", lambda row: f"{row.units_used_count}/{row.units_total_count}"),
+        ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
         ("tiles", "tile_count"),
         ("waves", "wave_count"),
         ("filled", "wave_fill_fraction"),

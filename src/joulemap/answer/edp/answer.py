@@ -152,12 +152,14 @@ class EdpAnswer(RunAnswer):
                 limit=limit,
                 keep=(by, "EDP share", "of the run", "energy", "latency", "added up", "bound by"),
             ),
-            *say_rest(len(rows), limit, f"{by}s take {share}"),
+            *say_rest(len(rows), limit, f"{_name_rows(by, rows)} take {share}"),
         )
 
     def _proof(self, by: ModelDivision, rows: Table[Any]) -> Text:
         energy = (sum(row.energy_fj for row in rows), self.total.energy_fj, "fJ")
-        return prove(f"{by}s", "the run", energy, (sum(row.latency_fs for row in rows), self.total.latency_fs, "fs"))
+        return prove(
+            _name_rows(by, rows), "the run", energy, (sum(row.latency_fs for row in rows), self.total.latency_fs, "fs")
+        )
 
     def _patterns(self) -> Grid:
         return grid(
@@ -297,6 +299,11 @@ def edp(
         }
         beside = list(scope.evaluated_ids) if len(runs.ids) > 1 else []
         return EdpAnswer(scope=scope, **fetch_all(connection, records, run_id=run_id, run_ids=beside))
+
+
+def _name_rows(by: ModelDivision, rows: Table[Any]) -> str:
+    """Return what rows are of: biases that products add as part of themselves have rows beside the operators."""
+    return "operators and their biases" if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
 
 
 def _edp(value: float) -> str:
