@@ -81,7 +81,7 @@ def test_a_question_is_cancelled_by_raising_in_progress(step: int, tmp_path: Pat
         Workspace(place, progress=cancel).sweep("resnet18", asked)
     workspace = Workspace(place)
     assert workspace.check().findings.rows == ()
-    stored = len(workspace.sql("SELECT run_id FROM run").rows)
+    stored = len(workspace.sql("SELECT run_id FROM runs").rows)
     answer = workspace.sweep("resnet18", asked)
     assert step - 1 <= stored < answer.tally.run_count == 6
     assert answer.tally.stored_count == stored
