@@ -99,7 +99,7 @@ LINES: dict[str, int] = {
     "model": 7_000,
     "store": 6_400,
     "domain": 4_350,
-    "cli": 4_250,
+    "cli": 4_400,
     "catalog": 3_160,
     "hub": 2_200,
     "plan": 2_400,
