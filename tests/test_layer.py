@@ -99,7 +99,7 @@ LINES: dict[str, int] = {
     "model": 7_400,
     "store": 6_480,
     "domain": 4_530,
-    "cli": 4_280,
+    "cli": 4_420,
     "catalog": 3_260,
     "hub": 2_200,
     "plan": 2_500,

@@ -13,7 +13,7 @@ import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.domain.architecture import CLASS_HARDWARE, find_class
+from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
 
 Default = Literal["four", "catalogue", "every mode"]
-"""What is taken where no hardware is named: one of each of four classes, all, or all in each of their power modes."""
+"""What is taken where none is named: one of each class asked for, else of four; all; or all in each power mode."""
 
 
 @frozen(kw_only=True)
@@ -93,7 +93,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
     ids = {entry.id for entry, _ in chosen}
-    meant = {name: find_meant(name) for name in names}
+    meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
@@ -149,8 +149,7 @@ def resolve_name(name: str) -> str:
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
     """Return a line for each class that stands for a hardware."""
     return [
-        f"{name} means {hardware}, the default of its class; --architecture {find_class(name.partition('@')[0])} "
-        "takes all of the class"
+        f"{name} means {hardware}, the default of its class; {find_class(name.partition('@')[0])}s are all of the class"
         for name, hardware in meanings.items()
     ]
 
@@ -182,7 +181,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     plain, _, _ = text.partition("@")
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
-    return bool(find_class(plain)) or bool(find_alike(known, plain))
+    return bool(find_class(plain) or find_whole_class(plain) or find_alike(known, plain))
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
@@ -235,8 +234,9 @@ def _pairs(
         pairs = [pair for name in names for pair in _find(known, name, power_mode, default)]
     else:
         is_filtered = settings.architecture or settings.deployment or power_mode or settings.power_budget_w
-        entries = [known[name] for name in DEFAULT_HARDWARE]
-        if is_filtered or default != "four":
+        standing = _list_standing(settings, default)
+        entries = [known[find_meant(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
+        if (is_filtered and not standing) or default != "four":
             entries = list(known.values())
         pairs = [(entry, mode) for entry in entries for mode in _modes(entry, power_mode, default)]
         if power_mode and not pairs:
@@ -244,6 +244,12 @@ def _pairs(
                 "power mode", power_mode, {mode for one in known.values() for mode in one.power_modes}
             )
     return pairs
+
+
+def _list_standing(settings: Settings, default: Default) -> tuple[str, ...]:
+    """Return the classes that are asked for alone, of which the default chips are taken; none with another filter."""
+    is_narrowed = settings.deployment or settings.power_mode or settings.power_budget_w
+    return () if is_narrowed or default != "four" else settings.architecture
 
 
 def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]:
@@ -258,6 +264,9 @@ def _find(
     plain, at, mode = unmark(name).partition("@")
     if plain in load_scenarios():
         raise UnknownNameError("hardware", plain, (), f"it is a scenario: --scenario {plain}")
+    if whole := find_whole_class(plain):
+        entries = [one for one in known.values() if one.architecture == whole]
+        return [(one, found) for one in entries for found in _modes(one, mode or power_mode, default)]
     entry = known[find_meant(plain)] if find_meant(plain) else find_entry(known, plain)
     if at or power_mode:
         return [(entry, entry.find_mode(mode if at else power_mode))]

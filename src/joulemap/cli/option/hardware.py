@@ -21,7 +21,7 @@ ONE_HARDWARE: Final = (
 )
 SEVERAL_HARDWARE: Final = (
     "Ids, aliases, classes, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware "
-    "list`. A class means its default chip; --architecture takes all of it."
+    "list`. A class means its default chip, its plural all of it: gpu, gpus."
 )
 
 
@@ -84,7 +84,7 @@ class FilterOptions(ScenarioOptions):
         str,
         typer.Option(
             "--architecture",
-            help="Only these classes, e.g. cpu,gpu.",
+            help="Only these classes, e.g. cpu,gpu; where one chip of each class is taken anyhow, their default chips.",
             show_default="all",
             autocompletion=complete_architectures,
         ),
