@@ -55,7 +55,7 @@ bought_seller = { type = "VARCHAR", meaning = "as seller, of the purchase price"
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
-host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole computer" }
+host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a whole computer" }
 */
 WITH fact AS (
     SELECT
@@ -87,6 +87,7 @@ powered AS (
         coalesce(f.rented_seller, '') AS rented_seller,
         v.vendor AS bought_seller,
         coalesce(f.host_share_ratio, a.host_share) AS host_share,
+        CASE WHEN v.host = '' THEN coalesce(f.host_share_ratio, a.host_share) ELSE 0e0 END AS host_energy_share,
         coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
         CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,
@@ -150,7 +151,7 @@ FROM (
             p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
             p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
             p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.host_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
+            p.host_share, p.host_energy_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
             CASE
                 WHEN $pay <> '' THEN $pay
                 WHEN count(DISTINCT p.hardware_id) FILTER (p.is_available AND p.usd_per_hour IS NOT NULL) OVER ()

@@ -16,15 +16,15 @@ FORMULAS: Final[Mapping[str, str]] = {
     "rented_usd_per_million": "usd_per_hour * 1e6 / (throughput_per_s * utilization) / 3600.0",
     "purchase_usd_per_million": "purchase_usd / inferences_per_life * 1e6",
     "energy_usd_per_million": "kwh_per_million * usd_per_kwh",
-    "host_usd_per_million": "host_share * (purchase_usd_per_million + energy_usd_per_million)",
+    "host_usd_per_million": "host_share * purchase_usd_per_million + host_energy_share * energy_usd_per_million",
     "bought_usd_per_million": "purchase_usd_per_million + energy_usd_per_million + host_usd_per_million",
 }
 """What is added up -> how, of what stands above it and of how a chip is used, in the signs that Python and SQL share.
 
 A chip is powered (or rented) for 1 / (throughput x utilization) seconds an inference: it works for 1 / throughput, and
 idles for the rest. A rent contains energy and a host; a bought chip costs its price, its energy, and the share of both
-that the host it needs adds. `utilization` is the part of the powered or rented hours that it works, `pue` is 1 outside
-data centres.
+that the host it needs adds, of the energy where that does not contain the host (`--host`). `utilization` is the part of
+the powered or rented hours that it works, `pue` is 1 outside data centres.
 """
 
 

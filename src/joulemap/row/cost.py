@@ -190,8 +190,8 @@ class CostOption(Row, query="cost.million"):
     pue_ratio: float
     """Power usage effectiveness; 1 outside data centres."""
     host_share_ratio: float
-    """What a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole
-    computer.
+    """What a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone
+    where the energy contains a host; 0 for a whole computer.
     """
     is_available: bool
     """It can be had in this way, at a price that is no guess, or that is given; without a price, in any."""
