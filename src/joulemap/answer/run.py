@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
 
+CATEGORIES: Final = {
+    "compute": "arithmetic",
+    "register": "registers",
+    "unit_memory": "memory of a unit",
+    "chip_memory": "memory on chip",
+    "interconnect": "wires and switches",
+    "off_chip_memory": "memory off chip",
+    "control": "control",
+    "board": "the board",
+    "static": "static power",
+}
+"""Common category -> what people call it."""
+
 OVERHEAD: Final = "neither arithmetic nor off-chip memory nor board nor static"
 """What of an energy is architectural overhead: what the macro `is_overhead` adds up."""
 

@@ -15,6 +15,7 @@ from joulemap.domain.weight import find_weight_format, label_precision, split_pr
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
+from joulemap.present.document import Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.query import fetch, fetch_none
@@ -152,6 +153,20 @@ class Scope:
         """Return a hardware as it must be asked for again."""
         return self.spelling.get(hardware, hardware)
 
+    def say_left_out(self) -> tuple[Text, ...]:
+        """Return what stands below a table that lacks hardware: how many, and the first reason of each kind."""
+        budget = "" if self.budget is None else f" within {self.budget.power_w:g} W"
+        told = [
+            f"{len(names)} {what} ({self.mark(first)}{more})"
+            for what, names, first, more in (
+                ("unsupported", self.refused, next(iter(self.refusals), ""), ""),
+                (f"without a mode{budget}", self.left_out, *_first(self.left_out)),
+                ("not to be had", self.unavailable, next(iter(self.unavailable), ""), ""),
+            )
+            if names
+        ]
+        return (Text(f"Left out: {'; '.join(told)}"),) if told else ()
+
     def describe_refusals(self) -> list[str]:
         """Return a line for each reason why hardware cannot run it."""
         return [f"unsupported: {self.mark(reason)}" for reason in self.refusals]
@@ -249,6 +264,11 @@ class Scope:
             "engines": dict(self.engines),
             "changes": dict(self.changes),
         }
+
+
+def _first(reasons: Mapping[str, str]) -> tuple[str, str]:
+    """Return the first name, and its reason as what follows it; empty for none."""
+    return next(((name, f": {reason}") for name, reason in reasons.items()), ("", ""))
 
 
 def find_scope(runs: StoredRuns) -> Scope:

@@ -32,6 +32,9 @@ STAR: Final = "★"
 
 BEST: Final = "best"
 
+MOST_INSIGHTS: Final = 3
+"""Sentences on what decides that a terminal shows."""
+
 NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
@@ -197,21 +200,22 @@ class Document:
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
         """Return what a terminal shows: what decides, one step, and by `hints` how to see what is left out."""
         kept = [section for section in self.details if section.texts]
-        hidden = [
-            show_count(count, noun) + f": {hint}"
-            for count, noun, hint, is_shown in (
-                (len(self.notes), "note", hints[0], notes),
-                (len(kept), "more table", hints[1], details),
-            )
-            if count and not is_shown
-        ]
+        more = (
+            (len(kept), "more table"),
+            (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"),
+        )
+        hidden = (
+            ([show_count(len(self.notes), "note")] if not notes and self.notes else [], hints[0]),
+            ([show_count(count, noun) for count, noun in more if count and not details], hints[1]),
+        )
         return attrs.evolve(
             self,
+            insights=self.insights if details else self.insights[:MOST_INSIGHTS],
             details=tuple(kept) if details else (),
             notes=self.notes if notes else (),
             steps=self.steps if details else self.steps[:1],
             is_screen=True,
-            rest="; ".join(hidden),
+            rest="; ".join(f"{' and '.join(told)}: {hint}" for told, hint in hidden if told),
         )
 
     def after(self, sections: Iterable[Section]) -> Document:
