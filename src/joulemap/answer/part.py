@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
+import attrs
+
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import prove
+from joulemap.answer.run import find_doubt, prove
 from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, check_name
@@ -31,6 +33,12 @@ if TYPE_CHECKING:
 
 SMALL_FRACTION: Final = 0.005
 """Of a part: what is less is told in one line with its like, unless one subgraph alone is looked into."""
+
+SHOWN_TREES: Final = 60
+"""Parts whose categories or actions people see; programs get all."""
+
+SHOWN_HARDWARE: Final = 4
+"""Hardware that a headline names."""
 
 FRACTIONS: Final = ("share_fraction", "run_fraction")
 """Fields of a row that add up over rows."""
@@ -79,27 +87,65 @@ class PartAnswer(RunAnswer):
         }
         return (make_drawing("parts", self.rows, texts),)
 
-    def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with the `limit` parts of most energy; programs get all."""
         runs = {run_id: [row for row in self.rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
         names = [self.scope.mark(rows[0].hardware) for rows in runs.values() if rows]
-        sections = []
+        shown, trees = [], []
         for model in dict.fromkeys(row.model for row in self.rows):
             several = len(self.scope.models) > 1
             mine = {run_id: rows for run_id, rows in runs.items() if rows and rows[0].model == model}
-            heading = f"Energy of each {self.level} by {self.by}" + (f" of {model}" if several else "")
-            sections.append(Section(heading, (*self._tree(mine, limit), *self._proofs(mine))))
+            of = f" of {model}" if several else ""
+            whole = Section(f"Energy of each {self.level} by {self.by}{of}", (*self._tree(mine), *self._proofs(mine)))
+            shown.append(whole if self.subgraph else Section(f"Largest {self.level}s{of}", self._largest(mine, limit)))
+            trees += [] if self.subgraph else [whole]
         what = f", subgraph {self.subgraph}" if self.subgraph else ""
-        notes = self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe()
-        on = f" on {', '.join(dict.fromkeys(names))}"
         return self._compose(
-            f"{self.scope.title}{on}{what}", sections, self.rows, notes=notes, steps=self._steps(repeated)
+            f"{self.scope.title} on {', '.join(dict.fromkeys(names))}{what}",
+            [attrs.evolve(one, blocks=(*one.blocks, *self.scope.say_left_out()), is_tight=True) for one in shown],
+            self.rows,
+            answer=self._tell_largest(),
+            details=trees,
+            notes=self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe(),
+            steps=self._steps(repeated),
         )
 
-    def _tree(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
+    def _tell_largest(self) -> str:
+        """Return the category or action that takes most of the parts, and the part that takes most of a run."""
+        rows: Sequence[PartCategory | PartAction] = self.rows.rows
+        sums: dict[tuple[str, str], int] = {}
+        for row in rows:
+            sums[row.hardware, name_part(row)] = sums.get((row.hardware, name_part(row)), 0) + row.energy_fj
+        told = []
+        for hardware in dict.fromkeys(row.hardware for row in rows):
+            mine = {name: energy for (owner, name), energy in sums.items() if owner == hardware}
+            most = max(mine, key=lambda name: mine[name])
+            told.append(f"{self.scope.mark(hardware)}: {most}, {show_share(mine[most] / (sum(mine.values()) or 1))}")
+        what = self.subgraph or f"the {self.level}s"
+        return f"What takes most of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
+
+    def _largest(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
+        """Return a row for each part of most energy: its energy in each run, and in the only one what takes most."""
+        parts = _rank_parts(runs)
+        single = len(runs) == 1
+        cells = []
+        for part in parts[:limit]:
+            mine = [[row for row in rows if row.part_index == part] for rows in runs.values()]
+            first = next(row for rows in mine for row in rows)
+            energies = [show_quantity(sum(row.energy_fj for row in rows) / FJ_PER_J, "J") for rows in mine]
+            largest = max(mine[0], key=lambda row: row.energy_fj, default=first)
+            share = sum(row.run_fraction or 0.0 for row in mine[0])
+            more = (show_share(share), f"{name_part(largest)}, {show_share(largest.share_fraction)}") if single else ()
+            cells.append((first.name, *energies, *more, getattr(first, "fusion_pattern" if self._noun == "pattern" else "kind")))
+        names = ["energy"] if single else [self.scope.mark(rows[0].hardware) for rows in runs.values()]
+        more = ("of run", "mostly") if single else ()
+        drawn = Grid(headings=(self.level, *names, *more, self._noun), rows=tuple(cells), keep=(*names, *more))
+        return drawn, *say_rest(len(parts), limit, f"{self.level}s")
+
+    def _tree(self, runs: dict[int, list[Any]]) -> tuple[Grid | Text, ...]:
         """Return a row for each part, below it one for each category or action, with a column per run."""
         parts = _rank_parts(runs)
-        shown = sorted(parts[:limit])
+        shown = sorted(parts[:SHOWN_TREES])
         single = len(runs) == 1
         cells: list[tuple[str, ...]] = []
         for part in shown:
@@ -120,7 +166,8 @@ class PartAnswer(RunAnswer):
         headings = (self.level, "energy", *self._details) if single else (self.level, *names, self._noun)
         keep = ("energy", "share", "count", "energy of one", "mostly", "per", "of it", "basis") if single else names
         drawn = Grid(headings=headings, rows=tuple(cells), is_tree=True, keep=tuple(keep))
-        return drawn, *say_rest(len(parts), limit, f"{self.level}s")
+        rest = len(parts) - SHOWN_TREES
+        return drawn, *((Text(f"{rest} more {self.level}s; --format json has all"),) if rest > 0 else ())
 
     @property
     def _details(self) -> tuple[str, ...]:
@@ -291,6 +338,7 @@ def _break_down(
             subgraph=subgraph,
             categories=fetch(connection, PartCategory, **given, is_common=is_common) if is_by_category else None,
             actions=None if is_by_category else fetch(connection, PartAction, **given),
+            doubt=find_doubt(connection, ids),
         )
     if not answer.rows.rows:
         raise UnsupportedError(f"{subgraph}: none of its operators runs as a kernel, so that it takes no energy")

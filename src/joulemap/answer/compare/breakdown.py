@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import BOUNDS, ENERGY_PARTS, prove
+from joulemap.answer.run import BOUNDS, CATEGORIES, ENERGY_PARTS, find_doubt, prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
@@ -35,11 +35,17 @@ FIGURES = (
     ("compute utilization", "compute_utilization_fraction", ""),
     ("bandwidth utilization", "bandwidth_utilization_fraction", ""),
     ("peak memory", "peak_memory_bytes", "B"),
-    ("- activations", "activation_bytes", "B"),
-    ("- weights", "weight_bytes", "B"),
-    ("memory of the hardware", "memory_capacity_bytes", "B"),
 )
-"""Label, field and unit."""
+"""Label, field and unit of what decides."""
+
+MORE: Final = (
+    ("activations", "activation_bytes", "B"),
+    ("weights", "weight_bytes", "B"),
+    ("memory of the hardware", "memory_capacity_bytes", "B"),
+    *((f"{bound}-bound subgraphs", f"{bound}_bound_count", "") for bound in BOUNDS),
+    *((f"{bound}-bound time", f"{bound}_time_fraction", "") for bound in BOUNDS),
+)
+"""The same of what is told besides."""
 
 
 SHOWN_RUNS: Final = 6
@@ -61,9 +67,19 @@ class BreakdownAnswer(RunAnswer):
         trees = [
             Section(f"Energy of {row.model} on {scope.mark(row.hardware)}", self._branches(row)) for row in answered
         ]
-        sections = (Section("Figures", self._figures(answered)), *trees)
-        notes = scope.describe_refusals() + scope.describe()
-        return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
+        first, *insights = [self._tell_most(row) for row in sorted(answered, key=lambda row: row.energy_fj or 0)]
+        least = "least energy on " if len(answered) > 1 and len(scope.models) == 1 else ""
+        shown = (self._figures(answered, FIGURES), *scope.say_left_out())
+        return self._compose(
+            scope.title,
+            (Section("Figures", shown, is_tight=True),),
+            self.rows,
+            answer=f"{least}{first}.",
+            insights=insights,
+            details=(Section("More figures", self._figures(answered, MORE)), *trees),
+            notes=scope.describe_refusals() + scope.describe(),
+            steps=self._steps(repeated),
+        )
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the energy of each run by common category; none where every run was refused."""
@@ -86,20 +102,16 @@ class BreakdownAnswer(RunAnswer):
         named = self.scope.mark(row.hardware)
         label = f"{row.model} on {named}" if len(self.scope.models) > 1 else named
         share = show_share(amounts[most] / max(1, sum(amounts.values())))
-        return f"{label}: {show_quantity(row.energy_j, 'J')}, most of it {most.replace('_', ' ')}, {share}"
+        return f"{label}: {show_quantity(row.energy_j, 'J')}, most of it {CATEGORIES[most]}, {share}"
 
-    def _figures(self, rows: Sequence[RunFigure]) -> Grid:
+    def _figures(self, rows: Sequence[RunFigure], figures: Iterable[tuple[str, str, str]]) -> Grid:
         """Return a row per figure with a column per run."""
         several = len(self.scope.models) > 1
         names = [self.scope.mark(row.hardware) for row in rows]
-        table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in FIGURES]
-        units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
-        table.insert([label for label, _, _ in FIGURES].index("peak memory"), ("units", *units))
-        for bound in BOUNDS:
-            table += [
-                (f"{bound}-bound subgraphs", *(str(getattr(row, f"{bound}_bound_count")) for row in rows)),
-                ("- of the time", *(show_share(getattr(row, f"{bound}_time_fraction")) for row in rows)),
-            ]
+        table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in figures]
+        if figures is MORE:
+            units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
+            table.append(("units", *units))
         headings = [f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)]
         frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
         return Grid(
@@ -151,4 +163,5 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = start(connection, RunFigure, run_ids=ids)
-        return BreakdownAnswer(scope=scope, tree=fetch(connection, EnergyBranch, run_ids=ids), rows=rows())
+        tree, doubt = fetch(connection, EnergyBranch, run_ids=ids), find_doubt(connection, ids)
+        return BreakdownAnswer(scope=scope, tree=tree, doubt=doubt, rows=rows())

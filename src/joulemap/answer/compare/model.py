@@ -8,14 +8,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.run import find_doubt
+from joulemap.answer.scope import holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Lines, Section, grid
+from joulemap.present.document import Document, Grid, Section, grid
 from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
@@ -41,13 +42,18 @@ class ModelsAnswer(RunAnswer):
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it; csv holds the rows."""
         label = METRIC[self.metric].label
-        sections = (
-            Section(f"{label.capitalize()} of each model on each hardware", self._cross()),
-            Section("Figures (per batch)", self._figures()),
-            Section("Key insights", Lines(self.insights())),
+        first, *insights = self.insights() or [""]
+        cross = (self._cross(), *self.scope.say_left_out())
+        return self._compose(
+            self.scope.title,
+            (Section(f"{label.capitalize()} of each model on each hardware", cross, is_tight=True),),
+            self.rows,
+            answer=f"{first}.{self._tell_available()}" if first else "",
+            insights=insights,
+            details=(Section("Figures (per batch)", self._figures()),),
+            notes=self.scope.describe_refusals() + self.scope.describe(),
+            steps=self._steps(repeated),
         )
-        notes = self.scope.describe_refusals() + self.scope.describe()
-        return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
 
     def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
         """Return how near each hardware is to the best for each model."""
@@ -58,13 +64,18 @@ class ModelsAnswer(RunAnswer):
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""
         hardware = list(dict.fromkeys(row.hardware for row in sorted(self.rows, key=lambda row: row.run_id)))
-        cells, winners = [], Counter[str]()
+        cells, marked, winners = [], set(), Counter[str]()
         has_beside = any(row.hardware_rank == 1 and not row.is_available for row in self.rows)
         for _, group in groupby(self.rows, lambda row: row.workload_id):
             rows = {row.hardware: row for row in group}
             first = next(iter(rows.values()))
             best = "" if first.value is None else self.scope.mark(first.hardware)
             winners[best] += 1
+            marked |= {
+                (len(cells), 1 + hardware.index(row.hardware))
+                for row in rows.values()
+                if row.value is not None and row.value == first.value and len(hardware) > 1
+            }
             cells.append(
                 (
                     first.model,
@@ -85,8 +96,18 @@ class ModelsAnswer(RunAnswer):
                 *(("best available",) if has_beside else ()),
             ),
             rows=tuple(cells),
-            keep=("best", "best available", *sorted(names, key=lambda name: -winners[name])),
+            keep=(*sorted(names, key=lambda name: -winners[name]), "best", "best available"),
+            best=frozenset(marked),
         )
+
+    def _tell_available(self) -> str:
+        """Return what of what can be had is best for how many models, where some have their best elsewhere."""
+        groups = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
+        if all(rows[0].is_available for rows in groups):
+            return ""
+        counts = Counter(map(self._available, groups))
+        told = join_words([f"{name} for {count}" for name, count in counts.most_common()])
+        return f" Of what can be had: {told}."
 
     def _available(self, rows: Iterable[ModelFigure]) -> str:
         """Return the best hardware of a model that can be bought."""
@@ -150,4 +171,4 @@ def compare_models(
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = fetch(connection, ModelFigure, run_ids=ids, metric=metric)
-        return ModelsAnswer(scope=scope, metric=metric, rows=rows)
+        return ModelsAnswer(scope=scope, metric=metric, rows=rows, doubt=find_doubt(connection, ids))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from joulemap.answer.run import say_doubt
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.metric import METRIC
-from joulemap.present.cell import show_chance, show_doubt, show_quantity, show_share
+from joulemap.present.cell import show_chance, show_quantity, show_share
 
 if TYPE_CHECKING:
     from joulemap.answer.compare.summary import CompareAnswer
     from joulemap.domain.table import Table
     from joulemap.row.compare import Recommendation
-
-FIRST: Final = {"energy": "least energy", "latency": "fastest"}
-"""What a headline is about -> what the best is."""
 
 SHOWN_RIVALS: Final = 2
 """Hardware that a line says cannot be told apart from the best."""
@@ -81,13 +79,8 @@ def _tell_unavailable(answer: CompareAnswer, row: Recommendation) -> str:
 
 def tell_doubt(answer: CompareAnswer) -> str:
     """Return what the intervals say of these figures, and which winners cannot be told apart from others."""
-    answered = [row for row in answer.rows if row.status == "ok"]
-    spans = []
-    for what in ("energy", "latency"):
-        widths = sorted(width for row in answered if (width := getattr(row, f"{what}_half_width")) is not None)
-        ends = list(dict.fromkeys(show_doubt(width) for width in (widths[0], widths[-1]))) if widths else []
-        spans += [f"{' to '.join(ends)} ({what})"] if ends else []
-    lines = [f"4 in 5 measurements are within {' and '.join(spans)} of the figure"] if spans else []
+    widths = {what: [getattr(row, f"{what}_half_width") for row in answer.rows] for what in ("energy", "latency")}
+    lines = list(filter(None, [say_doubt(widths)]))
     for row in _find_goals(answer.available) if answer.available.rows else ():
         if row.rivals:
             names = [answer.scope.mark(name) for name in (row.hardware, *row.rivals)]
