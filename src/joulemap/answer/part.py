@@ -97,8 +97,10 @@ class PartAnswer(RunAnswer):
             mine = {run_id: rows for run_id, rows in runs.items() if rows and rows[0].model == model}
             of = f" of {model}" if several else ""
             whole = Section(f"Energy of each {self.level} by {self.by}{of}", (*self._tree(mine), *self._proofs(mine)))
-            shown.append(whole if self.subgraph else Section(f"Largest {self.level}s{of}", self._largest(mine, limit)))
-            trees += [] if self.subgraph else [whole]
+            largest = self._first(whole, limit) if self.subgraph else self._largest(mine, limit)
+            title = whole.title if self.subgraph else f"Largest {self.level}s{of}"
+            shown.append(Section(title, largest))
+            trees.append(whole)
         what = f", subgraph {self.subgraph}" if self.subgraph else ""
         return self._compose(
             f"{self.scope.title} on {', '.join(dict.fromkeys(names))}{what}",
@@ -124,6 +126,13 @@ class PartAnswer(RunAnswer):
         what = self.subgraph or f"the {self.level}s"
         return f"What takes most of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
 
+    def _first(self, whole: Section, limit: int) -> tuple[Grid | Text, ...]:
+        """Return the first rows below the one part that is looked into."""
+        drawn = whole.blocks[0]
+        assert isinstance(drawn, Grid)
+        noun = "categories" if self.by == "category" else "actions"
+        return attrs.evolve(drawn, rows=drawn.rows[: limit + 1]), *say_rest(len(drawn.rows) - 1, limit, noun)
+
     def _largest(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
         """Return a row for each part of most energy: its energy in each run, and in the only one what takes most."""
         parts = _rank_parts(runs)
@@ -136,7 +145,7 @@ class PartAnswer(RunAnswer):
             largest = max(mine[0], key=lambda row: row.energy_fj, default=first)
             share = sum(row.run_fraction or 0.0 for row in mine[0])
             more = (show_share(share), f"{name_part(largest)}, {show_share(largest.share_fraction)}") if single else ()
-            cells.append((first.name, *energies, *more, getattr(first, "fusion_pattern" if self._noun == "pattern" else "kind")))
+            cells.append((first.name, *energies, *more, first.fusion_pattern if self._noun == "pattern" else first.kind))
         names = ["energy"] if single else [self.scope.mark(rows[0].hardware) for rows in runs.values()]
         more = ("of run", "mostly") if single else ()
         drawn = Grid(headings=(self.level, *names, *more, self._noun), rows=tuple(cells), keep=(*names, *more))

@@ -76,6 +76,12 @@ def find_per_mac(row: ArchitectureSummary, part: str) -> float | None:
     return energy
 
 
+def tell_mostly(row: ArchitectureSummary) -> str:
+    """Return the largest part of its energy, and its share."""
+    part = max(PARTS, key=lambda one: find_share(row, one))
+    return f"{PARTS[part]} {find_share(row, part) * 100:.0f} %"
+
+
 def _tell_largest(row: ArchitectureSummary) -> list[str]:
     """Return what takes most of its energy, and what of its peak is used."""
     part = max(PARTS, key=lambda one: find_share(row, one))

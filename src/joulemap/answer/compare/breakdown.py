@@ -68,7 +68,7 @@ class BreakdownAnswer(RunAnswer):
             Section(f"Energy of {row.model} on {scope.mark(row.hardware)}", self._branches(row)) for row in answered
         ]
         first, *insights = [self._tell_most(row) for row in sorted(answered, key=lambda row: row.energy_fj or 0)]
-        least = "least energy on " if len(answered) > 1 and len(scope.models) == 1 else ""
+        least = "Least energy: " if len(answered) > 1 and len(scope.models) == 1 else ""
         shown = (self._figures(answered, FIGURES), *scope.say_left_out())
         return self._compose(
             scope.title,

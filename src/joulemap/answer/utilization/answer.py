@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import RunAnswer, cut_lines
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.run import find_doubt
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.utilization.sentence import (
     tell_advantage,
@@ -27,7 +30,7 @@ from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -38,13 +41,10 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
+SHOWN: Final = 12
+"""Hardware that a table has, unless it is told else."""
+
 GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "most of its peak"}
-
-SHOWN_FLAGS: Final = 12
-"""Flags that people see; programs get all."""
-
-SHOWN_ADVICE: Final = 8
-"""Hardware that people see advice on; programs get all."""
 
 SHOWN_RIVALS: Final = 3
 """Hardware that the next step pairs with models of other sizes, besides the one that is used least."""
@@ -91,18 +91,78 @@ class UtilizationAnswer(RunAnswer):
         told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice()}
         return {**empty, **super().data(), **told}
 
-    def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return it; csv holds the rows."""
-        sections = (
-            Section("Utilization", self._figures()),
-            Section("Flags", Lines(cut_lines(self.reasons(), SHOWN_FLAGS))),
-            Section("What would use it better", Lines(cut_lines(self.advice(), SHOWN_ADVICE, "hardware"))),
-            Section("Good batches", self._batches()),
-            Section("What each precision gains", self._gains()),
-            Section("Which hardware suits which size of model", self._winners()),
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` hardware; csv holds the rows."""
+        used = (
+            self._use(limit),
+            *say_rest(len(self.scope.evaluated_ids), limit, "hardware"),
+            *self.scope.say_left_out(),
         )
-        steps = self._steps(repeated)
-        return self._compose(self.scope.title, sections, self.rows, notes=self.notes(), steps=steps)
+        return self._compose(
+            self.scope.title,
+            (Section("Utilization", used, is_tight=True),),
+            self.rows,
+            answer=self.say_use(),
+            insights=self.reasons(),
+            details=(
+                Section("Utilization in figures", self._figures()),
+                Section("What would use it better", Lines(self.advice())),
+                Section("Good batches", self._batches()),
+                Section("What each precision gains", self._gains()),
+                Section("Which hardware suits which size of model", self._winners()),
+            ),
+            notes=self.notes(),
+            steps=self._steps(repeated),
+        )
+
+    def say_use(self) -> str:
+        """Return what is used best and least, what bounds that, and what would use it better."""
+        used = [row for row in self.rows if row.status == "ok"]
+        worst = used[-1]
+        name, share = self.scope.mark(worst.hardware), show_share(worst.compute_utilization_fraction)
+        text = f"{name} uses {share} of its peak ({worst.compute_grade})"
+        if len(used) > 1:
+            best = show_share(used[0].compute_utilization_fraction)
+            first = f"{self.scope.mark(used[0].hardware)} is used best, {best} of its peak ({used[0].compute_grade})"
+            text = f"{first}; {name} least, {share} ({worst.compute_grade})"
+        bound = tell_bound(worst)
+        text += f", bound by {bound.rpartition(' ')[0]} of its time" if bound.endswith("%") else ""
+        better = self._find_better(worst)
+        return f"{text}; {self._name(better)} would use it better: {tell_gain(better)}." if better else f"{text}."
+
+    def _find_better(self, row: Utilization) -> Remedy | None:
+        """Return the first remedy for what bounds a run that is better."""
+        rows = (one for one in self.remedies or () if one.run_id == row.run_id and one.is_better)
+        return next((one for one in rows if one.place is not None), None)
+
+    def _use(self, limit: int) -> Grid:
+        """Return how each hardware is used, what bounds that, and what would use it better."""
+
+        def gain(row: Utilization) -> str:
+            better = self._find_better(row)
+            return "" if better is None else f"{better.gain_ratio:.3g}x"
+
+        def name(row: Utilization) -> str:
+            better = self._find_better(row)
+            return "" if better is None else self._name(better)
+
+        better = (("better", name), ("less energy x time", gain)) if self.remedies is not None else ()
+        return grid(
+            attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok")),
+            (
+                ("hardware", "hardware"),
+                ("of its peak", "compute_utilization_fraction"),
+                ("grade", "compute_grade"),
+                ("time bound by", tell_bound),
+                ("units idle", "idle_units_fraction"),
+                *better,
+                ("bandwidth", "bandwidth_utilization_fraction"),
+                ("power", "average_power_w"),
+            ),
+            limit=limit,
+            keep=("of its peak", "time bound by", "better", "less energy x time", "grade"),
+            projected=self.scope.projected,
+        )
 
     def figures(self) -> tuple[Figure, ...]:
         """Return how much of its peak and of its roof each hardware attains; none where all were refused."""
@@ -122,10 +182,10 @@ class UtilizationAnswer(RunAnswer):
 
     def _figures(self) -> tuple[Grid | Text, ...]:
         drawn = grid(
-            self.rows,
+            attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok")),
             (
                 ("hardware", "hardware"),
-                ("compute", lambda row: show_share(row.compute_utilization_fraction) or "unsupported"),
+                ("compute", "compute_utilization_fraction"),
                 ("grade", "compute_grade"),
                 ("attained", lambda row: show_quantity(row.attained_ops_per_s, "OPS")),
                 ("peak", lambda row: show_quantity(row.peak_ops_per_s, "OPS")),
@@ -359,6 +419,7 @@ def utilization(
             if is_pairing
             else None,
             untraced=given.untraced,
+            doubt=find_doubt(connection, ids),
             rows=rows(),
         )
 
