@@ -30,6 +30,12 @@ SHOWN: Final = (
     "recalled_fact_count", "assumed_fact_count", "power_modes",
 )  # fmt: skip
 
+KEPT: Final = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w")
+"""Of them those that narrow terminals show."""
+
+SHOWN_ROWS: Final = 24
+"""Hardware that a screen shows."""
+
 File = Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")]
 
 
@@ -46,6 +52,9 @@ def list_(
         str,
         typer.Option(help="At most this purchase price, e.g. 500USD; unknown ones drop out.", show_default="any"),
     ] = "",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Rows to show.", show_default="a screen on a terminal, else all")
+    ] = None,
     output: OutputOptions,
 ) -> None:
     """List the hardware targets; ~ marks those whose key numbers are projections or estimates.
@@ -63,7 +72,10 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    output.write_table(rows, SHOWN, keep=("architecture", "tdp_w", "precisions"))
+    from joulemap.answer.listing import say_classes
+
+    most = limit or (SHOWN_ROWS if output.height else None)
+    output.write_table(rows, SHOWN, keep=KEPT, most=most, answer=say_classes(rows))
 
 
 @app.command()

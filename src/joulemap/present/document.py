@@ -294,12 +294,12 @@ def draw_columns(
 
 
 def table_document(
-    table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = ""
+    table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = "", answer: str = ""
 ) -> Document:
     """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest.
 
-    `rest` says what is not shown.
+    `rest` says what is not shown, `answer` what the table says.
     """
     shown = draw_columns(table, columns=columns, keep=keep)
     below = [Text(text) for text in (rest, *table.notes, PROJECTION_NOTE if shown.is_marked else "") if text]
-    return Document(title="", sections=(Section("", (shown, *below)),), data=table.records(), table=table)
+    return Document(title="", answer=answer, sections=(Section("", (shown, *below)),), data=table.records(), table=table)

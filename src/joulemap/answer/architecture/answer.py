@@ -143,8 +143,8 @@ class ArchitecturesAnswer(RunAnswer):
         least, most = ordered[0], ordered[-1]
         ratio = show_plain((most.energy_fj or 0) / (least.energy_fj or 1))
         return (
-            f"{self._call(least)} needs the least energy, {self._call(most)} the most, {ratio}x as much; most of it is "
-            f"{tell_mostly(least)} there and {tell_mostly(most)} here."
+            f"{self._call(least)} needs the least energy, most of it for {tell_mostly(least)}; {self._call(most)} "
+            f"{ratio}x as much, most of it for {tell_mostly(most)}."
         )
 
     def _call(self, row: ArchitectureSummary) -> str:

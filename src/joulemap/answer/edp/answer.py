@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS, prove, title_run
+from joulemap.answer.run import ENERGY_PARTS, find_doubt, prove, title_run
 from joulemap.answer.scope import find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
@@ -17,7 +17,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
@@ -84,31 +84,37 @@ class EdpAnswer(RunAnswer):
 
         return (make_drawing("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
-    def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
-        sections = (
-            Section("Energy x delay", self._facts()),
-            Section(f"By {by}, largest share first", (*self._shares(by, rows, limit), self._proof(by, rows))),
-            Section(
-                f"How few {by}s make up most of it",
-                grid(
-                    attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by)),
-                    (
-                        ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
-                        (f"{by}s", lambda row: f"top {row.top_count} of {row.total_count}"),
-                        ("reached", "reached_fraction"),
-                        ("the smallest of them", "last"),
-                    ),
-                ),
+        shares = Section(f"By {by}, largest share first", self._shares(by, rows, limit), is_tight=True)
+        beside = Section("The same subgraph on other hardware", self._beside(limit), is_tight=True)
+        cuts = grid(
+            attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by)),
+            (
+                ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
+                (f"{by}s", lambda row: f"top {row.top_count} of {row.total_count}"),
+                ("reached", "reached_fraction"),
+                ("the smallest of them", "last"),
             ),
-            Section("By fusion pattern", self._patterns()),
-            Section("The most that could be gained", self._bounds()),
-            Section("The same subgraph on other hardware", self._beside(limit)),
-            Section("Insights", Lines(self.insights())),
         )
-        title = title_run(self.total, self.scope)
-        return self._compose(title, sections, rows, notes=self.notes(), steps=self._steps(by, repeated))
+        first, *insights = self.insights()
+        return self._compose(
+            title_run(self.total, self.scope),
+            (beside if beside.texts else shares,),
+            rows,
+            answer=f"{_edp(self.total.edp_js)} of energy x delay: {first}.",
+            insights=(*self._tell_winners(), *(line for line in insights if line not in self._tell_winners())),
+            details=(
+                *((shares,) if beside.texts else ()),
+                Section("Energy x delay", (self._facts(), self._proof(by, rows))),
+                Section(f"How few {by}s make up most of it", cuts),
+                Section("By fusion pattern", self._patterns()),
+                Section("The most that could be gained", self._bounds()),
+            ),
+            notes=self.notes(),
+            steps=self._steps(by, repeated),
+        )
 
     def _facts(self) -> Grid:
         total = self.total
@@ -296,7 +302,8 @@ def edp(
             "comparison": EdpComparison,
         }
         beside = list(scope.evaluated_ids) if len(runs.ids) > 1 else []
-        return EdpAnswer(scope=scope, **fetch_all(connection, records, run_id=run_id, run_ids=beside))
+        doubt = find_doubt(connection, [run_id])
+        return EdpAnswer(scope=scope, doubt=doubt, **fetch_all(connection, records, run_id=run_id, run_ids=beside))
 
 
 def _edp(value: float) -> str:

@@ -128,10 +128,9 @@ class SweepAnswer(RunAnswer):
             span = f"{len(batches)} batches from {batches[0]} to {batches[-1]}"
         models = ", ".join(scope.models) if len(scope.models) <= SHOWN_MODELS else f"{len(scope.models)} models"
         hardware = len({row.hardware for row in self.series})
-        done = f"{tally.evaluated_count + tally.refused_count} evaluated now, {tally.stored_count} stored before"
         precisions = [label_precision(*pair) for pair in scope.precisions]
         settings = f"{', '.join(precisions)}, {', '.join(scope.settings.runtime)}"
-        return f"{models}, {span}, {hardware} hardware, {settings}: {tally.run_count} runs, {done}"
+        return f"{models}, {span}, {hardware} hardware, {settings}: {tally.run_count} runs"
 
     @property
     def _varying(self) -> tuple[str, ...]:
@@ -293,8 +292,10 @@ class SweepAnswer(RunAnswer):
 
     def _notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
+        tally = self.tally
         reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
-        lines = [f"unsupported: {self.scope.mark(reason)}" for reason in reasons]
+        lines = [f"{tally.evaluated_count + tally.refused_count} evaluated now, {tally.stored_count} stored before"]
+        lines += [f"unsupported: {self.scope.mark(reason)}" for reason in reasons]
         if self.max_latency_s:
             budget = show_quantity(self.max_latency_s, "s")
             lines += [

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
-SHOWN: Final = 12
+SHOWN: Final = 10
 """Hardware that a table has, unless it is told else."""
 
 GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "most of its peak"}
@@ -125,10 +125,10 @@ class UtilizationAnswer(RunAnswer):
             best = show_share(used[0].compute_utilization_fraction)
             first = f"{self.scope.mark(used[0].hardware)} is used best, {best} of its peak ({used[0].compute_grade})"
             text = f"{first}; {name} least, {share} ({worst.compute_grade})"
-        bound = tell_bound(worst)
-        text += f", bound by {bound.rpartition(' ')[0]} of its time" if bound.endswith("%") else ""
+        cause, _, time = tell_bound(worst).partition(" ")
+        text += f", where {cause} bounds {time} of the time" if time else ""
         better = self._find_better(worst)
-        return f"{text}; {self._name(better)} would use it better: {tell_gain(better)}." if better else f"{text}."
+        return f"{text}. Better: {self._name(better)}, {tell_gain(better)}." if better else f"{text}."
 
     def _find_better(self, row: Utilization) -> Remedy | None:
         """Return the first remedy for what bounds a run that is better."""
@@ -144,7 +144,7 @@ class UtilizationAnswer(RunAnswer):
 
         def name(row: Utilization) -> str:
             better = self._find_better(row)
-            return "" if better is None else self._name(better)
+            return "" if better is None else mark_projected(better.choice, self.scope.projected)
 
         better = (("better", name), ("less energy x time", gain)) if self.remedies is not None else ()
         return grid(
