@@ -61,8 +61,8 @@ class ProfileAnswer(Answer):
         return Document(
             title=f"{one.name}, {one.input_spec}",
             answer=f"{macs} and {weights} of weights in {show_count(one.operator_count, 'operator')}, "
-            f"{show_count(one.subgraph_count, 'subgraph')} when fused; {show_quantity(one.fused_moved_bytes, 'B')} moved"
-            f"{fused}.",
+            f"{show_count(one.subgraph_count, 'subgraph')} when fused, which move "
+            f"{show_quantity(one.fused_moved_bytes, 'B')}{fused}.",
             sections=(Section("By operation", _draw(self.mix, limit, "operations"), is_tight=True),),
             details=(
                 Section("Figures", facts),

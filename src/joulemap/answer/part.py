@@ -145,7 +145,9 @@ class PartAnswer(RunAnswer):
             largest = max(mine[0], key=lambda row: row.energy_fj, default=first)
             share = sum(row.run_fraction or 0.0 for row in mine[0])
             more = (show_share(share), f"{name_part(largest)}, {show_share(largest.share_fraction)}") if single else ()
-            cells.append((first.name, *energies, *more, first.fusion_pattern if self._noun == "pattern" else first.kind))
+            cells.append(
+                (first.name, *energies, *more, first.fusion_pattern if self._noun == "pattern" else first.kind)
+            )
         names = ["energy"] if single else [self.scope.mark(rows[0].hardware) for rows in runs.values()]
         more = ("of run", "mostly") if single else ()
         drawn = Grid(headings=(self.level, *names, *more, self._noun), rows=tuple(cells), keep=(*names, *more))

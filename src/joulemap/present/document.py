@@ -275,6 +275,11 @@ def say_rest(count: int, limit: int, noun: str) -> tuple[Text, ...]:
     return (Text(f"{count - limit} more {noun}; --limit {count} shows all"),) if count > limit else ()
 
 
+def show_under(title: str, drawn: Grid, *below: Text) -> Section:
+    """Return a table under a title, with what it lacks right below it."""
+    return Section(title, (drawn, *below), is_tight=True)
+
+
 def draw_columns(
     table: Table[Any], *, columns: Sequence[str] = (), keep: Sequence[str] = (), limit: int | None = None
 ) -> Grid:
@@ -302,4 +307,6 @@ def table_document(
     """
     shown = draw_columns(table, columns=columns, keep=keep)
     below = [Text(text) for text in (rest, *table.notes, PROJECTION_NOTE if shown.is_marked else "") if text]
-    return Document(title="", answer=answer, sections=(Section("", (shown, *below)),), data=table.records(), table=table)
+    return Document(
+        title="", answer=answer, sections=(Section("", (shown, *below)),), data=table.records(), table=table
+    )

@@ -18,7 +18,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show, show_plain, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest, show_under
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -160,7 +160,7 @@ class AnalyzeAnswer(RunAnswer):
         return {**super().data(), "subgraph": self.subgraph or None}
 
     def document(self, *, by: RunDivision = "action", limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with the `limit` largest rows of its energy or its events; programs get all, csv those asked for."""
+        """Return it with the `limit` largest rows of its energy or its events; csv has those asked for."""
         first, *others = self._divided(by, limit)
         return self._compose(
             title_run(self.total, self.scope),
@@ -196,7 +196,9 @@ class AnalyzeAnswer(RunAnswer):
         units = f"{total.units_used_count} of {total.units_total_count} {total.unit_name}s work on average"
         overhead = f"{show_share(total.overhead_fraction)} of the energy is {OVERHEAD}"
         part = f"{largest.name} takes most of {total.subgraph_count} subgraphs: "
-        part += f"{show_share(largest.share_fraction)} of the energy, {show_share(largest.latency_fraction)} of the time"
+        part += (
+            f"{show_share(largest.share_fraction)} of the energy, {show_share(largest.latency_fraction)} of the time"
+        )
         return [f"{used}; {units}", overhead, part]
 
     def figures(self) -> tuple[Figure, ...]:
@@ -218,20 +220,20 @@ class AnalyzeAnswer(RunAnswer):
         return (drawn,) if by == "event" else (drawn, make_drawing("roofline", self.roofline))
 
     def _divided(self, by: RunDivision, limit: int) -> Iterator[Section]:
-        """Yield the largest rows of the energy by this, or of its events, then all and how they add up or are counted."""
+        """Yield the largest rows of the energy by this, or of its events; then all, and how they add up."""
         noun = "categories" if by == "category" else f"{by}s"
         if by == "event":
             title = f"Events of {self.subgraph}" if self.subgraph else "Events"
             every, told = self._events(), Text(SHARED_ENERGY)
             shown = attrs.evolve(every, rows=every.rows[: 2 * limit])
             rest = len(every.rows) - 2 * limit
-            more = (Text(f"{rest} more rows: --details"),) if rest > 0 else ()
+            more: tuple[Text, ...] = (Text(f"{rest} more rows: --details"),) if rest > 0 else ()
         else:
             title, told = f"Energy by {by}", self._proof(by)
             every = self._tree(len(self.actions)) if by == "action" else self._parts(by, len(self.rows(by)))
             shown = self._tree(limit) if by == "action" else self._parts(by, limit)
             more = say_rest(len(self.rows(by)), limit, noun)
-        yield Section(title, (shown, *more), is_tight=True)
+        yield show_under(title, shown, *more)
         yield Section(f"{title}, whole", (every, told) if more else told)
         if by == "event":
             yield Section("How they are counted, operator by operator", self._formulas())

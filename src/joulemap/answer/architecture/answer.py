@@ -19,7 +19,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
-from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, show_under
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.system.record import frozen
 
@@ -121,8 +121,7 @@ class ArchitecturesAnswer(RunAnswer):
             ],
         }
         sections = divided[by]()
-        shown = (self._figures(), *self.scope.say_left_out())
-        whole = Section("What each class needs", shown, is_tight=True)
+        whole = show_under("What each class needs", self._figures(), *self.scope.say_left_out())
         first, *insights = self.contrast() or [""]
         return self._compose(
             self.scope.title,
@@ -177,7 +176,17 @@ class ArchitecturesAnswer(RunAnswer):
                 ("static", "static_power_w"),
                 ("node", lambda row: f"{row.process_node_nm:g} nm" if row.process_node_nm else ""),
             ),
-            keep=("hardware", "energy", "energy per MAC", "mostly", "latency", "precision", "of peak", "static", "node"),
+            keep=(
+                "hardware",
+                "energy",
+                "energy per MAC",
+                "mostly",
+                "latency",
+                "precision",
+                "of peak",
+                "static",
+                "node",
+            ),
             projected=self.scope.projected,
         )
 

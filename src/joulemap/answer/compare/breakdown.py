@@ -13,7 +13,7 @@ from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.row.compare import EnergyBranch, RunFigure
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -69,10 +69,9 @@ class BreakdownAnswer(RunAnswer):
         ]
         first, *insights = [self._tell_most(row) for row in sorted(answered, key=lambda row: row.energy_fj or 0)]
         least = "Least energy: " if len(answered) > 1 and len(scope.models) == 1 else ""
-        shown = (self._figures(answered, FIGURES), *scope.say_left_out())
         return self._compose(
             scope.title,
-            (Section("Figures", shown, is_tight=True),),
+            (show_under("Figures", self._figures(answered, FIGURES), *scope.say_left_out()),),
             self.rows,
             answer=f"{least}{first}.",
             insights=insights,

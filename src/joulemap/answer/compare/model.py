@@ -16,7 +16,7 @@ from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.present.document import Document, Grid, Section, grid, show_under
 from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
@@ -43,10 +43,13 @@ class ModelsAnswer(RunAnswer):
         """Return it; csv holds the rows."""
         label = METRIC[self.metric].label
         first, *insights = self.insights() or [""]
-        cross = (self._cross(), *self.scope.say_left_out())
         return self._compose(
             self.scope.title,
-            (Section(f"{label.capitalize()} of each model on each hardware", cross, is_tight=True),),
+            (
+                show_under(
+                    f"{label.capitalize()} of each model on each hardware", self._cross(), *self.scope.say_left_out()
+                ),
+            ),
             self.rows,
             answer=f"{first}.{self._tell_available()}" if first else "",
             insights=insights,
@@ -64,7 +67,8 @@ class ModelsAnswer(RunAnswer):
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""
         hardware = list(dict.fromkeys(row.hardware for row in sorted(self.rows, key=lambda row: row.run_id)))
-        cells, marked, winners = [], set(), Counter[str]()
+        cells: list[tuple[str, ...]] = []
+        marked, winners = set(), Counter[str]()
         has_beside = any(row.hardware_rank == 1 and not row.is_available for row in self.rows)
         for _, group in groupby(self.rows, lambda row: row.workload_id):
             rows = {row.hardware: row for row in group}

@@ -19,7 +19,7 @@ from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.compare import (
     Contender,
     HardwareNumber,
@@ -71,7 +71,7 @@ class RankingAnswer(RunAnswer):
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table; csv holds the whole ranking."""
         scope = self.scope
-        ranked = (self._ranking(limit), *say_rest(len(scope.evaluated_ids), limit, "hardware"), *scope.say_left_out())
+        below = (*say_rest(len(scope.evaluated_ids), limit, "hardware"), *scope.say_left_out())
         spread = {one.run_id: one for one in self.spread or ()}
         details = [Section("Model", Text(self.describe_model()))]
         details += [
@@ -89,7 +89,7 @@ class RankingAnswer(RunAnswer):
             parts.append(Section(f"{metric} of each subgraph", lay_out(self.subgraphs, scope, "subgraph", limit)))
         return self._compose(
             scope.title,
-            (Section(f"Ranked by {self.sort}", ranked, is_tight=True), *parts),
+            (show_under(f"Ranked by {self.sort}", self._ranking(limit), *below), *parts),
             self.rows,
             answer=self.say_first(),
             insights=self.describe_strengths(),

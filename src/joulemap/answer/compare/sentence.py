@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from joulemap.answer.run import say_doubt
 from joulemap.answer.scope import TIE_RATIO, join_words
@@ -10,15 +10,36 @@ from joulemap.domain.metric import METRIC
 from joulemap.present.cell import show_chance, show_quantity, show_share
 
 if TYPE_CHECKING:
-    from joulemap.answer.compare.summary import CompareAnswer
+    from joulemap.answer.scope import Scope
     from joulemap.domain.table import Table
-    from joulemap.row.compare import Recommendation
+    from joulemap.row.compare import Comparison, Recommendation
+
+
+class Compared(Protocol):
+    """An answer that has winners."""
+
+    @property
+    def scope(self) -> Scope:
+        """What it is about."""
+
+    @property
+    def rows(self) -> Table[Comparison]:
+        """Lowest energy per inference first."""
+
+    @property
+    def recommendations(self) -> Table[Recommendation]:
+        """A row for each goal."""
+
+    @property
+    def available(self) -> Table[Recommendation]:
+        """The same among what can be had."""
+
 
 SHOWN_RIVALS: Final = 2
 """Hardware that a line says cannot be told apart from the best."""
 
 
-def tell_winners(answer: CompareAnswer) -> str:
+def tell_winners(answer: Compared) -> str:
     """Return who needs the least energy and who is fastest, by how much and how sure; what the only run takes."""
     answered = [row for row in answer.rows if row.status == "ok"]
     if not answer.available.rows:
@@ -30,7 +51,8 @@ def tell_winners(answer: CompareAnswer) -> str:
     each = " per inference" if frugal.goal != "energy" else ""
     is_part = len(answer.available[0].ranked_ids) < len(answered)
     among = " of what can be had" if is_part else ""
-    text = f"{answer.scope.mark(frugal.hardware)} needs the least energy{each}{among}, {_advantage(answer, frugal, 'less')}"
+    text = f"{answer.scope.mark(frugal.hardware)} needs the least energy{each}{among}, "
+    text += _advantage(answer, frugal, "less")
     if fastest.hardware == frugal.hardware:
         text += f", and is the fastest, {_advantage(answer, fastest, 'faster')}."
     else:
@@ -44,7 +66,7 @@ def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommenda
     return goals.get("energy_per_inference") or goals["energy"], goals["latency"]
 
 
-def _advantage(answer: CompareAnswer, row: Recommendation, word: str) -> str:
+def _advantage(answer: Compared, row: Recommendation, word: str) -> str:
     """Return how much better the best is than the next, and how sure it is that it is the best."""
     other = answer.scope.mark(row.runner_up or "")
     if row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO:
@@ -53,7 +75,7 @@ def _advantage(answer: CompareAnswer, row: Recommendation, word: str) -> str:
     return f"{row.advantage_ratio:.3g}x {word} than {other}{sure}"
 
 
-def _tell_beyond(answer: CompareAnswer) -> str:
+def _tell_beyond(answer: Compared) -> str:
     """Return what would be better if it could be had."""
     told = []
     for row, own, words in zip(
@@ -68,7 +90,7 @@ def _tell_beyond(answer: CompareAnswer) -> str:
     return f" If it could be had, {join_words(told)}." if told else ""
 
 
-def _tell_unavailable(answer: CompareAnswer, row: Recommendation) -> str:
+def _tell_unavailable(answer: Compared, row: Recommendation) -> str:
     """Return that the best cannot be had, and what can."""
     if row.is_available:
         return ""
@@ -77,7 +99,7 @@ def _tell_unavailable(answer: CompareAnswer, row: Recommendation) -> str:
     return f" {answer.scope.mark(row.hardware)} cannot be had{had}."
 
 
-def tell_doubt(answer: CompareAnswer) -> str:
+def tell_doubt(answer: Compared) -> str:
     """Return what the intervals say of these figures, and which winners cannot be told apart from others."""
     widths = {what: [getattr(row, f"{what}_half_width") for row in answer.rows] for what in ("energy", "latency")}
     lines = list(filter(None, [say_doubt(widths)]))

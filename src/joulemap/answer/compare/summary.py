@@ -25,7 +25,7 @@ from joulemap.domain.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, grid, say_rest, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start
 from joulemap.system.errors import UnsupportedError
@@ -105,10 +105,10 @@ class CompareAnswer(RunAnswer):
         each = "energy per inference, the rest per batch" if "batch" in self.varying else "per batch"
         count = len(self.scope.evaluated_ids)
         title = f"Comparison ({each}{f', ratio to {self.scope.mark(baseline)}' if count > 1 else ''})"
-        table = (self._figures(limit), *say_rest(count, limit, "hardware"), *self.scope.say_left_out())
+        below = (*say_rest(count, limit, "hardware"), *self.scope.say_left_out())
         return self._compose(
             self.scope.title,
-            (Section(title, table, is_tight=True),),
+            (show_under(title, self._figures(limit), *below),),
             self.rows,
             answer=tell_winners(self),
             insights=[self._tell(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],

@@ -19,7 +19,7 @@ from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.present.cell import show, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, Shown, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, grid, say_rest, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -79,7 +79,12 @@ class SweepAnswer(RunAnswer):
         return (make_figure("sweep", self.points, subject, "; ".join(self.changes()[:SHOWN]), texts),)
 
     def document(
-        self, *, by: SweepDivision = "hardware", limit: int = SHOWN, again: Sequence[str] = (), repeated: Sequence[str] = ()
+        self,
+        *,
+        by: SweepDivision = "hardware",
+        limit: int = SHOWN,
+        again: Sequence[str] = (),
+        repeated: Sequence[str] = (),
     ) -> Document:
         """Return it with `limit` rows of one table; programs get all, csv that one.
 
@@ -93,10 +98,10 @@ class SweepAnswer(RunAnswer):
         }
         drawn, table = tables[by]
         rest = say_rest(len(drawn.rows), limit, "rows")
-        shown = (attrs.evolve(drawn, rows=drawn.rows[:limit]), *rest, *self.scope.say_left_out())
+        cut = attrs.evolve(drawn, rows=drawn.rows[:limit])
         return self._compose(
             self._title(),
-            (Section(HEADINGS[by], shown, is_tight=True),),
+            (show_under(HEADINGS[by], cut, *rest, *self.scope.say_left_out()),),
             table,
             answer=self.say_best(),
             insights=[*self.changes(), *self.overtakings()],
@@ -106,14 +111,17 @@ class SweepAnswer(RunAnswer):
         )
 
     def say_best(self) -> str:
-        """Return the batch, and with others the hardware, precision and runtime, of least energy and most throughput."""
+        """Return the hardware and batch of least energy per inference, and of highest throughput."""
         found = [row for row in self.series if row.energy_batch is not None and row.throughput_batch is not None]
         if not found:
             return ""
         frugal = min(found, key=lambda row: (row.energy_per_inference_j or 0.0, row.hardware))
         swift = max(found, key=lambda row: (row.throughput_per_s or 0.0, row.hardware))
         energy, rate = _at(frugal.energy_per_inference_j, "J", None), _at(swift.throughput_per_s, "1/s", None)
-        whose = (f"{self._call(frugal)} at batch {frugal.energy_batch}", f"{self._call(swift)} at batch {swift.throughput_batch}")
+        whose = (
+            f"{self._call(frugal)} at batch {frugal.energy_batch}",
+            f"{self._call(swift)} at batch {swift.throughput_batch}",
+        )
         return f"Least energy per inference: {whose[0]}, {energy}. Highest throughput: {whose[1]}, {rate}."
 
     def _call(self, row: SweepSeries) -> str:

@@ -30,7 +30,7 @@ from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -93,14 +93,10 @@ class UtilizationAnswer(RunAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` hardware; csv holds the rows."""
-        used = (
-            self._use(limit),
-            *say_rest(len(self.scope.evaluated_ids), limit, "hardware"),
-            *self.scope.say_left_out(),
-        )
+        below = (*say_rest(len(self.scope.evaluated_ids), limit, "hardware"), *self.scope.say_left_out())
         return self._compose(
             self.scope.title,
-            (Section("Utilization", used, is_tight=True),),
+            (show_under("Utilization", self._use(limit), *below),),
             self.rows,
             answer=self.say_use(),
             insights=self.reasons(),
