@@ -76,7 +76,8 @@ def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
         assert "undefined" not in drawn
         assert "{" not in re.sub(r"<style.*?</style>", "", drawn, flags=re.DOTALL)
     assert draw_png(figure)[:8] == b"\x89PNG\r\n\x1a\n"
-    assert "resnet18" in figure.description
+    assert "resnet18" in figure.title
+    assert figure.description.startswith(figure.finding)
 
 
 @pytest.mark.sample(1)

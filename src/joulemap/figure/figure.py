@@ -33,12 +33,19 @@ class Figure(Drawing):
     version: int
     """Of the specification."""
     title: str
-    description: str
-    """Alternative text: what it shows and what is seen in it."""
+    finding: str
+    """What is seen in it, in sentences."""
+    reading: str
+    """How it is read."""
     query: str
     """`topic.name@version`, or what computes its rows."""
     spec: dict[str, Any]
     """Vega-Lite with its data."""
+
+    @property
+    def description(self) -> str:
+        """Alternative text: what is seen in it, then how it is read."""
+        return " ".join(filter(None, (self.finding, self.reading)))
 
     def __repr__(self) -> str:
         return f"{self.title}\n{self.description}\n{self.table!r}"
@@ -87,7 +94,8 @@ def make_figure(
     """
     spec = find_spec(name)
     subject = make_visible(subject, keep="")
-    description = make_visible(" ".join(spec.description.format(subject=subject, facts=facts).split()), keep="")
+    said = make_visible(" ".join(facts.split()), keep="").rstrip(".")
+    finding = f"{said}." if said else ""
     places = [table.names.index(column) for column in spec.columns]
     rows = [
         {column: _draw(cells[place]) for column, place in zip(spec.columns, places, strict=True)}
@@ -96,7 +104,7 @@ def make_figure(
     view = {
         **_fill(spec.view, texts),
         "title": {**spec.view.get("title", {}), "text": spec.title, "subtitle": subject},
-        "description": description,
+        "description": f"{finding} {spec.reading}".strip(),
         "datasets": {"rows": rows},
         "usermeta": {"figure": f"{spec.name}@{spec.version}", "query": spec.query},
     }
@@ -104,7 +112,8 @@ def make_figure(
         name=name,
         version=spec.version,
         title=f"{spec.title}: {subject}",
-        description=description,
+        finding=finding,
+        reading=spec.reading,
         query=spec.query,
         spec=view,
         table=table,

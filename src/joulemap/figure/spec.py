@@ -47,8 +47,8 @@ class Spec:
     title: str
     query: str
     """`topic.name@version`, or what computes its rows."""
-    description: str
-    """Alternative text, with `{subject}` and `{facts}` to fill in."""
+    reading: str
+    """How it is read."""
     columns: tuple[str, ...]
     """Of the query; no other is in the data of a figure."""
     view: dict[str, Any]
@@ -72,7 +72,7 @@ def find_spec(name: DrawingName) -> Spec:
         version=version,
         title=told.get("title", ""),
         query=query,
-        description=told.get("description", ""),
+        reading=told.get("description", ""),
         columns=tuple(told.get("columns", ())),
         view=view,
         sketch=tuple(told.get("sketch", ())),

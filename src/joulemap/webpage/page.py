@@ -200,7 +200,7 @@ def _figure(name: str, figure: Figure, label: str, drawn: str, limit: int) -> st
     return (
         f'<figure id="{escape(name)}" data-label="{escape(label)}"{empty}>{title}'
         f'<div class="drawn">{drawn}</div><div class="live" aria-describedby="{escape(name)}-told"></div>'
-        f'<figcaption id="{escape(name)}-told">{escape(figure.description)} '
+        f'<figcaption id="{escape(name)}-told"><b>{escape(figure.finding)}</b> {escape(figure.reading)} '
         f'<span class="query">{escape(behind)}</span></figcaption>'
         f"{_fold('Its table', _table(shown) + more)}</figure>"
     )
