@@ -24,7 +24,7 @@ from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catal
 from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
-from joulemap.present.document import Document, Grid, Lines, Section, grid
+from joulemap.present.document import Document, Grid, Lines, Section, draw_columns, grid
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.hardware import ActionPrice, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.store.connection import Connection
@@ -40,6 +40,18 @@ if TYPE_CHECKING:
 
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 """Units that people read with a prefix; bytes too, from a thousand on."""
+
+ROOFLINE: Final = (
+    "precision", "peak_ops_per_s", "ridge_ops_per_byte", "basis", "units_count", "operations_per_clock", "clock_hz",
+    "peak_ops_per_j", "explanation",
+)  # fmt: skip
+"""What is shown of its peaks."""
+
+LINK: Final = (
+    "link", "generation", "connects", "link_count", "bandwidth_bytes_per_s", "lane_count", "topology", "domain_size",
+    "basis", "source",
+)  # fmt: skip
+"""What is shown of its links."""
 
 KILO: Final = 1000.0
 
@@ -88,36 +100,8 @@ class HardwareAnswer(Answer):
         """Return it for people and programs; csv holds its numbers."""
         one = self.summary
         mark = PROJECTED if one.projection or one.unavailable else ""
-        roofs = grid(
-            self.ridge,
-            (
-                ("precision", "precision"),
-                ("peak", "peak_ops_per_s"),
-                ("units", "units_count"),
-                ("operations per clock", "operations_per_clock"),
-                ("clock", "clock_hz"),
-                ("ridge ops per byte", "ridge_ops_per_byte"),
-                ("peak ops per J", "peak_ops_per_j"),
-                ("basis", "basis"),
-                ("explanation", "explanation"),
-            ),
-            keep=("peak", "ridge ops per byte", "basis"),
-        )
-        links = grid(
-            self.links,
-            (
-                ("link", lambda row: f"{row.link} {row.generation}".strip()),
-                ("to", "connects"),
-                ("links", "link_count"),
-                ("lanes", "lane_count"),
-                ("bandwidth", "bandwidth_bytes_per_s"),
-                ("topology", "topology"),
-                ("devices", "domain_size"),
-                ("basis", "basis"),
-                ("source", "source"),
-            ),
-            keep=("to", "bandwidth", "links"),
-        )
+        roofs = draw_columns(self.ridge, columns=ROOFLINE, keep=ROOFLINE[1:4], is_bare=True)
+        links = draw_columns(self.links, columns=LINK, keep=LINK[2:5], is_bare=True)
         facts = grid(
             self.facts,
             (

@@ -281,11 +281,18 @@ def show_under(title: str, drawn: Grid, *below: Text) -> Section:
 
 
 def draw_columns(
-    table: Table[Any], *, columns: Sequence[str] = (), keep: Sequence[str] = (), limit: int | None = None
+    table: Table[Any],
+    *,
+    columns: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    limit: int | None = None,
+    is_bare: bool = False,
+    projected: frozenset[str] = frozenset(),
 ) -> Grid:
     """Return `limit` rows of a table as people read them: headings without units, a `value` with its `unit`.
 
-    `columns` are those that are shown, all for none; `keep` those of them that stay longest.
+    `columns` are those that are shown, all for none; `keep` those of them that stay longest. Without rows there are
+    headings, unless it is bare.
     """
     merged = "unit" if "value" in table.names else ""
     shown = {
@@ -294,8 +301,8 @@ def draw_columns(
         if (not columns or column.name in columns) and column.name != merged
     }
     kept = [shown[name] for name in keep if name in shown]
-    drawn = grid(table, [(text, name) for name, text in shown.items()], limit=limit, keep=kept)
-    return attrs.evolve(drawn, keeps_headings=True)
+    drawn = grid(table, [(text, name) for name, text in shown.items()], limit=limit, keep=kept, projected=projected)
+    return attrs.evolve(drawn, keeps_headings=not is_bare)
 
 
 def table_document(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import find_doubt
@@ -16,7 +16,7 @@ from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Section, grid, show_under
+from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.figure.figure import Drawing
     from joulemap.plan.source import Source
+
+
+FIGURES: Final = (
+    "model", "hardware", "status", "energy_j", "latency_s", "average_power_w", "compute_utilization_fraction",
+    "throughput_per_s", "edp_js", "peak_memory_bytes", "ops_per_j",
+)  # fmt: skip
+"""What is shown of each model on each hardware."""
 
 
 @frozen(kw_only=True)
@@ -53,7 +60,7 @@ class ModelsAnswer(RunAnswer):
             self.rows,
             answer=f"{first}.{self._tell_available()}" if first else "",
             insights=insights,
-            details=(Section("Figures (per batch)", self._figures()),),
+            details=(Section("Figures (per batch)", self._show(self.rows, FIGURES)),),
             notes=self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
@@ -117,24 +124,6 @@ class ModelsAnswer(RunAnswer):
         """Return the best hardware of a model that can be bought."""
         best = next((row for row in rows if row.value is not None and row.is_available), None)
         return self.scope.mark(best.hardware) if best else "none"
-
-    def _figures(self) -> Grid:
-        return grid(
-            self.rows,
-            (
-                ("model", "model"),
-                ("hardware", "hardware"),
-                ("energy", lambda row: show_quantity(row.energy_j, "J") or "unsupported"),
-                ("latency", "latency_s"),
-                ("power", "average_power_w"),
-                ("utilization", "compute_utilization_fraction"),
-                ("throughput", "throughput_per_s"),
-                ("energy x delay", "edp_js"),
-                ("memory", "peak_memory_bytes"),
-                ("ops per joule", "ops_per_j"),
-            ),
-            projected=self.scope.projected,
-        )
 
     def insights(self) -> list[str]:
         """Return who is best for how many models, and what separates the models on each hardware."""

@@ -18,7 +18,7 @@ from joulemap.domain.metric import METRIC, RANK_METRICS, RankMetricName
 from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
-from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
+from joulemap.present.cell import show_count, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.compare import (
     Contender,
@@ -40,6 +40,13 @@ if TYPE_CHECKING:
 
 SHOWN_PLACEMENTS: Final = 8
 """Subgraphs that people see placed on each hardware; programs get all."""
+
+
+PLACED: Final = (
+    "subgraph", "latency_s", "bottleneck", "units_used_count", "compute_utilization_fraction", "energy_j",
+    "latency_fraction", "units_total_count", "unit_name", "tile_count", "wave_count", "fusion_pattern",
+)  # fmt: skip
+"""What is shown of a subgraph on its units."""
 
 
 @frozen(kw_only=True)
@@ -179,23 +186,7 @@ class RankingAnswer(RunAnswer):
         assert self.placements is not None
         own = [one for one in self.placements if one.run_id == row.run_id]
         most = min(limit, SHOWN_PLACEMENTS)
-        drawn = grid(
-            attrs.evolve(self.placements, rows=tuple(own)),
-            (
-                ("subgraph", "subgraph"),
-                ("time", "latency_s"),
-                ("of the run", "latency_fraction"),
-                ("bound by", "bottleneck"),
-                ("units", lambda one: show_units(one.units_used_count, one.units_total_count, one.unit_name)),
-                ("of its peak", "compute_utilization_fraction"),
-                ("tiles", lambda one: show_plain(one.tile_count)),
-                ("waves", lambda one: show_plain(one.wave_count)),
-                ("energy", "energy_j"),
-                ("pattern", "fusion_pattern"),
-            ),
-            limit=most,
-            keep=("time", "bound by", "units", "of its peak", "energy"),
-        )
+        drawn = self._show(attrs.evolve(self.placements, rows=tuple(own[:most])), PLACED, keep=PLACED[1:6])
         rest = len(own) - most
         more = (Text(f"{rest} more subgraphs that take less time; --format json has all"),) if rest > 0 else ()
         return (drawn, *more)

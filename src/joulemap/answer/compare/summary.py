@@ -12,8 +12,6 @@ from joulemap.answer.compare.sentence import tell_doubt, tell_winners
 from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
 from joulemap.answer.scope import (
     TIE_RATIO,
-    describe_advantage,
-    describe_chance,
     describe_recalled,
     holding_scope,
     join_words,
@@ -74,6 +72,12 @@ GOALS: Final[Mapping[str, str]] = {
 }
 """Goal -> the column of the comparison whose best it is; energy x delay of an inference is none of a batch."""
 
+RECOMMENDED: Final = (
+    "goal", "hardware", "value", "runner_up", "advantage_ratio", "probability_best", "available_hardware",
+    "available_value",
+)  # fmt: skip
+"""What is shown of who is best at what."""
+
 SHOWN: Final = 10
 """Hardware that a table has, unless it is told else."""
 
@@ -113,7 +117,7 @@ class CompareAnswer(RunAnswer):
             answer=tell_winners(self),
             insights=[self._tell(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
             sure=tell_doubt(self),
-            details=(Section("Recommendations", self._best()),),
+            details=(Section("Recommendations", self._show(self.recommendations, RECOMMENDED)),),
             notes=self._sentences(),
             steps=self._steps(metric, repeated),
         )
@@ -122,15 +126,11 @@ class CompareAnswer(RunAnswer):
         """Return energy and latency of each hardware with their intervals."""
         from joulemap.figure.figure import make_figure
 
-        best = [
-            f"{self._goal(row)}: {self._winner(row)}, {show_quantity(row.value, row.unit)}"
-            for row in self.recommendations
-        ]
         each = "batch" in self.varying
         quantity = METRIC["energy_per_inference" if each else "energy"].meaning
         texts = {"quantity": quantity, "per": "batch" if each else ""}
         subject = self.scope.bounded(self.scope.title)
-        return (make_figure("comparison", self._judged(), subject, "; ".join(best), texts),)
+        return (make_figure("comparison", self._judged(), subject, tell_winners(self), texts),)
 
     def _judged(self) -> Table[tuple[object, ...]]:
         """Return the rows with how sure each is to be the best: columns of their own, beside those of the query."""
@@ -151,58 +151,6 @@ class CompareAnswer(RunAnswer):
             parameters=self.rows.parameters,
             projected=self.rows.projected,
         )
-
-    def _best(self) -> Grid:
-        available = [self._available(row) for row in self.recommendations]
-        published = [self._published(row) for row in self.recommendations]
-        beside = [("best available", self._available)] if any(available) else []
-        beside += [("best published", self._published)] if any(published) and published != available else []
-        return grid(
-            self.recommendations,
-            (
-                ("goal", self._goal),
-                ("hardware", self._winner),
-                ("value", lambda row: show_quantity(row.value, row.unit)),
-                ("against the next", self._advantage),
-                ("how sure", self._sure),
-                *beside,
-            ),
-            keep=("hardware", "value", "how sure", "best available"),
-        )
-
-    def _goal(self, row: Recommendation) -> str:
-        metric = METRIC[row.goal]
-        return f"{metric.best} {metric.meaning if 'batch' in self.varying else metric.label}"
-
-    def _winner(self, row: Recommendation) -> str:
-        if row.tied_count == 1:
-            return self.scope.mark(row.hardware)
-        if row.tied_count == len(self.scope.evaluated_ids):
-            return f"all {row.tied_count} alike"
-        return f"{self.scope.mark(row.hardware)} and {row.tied_count - 1} more"
-
-    def _advantage(self, row: Recommendation) -> str:
-        if row.advantage_ratio is None or row.runner_up is None or row.tied_count > 1:
-            return ""
-        return describe_advantage(row.advantage_ratio, self.scope.mark(row.runner_up))
-
-    def _sure(self, row: Recommendation) -> str:
-        return describe_chance(row.probability_best, [self.scope.mark(name) for name in row.rivals])
-
-    def _available(self, row: Recommendation) -> str:
-        """Return the best run on what can be bought, where the winner cannot."""
-        if row.is_available or row.tied_count == len(self.scope.evaluated_ids):
-            return ""
-        return self._tell_beside(row.available_hardware, row.available_value, row.unit)
-
-    def _published(self, row: Recommendation) -> str:
-        """Return the best run that is no projection, where the winner is one."""
-        if not row.is_projection or row.tied_count > 1:
-            return ""
-        return self._tell_beside(row.published_hardware, row.published_value, row.unit)
-
-    def _tell_beside(self, hardware: str | None, value: float | None, unit: str) -> str:
-        return "" if hardware is None else f"{self.scope.mark(hardware)} {show_quantity(value, unit)}"
 
     def _figures(self, limit: int) -> Grid:
         """Return a row for each of the first hardware, and for what is best at something."""

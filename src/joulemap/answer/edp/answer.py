@@ -39,6 +39,12 @@ REMEDIES: Final = {
     "no_control": "no control energy",
 }
 
+PATTERN: Final = (
+    "fusion_pattern", "share_fraction", "energy_j", "latency_s", "subgraph_count", "operator_count",
+    "cumulative_fraction", "mac_fraction", "bottleneck", "bottleneck_fraction",
+)  # fmt: skip
+"""What is shown of a fusion pattern."""
+
 WORTH_SAYING: Final = 0.01
 """Part of the energy-delay product below which nothing is said about a saving."""
 
@@ -109,7 +115,7 @@ class EdpAnswer(RunAnswer):
                 *((shares,) if beside.texts else ()),
                 Section("Energy x delay", (self._facts(), self._proof(by, rows))),
                 Section(f"How few {by}s make up most of it", cuts),
-                Section("By fusion pattern", self._patterns()),
+                Section("By fusion pattern", self._show(self.patterns, PATTERN)),
                 Section("The most that could be gained", self._bounds()),
             ),
             notes=self.notes(),
@@ -164,23 +170,6 @@ class EdpAnswer(RunAnswer):
     def _proof(self, by: ModelDivision, rows: Table[Any]) -> Text:
         energy = (sum(row.energy_fj for row in rows), self.total.energy_fj, "fJ")
         return prove(f"{by}s", "the run", energy, (sum(row.latency_fs for row in rows), self.total.latency_fs, "fs"))
-
-    def _patterns(self) -> Grid:
-        return grid(
-            self.patterns,
-            (
-                ("pattern", "fusion_pattern"),
-                ("subgraphs", "subgraph_count"),
-                ("operators", "operator_count"),
-                ("energy", "energy_j"),
-                ("latency", "latency_s"),
-                ("of E x T", "share_fraction"),
-                ("added up", "cumulative_fraction"),
-                ("of MACs", "mac_fraction"),
-                ("bound by", lambda row: f"{row.bottleneck} ({row.bottleneck_fraction * 100:.0f} % of its time)"),
-            ),
-            keep=("of E x T", "energy", "latency"),
-        )
 
     def _bounds(self) -> Grid:
         return grid(

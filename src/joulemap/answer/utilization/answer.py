@@ -29,7 +29,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
@@ -57,6 +57,14 @@ SHOWN_REMEDIES: Final = 3
 
 NAMED: Final = ("larger batch", "lower precision")
 """Remedies whose choice says by itself what it is."""
+
+FIGURES: Final = (
+    "hardware", "compute_utilization_fraction", "compute_grade", "roofline_fraction", "roofline_grade",
+    "idle_units_fraction", "attained_ops_per_s", "peak_ops_per_s", "bandwidth_utilization_fraction",
+    "sustained_bandwidth_fraction", "dram_intensity_ops_per_byte", "ridge_ops_per_byte", "roof", "units_used_count",
+    "units_total_count", "average_power_w", "ops_per_j", "flags",
+)  # fmt: skip
+"""What is shown of the use of each hardware."""
 
 GAIN_NOTE: Final = (
     "a remedy is a run that differs in one thing and takes 5 % less energy x time per inference, or better; of larger "
@@ -101,7 +109,7 @@ class UtilizationAnswer(RunAnswer):
             answer=self.say_use(),
             insights=self.reasons(),
             details=(
-                Section("Utilization in figures", self._figures()),
+                Section("Utilization in figures", self._show(self.rows, FIGURES, keep=FIGURES[1:6])),
                 Section("What would use it better", Lines(self.advice())),
                 Section("Good batches", self._batches()),
                 Section("What each precision gains", self._gains()),
@@ -175,45 +183,6 @@ class UtilizationAnswer(RunAnswer):
         ]
         subject = self.scope.bounded(self.scope.title)
         return (make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),)
-
-    def _figures(self) -> tuple[Grid | Text, ...]:
-        drawn = grid(
-            attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok")),
-            (
-                ("hardware", "hardware"),
-                ("compute", "compute_utilization_fraction"),
-                ("grade", "compute_grade"),
-                ("attained", lambda row: show_quantity(row.attained_ops_per_s, "OPS")),
-                ("peak", lambda row: show_quantity(row.peak_ops_per_s, "OPS")),
-                ("bandwidth", "bandwidth_utilization_fraction"),
-                ("of sustained", "sustained_bandwidth_fraction"),
-                ("intensity", lambda row: show_quantity(row.dram_intensity_ops_per_byte, "ops/B")),
-                ("ridge", lambda row: show_quantity(row.ridge_ops_per_byte, "ops/B")),
-                ("roof", "roof"),
-                ("of the roof", "roofline_fraction"),
-                ("roof grade", "roofline_grade"),
-                ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
-                ("idle", "idle_units_fraction"),
-                ("power", "average_power_w"),
-                ("TOPS/W", lambda row: "" if row.ops_per_j is None else f"{row.ops_per_j / 1e12:.3g}"),
-                ("time bound by", tell_bound),
-                ("flags", "flags"),
-            ),
-            keep=(
-                "compute",
-                "grade",
-                "time bound by",
-                "of the roof",
-                "roof grade",
-                "idle",
-                "bandwidth",
-                "roof",
-                "power",
-            ),
-            projected=self.scope.projected,
-        )
-        bounds = ", ".join(f"{row.grade} from {row.least_fraction * 100:g} %" for row in self.grades.rows[:-1])
-        return drawn, Text(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
 
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
@@ -335,7 +304,9 @@ class UtilizationAnswer(RunAnswer):
 
     def notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
+        bounds = ", ".join(f"{row.grade} from {row.least_fraction * 100:g} %" for row in self.grades.rows[:-1])
         lines = self.scope.describe_refusals()
+        lines.append(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
         lines += [
             f"{self.scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its "
             "power cap; the peak is that of the full clock"
