@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from joulemap.answer.scope import join_words
 from joulemap.domain.architecture import find_class
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -58,6 +57,6 @@ def hardware_list(
 def say_classes(rows: Table[ListedHardware]) -> str:
     """Return how many hardware of each class are listed, and how many of them cannot be had."""
     counts = Counter(row.architecture for row in rows).most_common()
-    told = join_words([f"{count} {architecture}" for architecture, count in counts])
+    told = ", ".join(f"{count} {architecture}" for architecture, count in counts)
     lacking = sum(not row.is_available for row in rows)
     return f"{len(rows)} hardware: {told}; {lacking} of them cannot be had." if counts else "No hardware is like that."

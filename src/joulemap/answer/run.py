@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from joulemap.present.cell import show_doubt
 from joulemap.present.document import Text
-from joulemap.row.report import PredictionStanding
 from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
@@ -69,6 +68,8 @@ def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
 
 def find_doubt(connection: Connection, run_ids: Sequence[int]) -> str:
     """Return how far figures of runs may be off, in a line."""
+    from joulemap.row.report import PredictionStanding
+
     rows = fetch(connection, PredictionStanding, run_ids=list(run_ids))
     return say_doubt({name: [row.half_width for row in rows if row.quantity == name] for name in ("energy", "latency")})
 

@@ -129,6 +129,7 @@ class ArchitecturesAnswer(RunAnswer):
             tables[by],
             answer=self.say_order() or f"{first}.",
             insights=[first, *insights],
+            heading="What this shows",
             details=(*self._overview(), *sections) if by == "class" else (),
             notes=self.remarks(),
             steps=self._steps(repeated),
