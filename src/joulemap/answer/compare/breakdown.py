@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
+
+import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import BOUNDS, CATEGORIES, ENERGY_PARTS, find_doubt, prove
@@ -47,6 +48,9 @@ MORE: Final = (
 )
 """The same of what is told besides."""
 
+
+BRANCH: Final = ("category", "component", "action", "energy_j", "share_fraction", "category_fraction", "part")
+"""What is shown of the energy of a run."""
 
 SHOWN_RUNS: Final = 6
 """Runs that a figure tells in words; its table has all."""
@@ -121,23 +125,9 @@ class BreakdownAnswer(RunAnswer):
 
     def _branches(self, row: RunFigure) -> tuple[Grid | Text, ...]:
         """Return the categories of a run with their actions below them, and that they add up."""
-        branches = [branch for branch in self.tree if branch.run_id == row.run_id]
-        cells = []
-        for category, group in groupby(branches, lambda branch: branch.category):
-            actions = list(group)
-            one = actions[0]
-            cells.append((category, show_quantity(one.category_energy_j, "J"), show_share(one.category_fraction), ""))
-            cells += [
-                (
-                    f"  {branch.component}.{branch.action}",
-                    show_quantity(branch.energy_j, "J"),
-                    show_share(branch.share_fraction),
-                    branch.part,
-                )
-                for branch in actions
-            ]
+        branches = tuple(branch for branch in self.tree if branch.run_id == row.run_id)
         return (
-            Grid(headings=("where", "energy", "share", "part"), rows=tuple(cells), is_tree=True),
+            self._show(attrs.evolve(self.tree, rows=branches), BRANCH, keep=BRANCH[1:]),
             prove("actions", "the run", (sum(branch.energy_fj for branch in branches), row.energy_fj or 0, "fJ")),
         )
 

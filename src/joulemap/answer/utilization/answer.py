@@ -17,11 +17,8 @@ from joulemap.answer.utilization.sentence import (
     tell_distribution,
     tell_flag,
     tell_gain,
-    tell_least_energy,
     tell_median,
-    tell_most_used,
     tell_size,
-    tell_zone,
 )
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.default import SETTINGS
@@ -29,7 +26,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
@@ -49,8 +46,17 @@ GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilizati
 SHOWN_RIVALS: Final = 3
 """Hardware that the next step pairs with models of other sizes, besides the one that is used least."""
 
-SHOWN_GAINS: Final = 40
-"""Rows of precisions that people see; programs get all."""
+ZONE: Final = (
+    "hardware", "zone_batches", "best_batch", "best_utilization_fraction", "least_energy_per_inference_j", "latency_s",
+    "peak_memory_bytes", "refused_batch",
+)  # fmt: skip
+"""What is shown of good batches."""
+
+GAIN: Final = (
+    "hardware", "precision", "speedup_ratio", "energy_ratio", "peak_ratio", "memory_ratio",
+    "compute_utilization_fraction", "baseline_precision",
+)  # fmt: skip
+"""What is shown of a precision."""
 
 SHOWN_REMEDIES: Final = 3
 """Remedies for one hardware that people see; programs get all."""
@@ -216,54 +222,20 @@ class UtilizationAnswer(RunAnswer):
     def _batches(self) -> tuple[Grid | Text, ...]:
         if not self.zones or all(len(row.batches) == 1 for row in self.zones):
             return ()
-        drawn = grid(
-            self.zones,
-            (
-                ("hardware", "hardware"),
-                ("good batches", tell_zone),
-                ("best", lambda row: "" if row.best_batch is None else str(row.best_batch)),
-                ("most of its peak", tell_most_used),
-                ("least energy", tell_least_energy),
-                ("latency", lambda row: show_quantity(row.latency_s, "s")),
-                ("memory", lambda row: show_quantity(row.peak_memory_bytes, "B")),
-                ("refused", lambda row: "" if row.refused_batch is None else f"from {row.refused_batch}"),
-            ),
-            keep=("good batches", "most of its peak", "least energy", "latency", "refused"),
-            projected=self.scope.projected,
-        )
-        batches = ", ".join(map(str, self.zones[0].batches))
         text = (
-            f"of {batches}: both utilization and inferences per joule within 90 % of the best; best, latency and "
-            "memory are of the one with the largest product"
+            "the zone is of the batches tried that have both utilization and inferences per joule within 90 % of the "
+            "best; the best batch has the largest product, and latency and memory are its"
         )
-        return drawn, Text(text)
+        return self._show(self.zones, ZONE, keep=ZONE[1:]), Text(text)
 
     def _gains(self) -> tuple[Grid | Text, ...]:
         if not self.precisions:
             return ()
-        drawn = grid(
-            self.precisions,
-            (
-                ("hardware", "hardware"),
-                ("precision", "precision"),
-                ("speed-up", "speedup_ratio"),
-                ("energy", "energy_ratio"),
-                ("peak", "peak_ratio"),
-                ("memory", "memory_ratio"),
-                ("compute", "compute_utilization_fraction"),
-                ("against", "baseline_precision"),
-            ),
-            limit=SHOWN_GAINS,
-            keep=("precision", "speed-up", "energy", "peak", "against"),
-            projected=self.scope.projected,
-        )
-        rest = len(self.precisions) - SHOWN_GAINS
-        more = f"{rest} more rows, which --format json has; " if rest > 0 else ""
         text = (
-            f"{more}energy is that of an inference over that at fp32, or at the widest precision where there is no "
-            "fp32; whether the model keeps its accuracy is not part of it"
+            "ratios to fp32, or to the widest precision where there is no fp32; whether the model keeps its accuracy "
+            "is not part of it"
         )
-        return drawn, Text(text)
+        return self._show(self.precisions, GAIN, keep=GAIN[1:]), Text(text)
 
     def _winners(self) -> tuple[Grid | Text, ...]:
         if not self.pairings:
