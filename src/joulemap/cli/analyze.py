@@ -40,7 +40,7 @@ def analyze(
     ] = "",
     limit: Annotated[
         int, typer.Option(min=1, help="Actions, subgraphs or operators to show, the largest; json and csv have all.")
-    ] = 12,
+    ] = 8,
     mode: ModeOptions,
     run: RunOptions,
     plot: PlotOptions,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
     from joulemap.row import Row
 
-SHOWN: Final = 12
+SHOWN: Final = 8
 """Rows of a table, unless it is told else."""
 
 PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in ENERGY_PARTS)

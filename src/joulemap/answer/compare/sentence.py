@@ -77,7 +77,7 @@ def _advantage(answer: Compared, row: Recommendation, word: str) -> str:
 
 def _tell_beyond(answer: Compared) -> str:
     """Return what would be better if it could be had."""
-    told = []
+    told: dict[str, list[str]] = {}
     for row, own, words in zip(
         _find_goals(answer.recommendations),
         _find_goals(answer.available),
@@ -86,8 +86,9 @@ def _tell_beyond(answer: Compared) -> str:
     ):
         if not row.is_available and row.value < own.value:
             verb, word = words
-            told.append(f"{answer.scope.mark(row.hardware)} would {verb} {own.value / row.value:.3g}x {word}")
-    return f" If it could be had, {join_words(told)}." if told else ""
+            told.setdefault(row.hardware, []).append(f"{verb} {own.value / row.value:.3g}x {word}")
+    better = [f"{answer.scope.mark(name)} would {join_words(gains)}" for name, gains in told.items()]
+    return f" If it could be had, {join_words(better)}." if better else ""
 
 
 def _tell_unavailable(answer: Compared, row: Recommendation) -> str:

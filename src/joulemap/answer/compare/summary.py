@@ -333,7 +333,7 @@ class CompareAnswer(RunAnswer):
             return self._steps_into(best, repeated)
         distribution = ["query", "run", "edp.distribution", "-p", f"run_id={best.run_id}", *place]
         if not others:
-            return [distribution]
+            return [["analyze", self.scope.model, self.scope.spell(best.hardware), *repeated], distribution]
         goal = self.available[0]
         rival = next(iter(goal.rivals), goal.runner_up or others[0].hardware)
         pair = [self.scope.spell(name) for name in (rival, goal.hardware)]

@@ -28,7 +28,7 @@ SHORT_TEXT: Final = 24
 LEAST_TEXT: Final = 20
 """Characters that a column of text keeps when it is wrapped."""
 
-MOST_BLOCKS: Final = 12
+MOST_BLOCKS: Final = 4
 """Rows that may become blocks; more of them would not be read."""
 
 MOST_TITLE: Final = 3
