@@ -113,6 +113,23 @@ COMMENT ON COLUMN action.action IS 'What it does';
 COMMENT ON COLUMN action.part IS 'compute, memory, control or static';
 COMMENT ON COLUMN action.per IS 'What one count is: MAC, B, instruction, s';
 
+CREATE TABLE action_role (
+    architecture VARCHAR NOT NULL,
+    component VARCHAR NOT NULL,
+    action VARCHAR NOT NULL,
+    role VARCHAR NOT NULL,
+    amount DOUBLE NOT NULL CHECK (amount >= 0),
+    way VARCHAR NOT NULL,
+    PRIMARY KEY (architecture, component, action)
+);
+COMMENT ON TABLE action_role IS 'What each action is for, in roles that all classes of hardware share; replaced when the catalogue changes';
+COMMENT ON COLUMN action_role.architecture IS 'Architecture class';
+COMMENT ON COLUMN action_role.component IS 'Of the action';
+COMMENT ON COLUMN action_role.action IS 'What the component does';
+COMMENT ON COLUMN action_role.role IS 'What it is for: mac, operand, memory_read, instruction ...';
+COMMENT ON COLUMN action_role.amount IS 'How much of the role''s unit one count is; 0 of what comes with an act that is counted';
+COMMENT ON COLUMN action_role.way IS 'How the class does what the role is for; empty where it does as all do';
+
 CREATE TABLE event (
     event_index USMALLINT PRIMARY KEY,
     architecture VARCHAR NOT NULL,

@@ -150,6 +150,7 @@ action = "{action}"
 part = "{part}"
 common_category = "control"
 per = "op"
+role = "instruction"
 energy_pj = {energy_pj}
 scaling = "logic"
 low_pj = 1

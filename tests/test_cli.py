@@ -357,7 +357,9 @@ def test_explain_terms_sum_exactly_in_json(joulemap: Run, database: Path) -> Non
     done = joulemap("explain", "resnet18", "xeon_8490h", "kpu_t256", "--format", "json", "--db", database)
     document = json.loads(done.stdout)
     assert sum(term["difference_fj"] for term in document["terms"]) == document["total"]["difference_fj"]
-    shown = joulemap("explain", "resnet18", "xeon_8490h", "kpu_t256", "--limit", 3, "--db", database).stdout
+    shown = joulemap(
+        "explain", "resnet18", "xeon_8490h", "kpu_t256", "--level", "action", "--limit", 3, "--db", database
+    ).stdout
     assert "(exact)" in shown
     assert "smaller terms" in shown
 

@@ -94,13 +94,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 11_700,
+    "answer": 11_950,
     "trace": 8_750,
     "model": 7_000,
     "store": 6_300,
     "domain": 4_250,
     "cli": 4_250,
-    "catalog": 2_950,
+    "catalog": 3_000,
     "hub": 2_200,
     "plan": 2_400,
     "present": 2_100,

@@ -165,7 +165,8 @@ def test_an_explanation_of_one_subgraph_is_exact(workspace: Workspace, metric: l
     assert answer.total.difference_fj == own.energy_difference_fj == sum(row.difference_fj for row in answer.terms)
     assert answer.total.latency_difference_fs == own.latency_difference_fs
     assert sum(row.difference_fj for row in answer.effects) == own.energy_difference_fj
-    assert sum(row.difference_fj for row in answer.categories) == own.energy_difference_fj
+    assert sum(row.difference_fj for row in answer.roles) == own.energy_difference_fj
+    assert sum(row.difference_exact for row in answer.categories) == answer.difference_exact
     # an edp of its own: its energy x its time
     expected = 2 * (own.energy_b_fj * own.latency_b_fs - own.energy_a_fj * own.latency_a_fs)
     assert answer.total.edp_difference_exact == expected

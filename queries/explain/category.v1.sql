@@ -3,51 +3,88 @@ name = "explain.category"
 record = "CategoryDifference"
 version = 1
 schema = 1
-summary = "Energy of two runs by common category, and the difference"
+summary = "What two runs spend by common category, energy or time or both, and what of each difference is more of it, what a higher price"
 grain = "one row per category of either; categories sum to the difference B minus A, exactly"
-order = ["absolute difference_fj descending", "category"]
+order = ["absolute difference_exact descending", "quantity", "category"]
 [parameters]
 run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+metric = { type = "VARCHAR", default = "energy", meaning = "latency divides time, edp both energy and time, any other energy" }
 [columns]
-category = { type = "VARCHAR", meaning = "common to all architectures: compute, register, unit_memory (of one unit), chip_memory (of all), interconnect, off_chip_memory, control, board or static" }
-categories_a = { type = "VARCHAR", meaning = "what the architecture of A calls it, most energy first; empty where it has none" }
-categories_b = { type = "VARCHAR", meaning = "what the architecture of B calls it" }
-energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact" }
-energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact" }
-difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
-energy_a_j = { type = "DOUBLE", unit = "J", meaning = "on A" }
-energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
+quantity = { type = "VARCHAR", meaning = "energy or time" }
+category = { type = "VARCHAR", meaning = "of energy: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or static; of time: compute, memory or launch" }
+spent_a_exact = { type = "HUGEINT", meaning = "on A, fJ of energy or fs of time, exact" }
+spent_b_exact = { type = "HUGEINT", meaning = "on B, exact" }
+spent_a = { type = "DOUBLE", meaning = "on A, in spent_unit" }
+spent_b = { type = "DOUBLE", meaning = "on B" }
+spent_unit = { type = "VARCHAR", meaning = "J or s" }
+difference_exact = { type = "HUGEINT", meaning = "what it makes of the difference B minus A, in fJ, fs, or twice in fJ fs, exact" }
+difference = { type = "DOUBLE", meaning = "what it makes of the difference, in unit" }
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+by_count_exact = { type = "HUGEINT", meaning = "of difference_exact, what more or less of it moved; of static power, a longer or shorter time" }
+by_price_exact = { type = "HUGEINT", meaning = "of difference_exact, what a higher or lower price of one moved; of static power, more or fewer watts" }
+by_presence_exact = { type = "HUGEINT", meaning = "of difference_exact, what only one of them has: roles without a counterpart, subgraphs that it bounds on one side alone" }
 */
-WITH act AS (
-    SELECT run_id, common_category, category, sum(energy_fj) AS energy_fj
-    FROM cube.cause(run_ids := [$run_a, $run_b], within := $subgraph)
-    GROUP BY ALL
-),
-summed AS (
+WITH part AS (
     SELECT
-        common_category AS category,
-        string_agg(category, ', ' ORDER BY energy_fj DESC, category) FILTER (WHERE run_id = $run_a) AS categories_a,
-        string_agg(category, ', ' ORDER BY energy_fj DESC, category) FILTER (WHERE run_id = $run_b) AS categories_b,
-        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_a), 0) AS energy_a_fj,
-        coalesce(sum(energy_fj) FILTER (WHERE run_id = $run_b), 0) AS energy_b_fj
-    FROM act
-    GROUP BY common_category
+        'energy' AS quantity,
+        category,
+        sum(energy_a_fj) AS spent_a,
+        sum(energy_b_fj) AS spent_b,
+        sum(by_count_fj) AS by_count,
+        sum(by_price_fj) AS by_price
+    FROM explain.role(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
+    WHERE $metric <> 'latency'
+    GROUP BY category
+    UNION ALL
+    SELECT
+        'time',
+        resource,
+        sum(spent_a_fs),
+        sum(spent_b_fs),
+        sum(by_work_fs),
+        sum(CASE WHEN is_met THEN spent_b_fs - spent_a_fs - by_work_fs ELSE 0 END)
+    FROM explain.delay(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
+    WHERE $metric IN ('latency', 'edp')
+    GROUP BY resource
+),
+whole AS (
+    SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
+    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
+    WHERE $subgraph IN ('', name) AND $metric = 'edp'
+),
+weighed AS (
+    SELECT
+        p.quantity,
+        p.category,
+        p.spent_a,
+        p.spent_b,
+        p.by_count,
+        p.by_price,
+        CASE
+            WHEN $metric <> 'edp' THEN 1
+            WHEN p.quantity = 'energy' THEN w.latency_fs
+            ELSE w.energy_fj
+        END AS weight
+    FROM part AS p
+    CROSS JOIN whole AS w
 )
 SELECT
+    quantity,
     category,
-    coalesce(categories_a, '') AS categories_a,
-    coalesce(categories_b, '') AS categories_b,
-    energy_a_fj,
-    energy_b_fj,
-    energy_b_fj - energy_a_fj AS difference_fj,
-    joules(energy_a_fj) AS energy_a_j,
-    joules(energy_b_fj) AS energy_b_j,
-    joules(energy_b_fj - energy_a_fj) AS difference_j,
-    fraction(energy_b_fj - energy_a_fj, sum(energy_b_fj - energy_a_fj) OVER ())
-        AS share_fraction
-FROM summed
-ORDER BY abs(energy_b_fj - energy_a_fj) DESC, category
+    spent_a AS spent_a_exact,
+    spent_b AS spent_b_exact,
+    joules(spent_a) AS spent_a,
+    joules(spent_b) AS spent_b,
+    CASE quantity WHEN 'energy' THEN 'J' ELSE 's' END AS spent_unit,
+    (spent_b - spent_a) * weight AS difference_exact,
+    CAST((spent_b - spent_a) * weight AS DOUBLE) / CASE WHEN $metric = 'edp' THEN 2e30 ELSE 1e15 END AS difference,
+    CASE WHEN $metric = 'edp' THEN 'Js' WHEN quantity = 'energy' THEN 'J' ELSE 's' END AS unit,
+    fraction((spent_b - spent_a) * weight, sum((spent_b - spent_a) * weight) OVER ()) AS share_fraction,
+    by_count * weight AS by_count_exact,
+    by_price * weight AS by_price_exact,
+    (spent_b - spent_a - by_count - by_price) * weight AS by_presence_exact
+FROM weighed
+ORDER BY abs((spent_b - spent_a) * weight) DESC, quantity, category

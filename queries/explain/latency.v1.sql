@@ -25,64 +25,13 @@ difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
-WITH time AS (
-    SELECT
-        run_id,
-        name,
-        latency_fs,
-        least(latency_fs, CAST(round(launch_s * 1e15) AS BIGINT)) AS launch_fs,
-        is_computing,
-        kernel_count,
-        executed_mac_count,
-        moved_bytes
-    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
-    WHERE $subgraph IN ('', name)
-),
-spent AS (
-    SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count
-    FROM time
-    UNION ALL
-    SELECT
-        run_id,
-        name,
-        CASE WHEN is_computing THEN 'compute' ELSE 'memory' END,
-        latency_fs - launch_fs,
-        CASE WHEN is_computing THEN coalesce(executed_mac_count, 0e0) ELSE moved_bytes END
-    FROM time
-),
-met AS (
-    SELECT
-        coalesce(a.name, b.name) AS name,
-        coalesce(a.resource, b.resource) AS resource,
-        coalesce(a.spent_fs, 0) AS spent_a,
-        coalesce(b.spent_fs, 0) AS spent_b,
-        coalesce(a.work_count, 0e0) AS work_a,
-        coalesce(b.work_count, 0e0) AS work_b,
-        a.spent_fs IS NOT NULL AND b.spent_fs IS NOT NULL AS is_met,
-        b.spent_fs IS NULL AS is_a
-    FROM (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_a AND spent_fs > 0) AS a
-    FULL JOIN (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_b AND spent_fs > 0) AS b
-        ON b.name = a.name AND b.resource = a.resource
-),
-parted AS (
-    SELECT
-        name,
-        resource,
-        spent_a,
-        spent_b,
-        work_a,
-        work_b,
-        is_met,
-        is_a,
-        CASE
-            WHEN work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
-            ELSE CAST((work_b - work_a) * ((spent_a / work_a + spent_b / work_b) / 2e0) AS BIGINT)
-        END AS by_work_fs
-    FROM met
+WITH parted AS (
+    SELECT resource, spent_a_fs AS spent_a, spent_b_fs AS spent_b, work_a, work_b, is_met, by_work_fs
+    FROM explain.delay(run_a := $run_a, run_b := $run_b, subgraph := $subgraph)
 ),
 delay AS (
     SELECT
-        CASE WHEN is_a THEN 'only in A' ELSE 'only in B' END AS term,
+        CASE WHEN spent_b = 0 THEN 'only in A' ELSE 'only in B' END AS term,
         resource, spent_a, spent_b, work_a, work_b,
         spent_b - spent_a AS difference_fs
     FROM parted

@@ -35,9 +35,9 @@ memory_a_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of A, all
 memory_b_bytes = { type = "BIGINT", unit = "B", meaning = "peak memory of B" }
 memory_difference_bytes = { type = "BIGINT", unit = "B", meaning = "B minus A, exact" }
 memory_ratio = { type = "DOUBLE", null = true, meaning = "peak memory of B over that of A" }
-energy_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to need less energy per inference does; null of a subgraph" }
-latency_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less latency does; null of a subgraph" }
-edp_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less energy x delay per inference does; null of a subgraph" }
+energy_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to need less energy per inference does; null of a subgraph, and of runs at different batches" }
+latency_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less latency does; null of a subgraph, and of runs at different batches" }
+edp_probability = { type = "DOUBLE", null = true, meaning = "that the run predicted to have less energy x delay per inference does; null of a subgraph, and of runs at different batches" }
 architecture_a = { type = "VARCHAR", meaning = "architecture class of A" }
 architecture_b = { type = "VARCHAR", meaning = "architecture class of B" }
 batch = { type = "INTEGER", meaning = "samples in one input of A" }
@@ -89,9 +89,9 @@ SELECT
     b.peak_memory_bytes - a.peak_memory_bytes AS memory_difference_bytes,
     b.peak_memory_bytes / nullif(CAST(a.peak_memory_bytes AS DOUBLE), 0e0)
         AS memory_ratio,
-    CASE WHEN $subgraph = '' THEN c.energy END AS energy_probability,
-    CASE WHEN $subgraph = '' THEN c.latency END AS latency_probability,
-    CASE WHEN $subgraph = '' THEN c.edp END AS edp_probability,
+    CASE WHEN $subgraph = '' AND a.batch = b.batch THEN c.energy END AS energy_probability,
+    CASE WHEN $subgraph = '' AND a.batch = b.batch THEN c.latency END AS latency_probability,
+    CASE WHEN $subgraph = '' AND a.batch = b.batch THEN c.edp END AS edp_probability,
     a.architecture AS architecture_a,
     b.architecture AS architecture_b,
     a.batch,

@@ -15,6 +15,7 @@ from joulemap.answer.difference import DifferenceAnswer as DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer as EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
+from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
 from joulemap.answer.flip import BatchWinner as BatchWinner, Flip as Flip, FlipAnswer as FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer
@@ -195,6 +196,7 @@ from joulemap.row.explain import (
     EnergyTerm as EnergyTerm,
     LatencyTerm as LatencyTerm,
     MemoryTerm as MemoryTerm,
+    RoleDifference as RoleDifference,
     RunPair as RunPair,
     SubgraphDifference as SubgraphDifference,
     Traffic as Traffic,

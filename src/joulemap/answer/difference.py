@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from joulemap.answer.answer import RunAnswer, add_marks
-from joulemap.answer.explain.answer import ExplainAnswer, draw_terms, explain_pair, prove_terms
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.explain.answer import ExplainAnswer, explain_pair
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
+from joulemap.answer.explain.table import draw_terms, prove_terms
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
 from joulemap.plan.source import reading
@@ -46,34 +49,37 @@ class DifferenceAnswer(RunAnswer):
     def document(self, *, limit: int = 20) -> Document:
         """Return it with `limit` rows of each table; csv holds the constants."""
         settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
-        notes: list[str] = []
         sections = [
             Section("Settings that differ", settings) if self.settings.rows else _say("No setting differs"),
+        ]
+        constants = (
             Section("Constants that differ", self._constants(limit))
             if self.constants.rows
-            else _say("No constant differs"),
-        ]
-        if self.explanation is None or self.delays is None:
-            sections.append(_say("A run was refused: there is no energy to compare"))
-        else:
-            total = self.explanation.total
-            proof = prove_terms(
-                (row.difference_exact for row in self.delays), total.latency_difference_fs, EXACT_UNITS["latency"]
-            )
-            notes = self.scope.explain_marks((total.hardware_a, total.hardware_b))
-            sections += [
-                Section(self.explanation.title(), self.explanation.head().blocks),
-                Section("What moved the energy", self.explanation.energy_effects()),
-                Section("Terms of the energy", self.explanation.energy_terms(limit)),
-                Section("What moved the latency", (*draw_terms(self.delays, limit), proof)),
-            ]
-        return Document(
-            title=f"Run B {self.scope.run_ids[-1]} minus run A {self.scope.run_ids[0]}",
-            sections=tuple(sections),
-            notes=add_marks(notes, sections),
+            else _say("No constant differs")
+        )
+        whole = Document(
+            title=f"Run A {self.scope.run_ids[0]} and run B {self.scope.run_ids[-1]}",
+            sections=(*sections, _say("A run was refused: there is no energy to compare")),
+            details=(constants,),
             data=self.data(),
             table=self.constants,
             tables=self.tables,
+        )
+        if self.explanation is None or self.delays is None:
+            return whole
+        total, explained = self.explanation.total, self.explanation.document(limit=limit)
+        proof = prove_terms(
+            (row.difference_exact for row in self.delays), total.latency_difference_fs, EXACT_UNITS["latency"]
+        )
+        delays = Section("What moved the latency", (*draw_terms(self.delays, limit), proof))
+        return attrs.evolve(
+            whole,
+            answer=explained.answer,
+            sections=(*sections, *explained.sections),
+            insights=explained.insights,
+            sure=explained.sure,
+            details=(constants, *explained.details, delays),
+            notes=explained.notes,
         )
 
     def _constants(self, limit: int) -> tuple[Block, ...]:

@@ -20,12 +20,12 @@ ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
 
 CATEGORIES: Final = {
-    "compute": "arithmetic",
+    "compute": "computing",
     "register": "registers",
-    "unit_memory": "memory of a unit",
-    "chip_memory": "memory on chip",
-    "interconnect": "wires and switches",
-    "off_chip_memory": "memory off chip",
+    "unit_memory": "unit memory",
+    "chip_memory": "on-chip memory",
+    "interconnect": "network",
+    "off_chip_memory": "off-chip memory",
     "control": "control",
     "board": "the board",
     "static": "static power",

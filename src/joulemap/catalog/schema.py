@@ -8,6 +8,7 @@ import attrs
 
 from joulemap.domain.configuration import BOUNDARIES, CHIP
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.role import ROLES
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 
@@ -266,6 +267,7 @@ class ActionEntry:
     action: str
     part: str
     per: str
+    role: str = attrs.field(validator=attrs.validators.in_(ROLES))
     energy_pj: float
     scaling: str = attrs.field(validator=attrs.validators.in_(("logic", "wire", "die", "none")))
     """`logic` follows the process node; `wire` and `none` keep their value: wires follow voltage, DRAM its standard."""
@@ -275,6 +277,8 @@ class ActionEntry:
     source: str
     count: str
     node_nm: float | None = None
+    amount: float = 1.0
+    """How much of the role's unit one count is."""
 
 
 @frozen(kw_only=True)
@@ -331,6 +335,8 @@ class ArchitectureFile:
     coefficient_tables: list[CoefficientTableEntry] = attrs.field(factory=list)
     energy_scales: list[EnergyScaleEntry] = attrs.field(factory=list)
     events: list[EventEntry] = attrs.field(factory=list)
+    ways: dict[str, str] = attrs.field(factory=dict)
+    """Role -> how this class does what it is for, after `they`."""
     unit_name: str = "unit"
     priced_at: str = attrs.field(default=CHIP, validator=attrs.validators.in_(BOUNDARIES))
     """`board` where the energies of actions were fitted to what boards drew: what regulators lose is in them."""

@@ -25,8 +25,8 @@ def explain(
     ] = "energy",
     level: Annotated[
         DifferenceDivision,
-        typer.Option(help="The table to show: terms, energy by category, or subgraphs."),
-    ] = "term",
+        typer.Option(help="The table to show: by category, by what energy is for, action by action, by subgraph."),
+    ] = "category",
     subgraph: Annotated[
         str,
         typer.Option(
@@ -38,11 +38,11 @@ def explain(
     run: RunOptions,
     output: OutputOptions,
 ) -> None:
-    """Explain why B needs more or less than A: sentences, and terms that sum to the difference exactly.
+    """Explain why B needs more or less than A: what each spends on what, and why the greater is greater.
 
-    A term of the energy is an action that only one side has, a shared action that happens more often (count) or costs
-    more each time (price), or static energy; a term of the latency is likewise of what bounds each subgraph. json has
-    every level, csv the table of one.
+    The table adds up to the difference exactly. `--level action` shows its terms: an action that only one side has, a
+    shared action that happens more often (count) or costs more each time (price), static energy; a term of the latency
+    is likewise of what bounds each subgraph. json has every level, csv the table of one.
 
     \b
     joulemap explain resnet18 h100_sxm5 tpu_v4 --metric energy

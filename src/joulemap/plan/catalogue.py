@@ -185,8 +185,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.event import load_events
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
+    from joulemap.catalog.role import load_roles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_shipped
-    from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events
+    from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
     from joulemap.trace.single import describe_examples
@@ -197,6 +198,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     shipped = load_shipped() | {name: counted for name, (_, counted) in operators.items()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"))
     write_cost(connection, load_assumptions(), load_regions())
+    write_roles(connection, load_roles())
     write_events(connection, load_events())
     write_doubt(connection, load_doubt())
     write_measurements(connection, load_measurements())

@@ -6,32 +6,42 @@ from joulemap.row import Row
 
 
 class CategoryDifference(Row, query="explain.category"):
-    """Energy of two runs by common category, and the difference; one row per category of either; categories sum to
-    the difference B minus A, exactly.
+    """What two runs spend by common category, energy or time or both, and what of each difference is more of it,
+    what a higher price; one row per category of either; categories sum to the difference B minus A, exactly.
     """
 
+    quantity: str
+    """Energy or time."""
     category: str
-    """Common to all architectures: compute, register, unit_memory (of one unit), chip_memory (of all),
-    interconnect, off_chip_memory, control, board or static.
+    """Of energy: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or static; of
+    time: compute, memory or launch.
     """
-    categories_a: str
-    """What the architecture of A calls it, most energy first; empty where it has none."""
-    categories_b: str
-    """What the architecture of B calls it."""
-    energy_a_fj: int
-    """fJ: on A, exact."""
-    energy_b_fj: int
-    """fJ: on B, exact."""
-    difference_fj: int
-    """fJ: B minus A, exact."""
-    energy_a_j: float
-    """J: on A."""
-    energy_b_j: float
-    """J: on B."""
-    difference_j: float
-    """J: B minus A."""
+    spent_a_exact: int
+    """On A, fJ of energy or fs of time, exact."""
+    spent_b_exact: int
+    """On B, exact."""
+    spent_a: float
+    """On A, in spent_unit."""
+    spent_b: float
+    """On B."""
+    spent_unit: str
+    """J or s."""
+    difference_exact: int
+    """What it makes of the difference B minus A, in fJ, fs, or twice in fJ fs, exact."""
+    difference: float
+    """What it makes of the difference, in unit."""
+    unit: str
+    """J, s or Js."""
     share_fraction: float | None
     """Of the whole difference; negative where it goes the other way."""
+    by_count_exact: int
+    """Of difference_exact, what more or less of it moved; of static power, a longer or shorter time."""
+    by_price_exact: int
+    """Of difference_exact, what a higher or lower price of one moved; of static power, more or fewer watts."""
+    by_presence_exact: int
+    """Of difference_exact, what only one of them has: roles without a counterpart, subgraphs that it bounds on one
+    side alone.
+    """
 
 
 class EdpTerm(Row, query="explain.edp"):
@@ -199,6 +209,59 @@ class MemoryTerm(Row, query="explain.memory"):
     """Of the whole difference; negative where it goes the other way."""
 
 
+class RoleDifference(Row, query="explain.role"):
+    """Two runs' energy by what actions are for, whatever their classes call them, and what of the difference their
+    count and their price moved; one row per role that either run has; differences sum to B minus A, exactly.
+    """
+
+    role: str
+    """mac, operand, memory_read, instruction ...; component.action of an action that no role is known of."""
+    category: str
+    """That it belongs to: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or
+    static.
+    """
+    way_a: str
+    """How the class of A does it; empty where it does as all do."""
+    way_b: str
+    """How the class of B does it."""
+    actions_a: str
+    """Actions of A that have the role, most energy first; empty where it has none."""
+    actions_b: str
+    """Actions of B that have the role."""
+    count_a: float
+    """How much of it is done on A, in the role's unit: operations that operands serve, bytes of on-chip memory that
+    cross the chip.
+    """
+    count_b: float
+    """How much of it is done on B."""
+    price_a_j: float | None
+    """J: of one on A, all its actions together; null without a count."""
+    price_b_j: float | None
+    """J: of one on B."""
+    energy_a_fj: int
+    """fJ: on A, exact."""
+    energy_b_fj: int
+    """fJ: on B, exact."""
+    difference_fj: int
+    """fJ: B minus A, exact."""
+    is_shared: bool
+    """Both have actions of the role."""
+    by_count_fj: int
+    """fJ: what of the difference the count moved, at the mean of both prices; 0 where one has none; of static
+    power, the time.
+    """
+    by_price_fj: int
+    """fJ: what of the difference the price moved: the rest; 0 where one has none; of static power, the watts."""
+    energy_a_j: float
+    """J: on A."""
+    energy_b_j: float
+    """J: on B."""
+    difference_j: float
+    """J: B minus A."""
+    share_fraction: float | None
+    """Of the whole difference; negative where it goes the other way."""
+
+
 class SubgraphDifference(Row, query="explain.subgraph"):
     """Two runs subgraph by subgraph, and what each adds to the difference; one row per subgraph of either, matched
     by name; energies, times and shares sum to the difference, exactly.
@@ -298,11 +361,15 @@ class RunPair(Row, query="explain.total"):
     memory_ratio: float | None
     """Peak memory of B over that of A."""
     energy_probability: float | None
-    """That the run predicted to need less energy per inference does; null of a subgraph."""
+    """That the run predicted to need less energy per inference does; null of a subgraph, and of runs at different
+    batches.
+    """
     latency_probability: float | None
-    """That the run predicted to have less latency does; null of a subgraph."""
+    """That the run predicted to have less latency does; null of a subgraph, and of runs at different batches."""
     edp_probability: float | None
-    """That the run predicted to have less energy x delay per inference does; null of a subgraph."""
+    """That the run predicted to have less energy x delay per inference does; null of a subgraph, and of runs at
+    different batches.
+    """
     architecture_a: str
     """Architecture class of A."""
     architecture_b: str

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import Catalogue, CostAssumption, GridRegion, ModelEntry, ShippedWorkload
     from joulemap.domain.doubt import Doubt
     from joulemap.domain.event import Event
+    from joulemap.domain.role import ActionRole
 
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
@@ -104,6 +105,12 @@ def write_events(connection: Connection, events: Sequence[Event]) -> None:
         event_index=[index for index, _ in terms],
         architecture=[events[index].architecture for index, _ in terms],
     )
+
+
+def write_roles(connection: Connection, roles: Sequence[ActionRole]) -> None:
+    """Replace what is stored of what actions are for by these."""
+    connection.execute("DELETE FROM action_role")
+    insert_records(connection, "action_role", roles)
 
 
 def write_doubt(connection: Connection, doubt: Doubt) -> None:

@@ -42,7 +42,7 @@ NAMED: Final = "named"
 
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "operator_measurement",
-    "event", "event_term", "error_scale", "error_share", "basis_spread",
+    "action_role", "event", "event_term", "error_scale", "error_share", "basis_spread",
 )  # fmt: skip
 """Tables that are replaced as a whole when the catalogue changes."""
 

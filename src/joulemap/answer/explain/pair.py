@@ -14,6 +14,7 @@ from joulemap.row.explain import (
     EnergyTerm,
     LatencyTerm,
     MemoryTerm,
+    RoleDifference,
     RunPair,
     SubgraphDifference,
     Traffic,
@@ -51,7 +52,9 @@ class PairAnswer(RunAnswer):
     effects: Table[Effect]
     """Of the energy, by kind of cause."""
     categories: Table[CategoryDifference]
-    """Of the energy, the largest difference first."""
+    """Of the metric, or of the energy where that is memory; the largest difference first."""
+    roles: Table[RoleDifference]
+    """Of the energy, by what actions are for; the largest difference first."""
     subgraphs: Table[SubgraphDifference]
     """The largest difference in the metric first."""
     traffic: Table[Traffic] | None
@@ -68,21 +71,42 @@ class PairAnswer(RunAnswer):
         return "subgraph" if self.subgraph else "runs"
 
     @property
+    def are_runs(self) -> bool:
+        """Whether the two are different runs on one hardware, which tells them apart by nothing."""
+        return self.total.hardware_a == self.total.hardware_b and self.total.run_a != self.total.run_b
+
+    @property
+    def probability(self) -> float | None:
+        """That the one predicted to need less does; None where that is not known."""
+        total = self.total
+        return {
+            "energy": total.energy_probability,
+            "latency": total.latency_probability,
+            "edp": total.edp_probability,
+        }.get(self.metric)
+
+    @property
     def names(self) -> tuple[str, str]:
-        """The hardware of A and that of B, marked where they are projections."""
+        """The hardware of A and that of B, marked where they are projections; two runs on one by their numbers."""
+        if self.are_runs:
+            return f"run {self.total.run_a}", f"run {self.total.run_b}"
         return self.scope.mark(self.total.hardware_a), self.scope.mark(self.total.hardware_b)
 
     @property
     def values(self) -> tuple[float, float]:
         """The metric of A and that of B, in its SI unit."""
+        return self.ends[self.metric]
+
+    @property
+    def ends(self) -> dict[PartMetricName, tuple[float, float]]:
+        """Every metric of A and of B, in its SI unit."""
         total = self.total
-        values: dict[PartMetricName, tuple[float, float]] = {
+        return {
             "energy": (total.energy_a_j, total.energy_b_j),
             "latency": (total.latency_a_s, total.latency_b_s),
             "edp": (total.edp_a_js, total.edp_b_js),
             "memory": (float(total.memory_a_bytes), float(total.memory_b_bytes)),
         }
-        return values[self.metric]
 
     @property
     def difference_exact(self) -> int:

@@ -1,154 +1,197 @@
-"""Sentences on the difference of two runs: each is made of terms, and is left out where they do not carry it."""
+"""Sentences on the difference of two runs: each is made of rows, and is left out where they do not carry it."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from joulemap.answer.explain.pair import MetricTerm, PairAnswer
+from joulemap.answer.explain.word import TOLD, find_role
 from joulemap.answer.run import overlaps
+from joulemap.answer.scope import join_words
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
-from joulemap.present.cell import show_chance, show_count, show_quantity, show_share, show_signed
-from joulemap.row.explain import Effect
+from joulemap.domain.table import Table
+from joulemap.present.cell import show_chance, show_quantity, show_share, show_signed
+from joulemap.row.explain import CategoryDifference, RoleDifference, SubgraphDifference
 
-SMALL: Final = 0.01
+SMALL: Final = 0.02
 """Of the difference: what is smaller is not mentioned."""
 
 LEADING: Final = 0.1
 """Of the difference: a subgraph that takes less of it does not lead."""
 
-SHOWN_TERMS: Final = 4
-"""Terms of a latency or edp that become sentences."""
+MOST: Final = 3
+"""Sentences that decide."""
+
+SI: Final = {"B": "byte", "J": "joule", "s": "second"}
+"""SI unit -> its word; the units of other roles are words."""
+
+FACTOR: Final = 1.2
+"""From here a ratio is told as a factor, below as a share."""
+
+CONSEQUENCE: Final = "regulator"
+"""The role that only follows from what the others take."""
+
+DOERS: Final = {"compute": "computing", "memory": "waiting for memory", "launch": "the fixed time of kernels"}
+"""What bounds time -> who takes it."""
+
+PRESENT: Final = "bounds more parts of the model there"
 
 
-def write_sentences(answer: PairAnswer) -> list[str]:
-    """Return sentences that the numbers support: who needs less, the largest cause, what goes against it."""
-    lines = [_compare(answer)]
-    if answer.metric == "energy":
-        lines += _effects(answer)
-    elif answer.metric == "memory":
-        lines += _memory(answer)
-    else:
-        lines += _terms(answer)
-    return [*lines, *_leader(answer)]
-
-
-def _compare(answer: PairAnswer) -> str:
+def say_headline(answer: PairAnswer) -> str:
+    """Return who needs less, by how much, and how sure that is."""
     name_a, name_b = answer.names
     what = "time" if answer.metric == "latency" else METRIC[answer.metric].label
-    difference, ratio, at = answer.difference_exact, answer.ratio, f"at batch {answer.total.batch}"
-    if difference == 0:
-        return f"{name_b} needs exactly as much {what} as {name_a} {at}"
-    text = f"{name_b} needs {'less' if difference < 0 else 'more'} {what} than {name_a} {at}"
-    return (text if ratio is None else f"{text}: {ratio:.3g}x") + _sure(answer)
+    at = " for its batch" if answer.are_runs else f" at batch {answer.total.batch}"
+    (value_a, value_b) = answer.values
+    if answer.difference_exact == 0:
+        return f"{name_b} needs exactly as much {what} as {name_a}{at}"
+    (less, least), (more, most) = sorted(((name_a, value_a), (name_b, value_b)), key=lambda one: one[1])
+    by = say_factor(least, most)
+    sure = "" if answer.probability is None else f" ({show_chance(answer.probability)} sure)"
+    if answer.probability is not None and answer.probability < TOLD_APART:
+        sure = ": the two cannot be told apart"
+    where = f" for {answer.subgraph}" if answer.subgraph else ""
+    return f"{less} needs {by}less {what} than {more}{where}{at}{sure}"
 
 
-def _sure(answer: PairAnswer) -> str:
-    """Return how sure the direction of the difference is; empty where that is not known."""
-    total = answer.total
-    probability = {
-        "energy": total.energy_probability,
-        "latency": total.latency_probability,
-        "edp": total.edp_probability,
-    }.get(answer.metric)
-    if probability is None:
+def say_factor(least: float, most: float) -> str:
+    """Return how much less one is than another, before `less`."""
+    if not least:
         return ""
-    if probability < TOLD_APART:
-        return f"; the two cannot be told apart ({show_chance(probability)} for this direction)"
-    return f" ({show_chance(probability)} sure)"
+    ratio = most / least
+    return f"{ratio:.3g}x " if ratio >= FACTOR else f"{show_share(1.0 - least / most)} "
 
 
-def _effects(answer: PairAnswer) -> list[str]:
-    """Return the effects in the direction of the difference, then those against it, the largest first."""
-    moved = [row for row in answer.effects if row.share_fraction is not None and abs(row.share_fraction) >= SMALL]
-    moved.sort(key=lambda row: (-abs(row.difference_fj), row.effect))
-    along = [row for row in moved if (row.share_fraction or 0.0) > 0.0]
-    against = [row for row in moved if (row.share_fraction or 0.0) < 0.0]
-    lines = []
-    for index, row in enumerate(along):
-        share = row.share_fraction or 0.0
-        weight = f"{show_share(share)} of the difference"
-        if index == 0 and len(along) > 1:
-            weight = ("most of it, " if 0.5 < share <= 1.0 else "the largest cause, ") + weight
-        lines.append(f"{_describe(row, answer)} ({show_signed(row.difference_j, 'J')}, {weight})")
-    lines += [f"against that, {_describe(row, answer)} ({show_signed(row.difference_j, 'J')})" for row in against]
-    return lines
+def say_sure(answer: PairAnswer) -> str:
+    """Return how sure the direction is, and whether one side alone is calibrated."""
+    (value_a, value_b), names = answer.values, answer.names
+    lesser = names[value_b < value_a]
+    told = [] if answer.probability is None else [f"{show_chance(answer.probability)} that {lesser} needs less"]
+    if answer.scope.calibrations and answer.scope.uncalibrated:
+        told.append(f"{join_words(answer.scope.uncalibrated)} is not calibrated by measurements, the other is")
+    return "; ".join(told)
 
 
-def _describe(row: Effect, answer: PairAnswer) -> str:
-    name_a, name_b = answer.names
-    total = answer.total
-    less = row.difference_fj < 0
-    is_along = (row.largest_difference_j or 0.0) < 0.0 if less else (row.largest_difference_j or 0.0) > 0.0
-    mostly = f", mostly {row.largest_action}" if is_along else ""
-    many = show_count(row.action_count, "action")
-    static = next((term for term in answer.terms if term.term == "static"), None)
-    if row.effect == "time":
-        drawn_a, drawn_b = (static.count_a, static.count_b) if static else (total.latency_a_s, total.latency_b_s)
-        does = "takes"
-        if overlaps(drawn_a, total.latency_a_s) or overlaps(drawn_b, total.latency_b_s):
-            does = "starts a batch every"
-        return (
-            f"{name_b} {does} {show_quantity(drawn_b, 's')} against {show_quantity(drawn_a, 's')}, so static power is "
-            f"drawn for {'less' if less else 'more'} time"
-        )
-    if row.effect == "static power":
-        watts = ""
-        if static is not None and static.energy_per_action_a_j is not None and static.energy_per_action_b_j is not None:
-            power_a, power_b = static.energy_per_action_a_j, static.energy_per_action_b_j
-            watts = f": {show_quantity(power_b, 'W')} against {show_quantity(power_a, 'W')}"
-        return f"the static power of {name_b} is {'lower' if less else 'higher'}{watts}"
-    if row.effect == "only in A":
-        return f"{name_b} is spared {many} that only {name_a} has{mostly}"
-    if row.effect == "only in B":
-        return f"{name_b} alone has {many}{mostly}"
-    if row.effect == "count":
-        return f"actions that both have happen {'less' if less else 'more'} often on {name_b}, on balance{mostly}"
-    return f"actions that both have cost {'less' if less else 'more'} each on {name_b}, on balance{mostly}"
+def say_insights(answer: PairAnswer) -> list[str]:
+    """Return at most three sentences that decide: the largest causes, and what goes most against them."""
+    if answer.metric == "memory":
+        return _memory(answer)[:MOST]
+    told = [(row.share_fraction or 0.0, text) for row in answer.categories if (text := _tell(row, answer))]
+    told.sort(key=lambda one: -one[0])
+    lines = _halves(answer) if answer.metric == "edp" and answer.difference_exact else []
+    along = [text for share, text in told if share >= SMALL]
+    against = [f"against that, {text}" for share, text in told[:-2:-1] if share <= -LEADING]
+    lines += along[: MOST - len(lines) - len(against)]
+    return [*lines, *against, *_leader(answer)][:MOST]
 
 
-def _terms(answer: PairAnswer) -> list[str]:
-    """Return the largest terms of a latency or edp as sentences."""
-    lines = []
-    if answer.metric == "edp":
-        for half, what in (("energy: ", "different energy"), ("latency: ", "different time")):
-            terms = [term for term in answer.metric_terms or () if term.term.startswith(half)]
-            share = sum(term.share_fraction or 0.0 for term in terms)
-            if abs(share) >= SMALL:
-                moved = show_signed(sum(term.difference for term in terms), "Js")
-                lines.append(f"{what} makes {moved} of it ({show_share(share)})")
-    shown = [term for term in answer.metric_terms or () if abs(term.share_fraction or 0.0) >= SMALL]
-    return lines + [
-        f"{_tell(term, answer)} ({show_signed(term.difference, term.unit)})" for term in shown[:SHOWN_TERMS]
-    ]
+def _halves(answer: PairAnswer) -> list[str]:
+    """Return how much of the difference in energy x delay is energy, how much time."""
+    shares = {
+        name: sum(row.share_fraction or 0.0 for row in answer.categories if row.quantity == name)
+        for name in ("energy", "time")
+    }
+    against = [name for name, share in shares.items() if share < 0.0]
+    if against:
+        (along,) = shares.keys() - against
+        return [f"{along} decides it, {against[0]} goes against it"]
+    energy, time = map(show_share, shares.values())
+    return [f"energy makes {energy} of the difference, time {time}"]
 
 
-def _tell(term: MetricTerm, answer: PairAnswer) -> str:
-    name_a, name_b = answer.names
-    kind = term.term.rpartition(": ")[2]
-    less = term.difference < 0.0
-    is_time = not term.term.startswith("energy: ")
-    if kind in ("only in A", "only in B"):
-        one, other = (name_a, name_b) if kind == "only in A" else (name_b, name_a)
-        if is_time:
-            many = show_count(term.part_count, "subgraph")
-            return f"{many} spend{'s' if term.part_count == 1 else ''} time on {term.place} on {one}, not on {other}"
-        return f"{term.place} is there on {one} alone"
-    if kind == "static":
-        return f"static energy is {'less' if less else 'more'} on {name_b}"
-    if kind == "count":
-        return f"{term.place}: {'fewer' if less else 'more'} counts of a {term.per} on {name_b}, on balance"
-    if term.price_a is not None and term.price_b is not None and (term.price_b < term.price_a) == less:
-        price_a, price_b = (show_quantity(price, term.price_unit) for price in (term.price_a, term.price_b))
-        return f"{term.place}: a {term.per} takes {price_b} on {name_b}, {price_a} on {name_a}"
-    return f"{term.place}: a {term.per} takes {'less' if less else 'more'} on {name_b}, on balance"
+def _tell(row: CategoryDifference, answer: PairAnswer) -> str:
+    """Return a category in a sentence, energy by the role that moves most of it; empty for what only follows."""
+    if row.quantity == "time":
+        return _tell_time(row, answer)
+    sign = 1 if row.difference_exact > 0 else -1
+    roles = [role for role in answer.roles if role.category == row.category]
+    leading = max(roles, key=lambda role: sign * role.difference_fj)
+    return "" if leading.role == CONSEQUENCE else _tell_role(leading, answer)
+
+
+def _tell_role(row: RoleDifference, answer: PairAnswer) -> str:
+    """Return what a role costs both, how each does it, and by how much of it or at which price they differ."""
+    sides = list(zip(answer.names, _sides(row, answer), strict=True))
+    (more, (most, way, told)), (less, (least, other, beside)) = sides[::-1] if row.difference_fj > 0 else sides
+    noun = find_role(row).noun
+    cost = "costs" if row.role == "static" else "cost"
+    if not row.is_shared:
+        return f"{noun} {cost} {more} {most}{way and f': they {way}'}; {less} does without"
+    if way == other:
+        return f"{noun} {cost} {more} {most}{told}, {less} {least}{beside}"
+    return f"{noun} {cost} {more} {most}: they {way}{told}; in {less} they {other}{beside}, for {least}"
+
+
+def _sides(row: RoleDifference, answer: PairAnswer) -> list[tuple[str, str, str]]:
+    """Return of A and of B what a role costs, its way, and the count and the price that make the difference."""
+    unit = find_role(row).unit
+    has_count, has_price = (abs(one) >= TOLD * abs(row.difference_fj) for one in (row.by_count_fj, row.by_price_fj))
+    latencies = (answer.total.latency_a_s, answer.total.latency_b_s)
+    found = []
+    for energy, way, count, price, latency in (
+        (row.energy_a_j, row.way_a, row.count_a, row.price_a_j, latencies[0]),
+        (row.energy_b_j, row.way_b, row.count_b, row.price_b_j, latencies[1]),
+    ):
+        amount = show_quantity(count, unit) if unit in SI else f"{show_quantity(count, '')} {unit}s"
+        if row.role == "static":
+            until = " until the next batch" if overlaps(count, latency) else ""
+            told = f" ({show_quantity(price, 'W')} for {amount}{until})"
+        elif price is None or not (has_count or has_price):
+            told = ""
+        else:
+            is_power = unit == "s"
+            cost = show_quantity(price, "W" if is_power else "J")
+            each = cost if is_power else f"{cost} per {SI.get(unit, unit)}"
+            told = f" ({each})" if not has_count else f" ({amount} at {each})" if has_price else f" ({amount})"
+        found.append((show_quantity(energy, "J"), way, told))
+    return found
+
+
+def _tell_time(row: CategoryDifference, answer: PairAnswer) -> str:
+    """Return how long something takes both, with the work and the pace of each where it bounds the same parts."""
+    term = next((one for one in answer.metric_terms or () if _is_met(one, row.category)), None)
+    is_told = term is not None and abs(row.by_presence_exact) < TOLD * abs(row.difference_exact)
+    sides = [(name, show_quantity(spent, "s") if spent else "none") for name, spent in _spend(row, answer)]
+    paces = ["", ""]
+    if term is not None and is_told:
+        pairs = ((term.count_a, term.price_a), (term.count_b, term.price_b))
+        paces = [_pace(term.per, count, price) for count, price in pairs]
+    (more, longest, pace), (less, least, other) = sorted(
+        ((*side, told) for side, told in zip(sides, paces, strict=True)),
+        key=lambda one: (one[0] == answer.names[0]) == (row.difference_exact > 0),
+    )
+    cause = "" if is_told or least == "none" else f": it {PRESENT}"
+    return f"{DOERS[row.category]} takes {more} {longest}{pace}, {less} {least}{other}{cause}"
+
+
+def _spend(row: CategoryDifference, answer: PairAnswer) -> list[tuple[str, float]]:
+    return list(zip(answer.names, (row.spent_a, row.spent_b), strict=True))
+
+
+def _pace(per: str, count: float, price: float | None) -> str:
+    """Return work, and how long one takes or how many a second does."""
+    if not price:
+        return ""
+    if per == "kernel":
+        return f" ({count:,.0f} kernels at {show_quantity(price, 's')} each)"
+    unit, noun = ("B", "") if per == "B" else ("", f" {per}s")
+    return f" ({show_quantity(count, unit)}{noun} at {show_quantity(1.0 / price, unit)}/s)"
+
+
+def _is_met(term: MetricTerm, category: str) -> bool:
+    """Whether a term is of what bounds time on both."""
+    kind = term.term.removeprefix("latency: ")
+    return term.place == category and kind in ("count", "price")
 
 
 def _memory(answer: PairAnswer) -> list[str]:
     """Return what is kept and what is moved off chip."""
     name_a, name_b = answer.names
+    words = {"count": "by how much there is", "price": "by the bytes of each"}
     lines = [
-        f"{term.place} take {show_signed(term.difference, 'B')} by {term.term}" for term in answer.metric_terms or ()
+        f"{term.place} take {show_signed(term.difference, 'B')} on {name_b}, {words[term.term]}"
+        for term in answer.metric_terms or ()
     ]
     off_chip = [row for row in answer.traffic or () if row.is_off_chip]
     if off_chip:
@@ -159,6 +202,11 @@ def _memory(answer: PairAnswer) -> list[str]:
     return lines
 
 
+def leads(rows: Table[SubgraphDifference]) -> bool:
+    """Whether the subgraph that differs most stands out."""
+    return len(rows) > 1 and (rows[0].share_fraction or 0.0) >= LEADING
+
+
 def _leader(answer: PairAnswer) -> list[str]:
     """Return the subgraph that takes most of the difference, if it stands out."""
     if answer.metric == "memory" or not answer.subgraphs:
@@ -167,9 +215,9 @@ def _leader(answer: PairAnswer) -> list[str]:
         own = next(row for row in answer.subgraphs if row.name == answer.subgraph)
         share = "nothing" if own.share_fraction is None else show_share(own.share_fraction)
         return [f"this subgraph makes {share} of the difference of the runs"]
-    first = answer.subgraphs[0]
-    if first.share_fraction is None or first.share_fraction < LEADING or len(answer.subgraphs) == 1:
+    if not leads(answer.subgraphs):
         return []
+    first = answer.subgraphs[0]
     share = show_share(first.share_fraction)
     alike = sum(row.difference == first.difference for row in answer.subgraphs) - 1
     others = f" and {alike} more alike differ most: {share} each" if alike else f" differs most: {share}"

@@ -1,15 +1,15 @@
-"""The difference of two runs as a waterfall: A, its terms one after another, B.
+"""The difference of two runs as a waterfall: A, its causes one after another, B.
 
 Steps are summed in the exact unit of the metric and divided at the end, so that the last ends where B does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.explain.pair import PairAnswer
+from joulemap.answer.explain.word import find_role, name_category
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure, make_figure, tell_metric
@@ -17,7 +17,7 @@ from joulemap.present.cell import show_quantity, show_signed
 from joulemap.system.record import frozen
 
 SHOWN: Final = 14
-"""Terms that have a step of their own; the others have one together."""
+"""Causes that have a step of their own; the others have one together."""
 
 PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15, "edp": 2e30, "memory": 1.0}
 """Metric -> how many of its exact unit are one of its SI unit."""
@@ -25,10 +25,10 @@ PER_UNIT: Final[dict[PartMetricName, float]] = {"energy": 1e15, "latency": 1e15,
 
 @frozen
 class Step:
-    """A bar of a waterfall: a run, or what one term of the difference adds to the bars above it."""
+    """A bar of a waterfall: a run, or what one cause of the difference adds to the bars above it."""
 
     step_index: int = told("0 for A, the last for B")
-    step: str = told("hardware, or the place and kind of a term, as `explain` names them")
+    step: str = told("hardware, or what is spent on")
     kind: str = told("run; term; or rest, all smaller terms together")
     start: float = told("where the bar begins, in unit")
     end: float = told("where it ends")
@@ -42,11 +42,11 @@ class Step:
 def list_steps(answer: PairAnswer) -> Table[Step]:
     """Return the steps from A to B, the largest first."""
     unit, scale = METRIC[answer.metric].unit, PER_UNIT[answer.metric]
-    terms = list(_list_terms(answer))
+    terms = _list_terms(answer)
     rest = terms[SHOWN:]
     shown: list[tuple[str, str, int]] = [(name, "term", exact) for name, exact in terms[:SHOWN]]
     if rest:
-        shown.append((f"{len(rest)} smaller terms", "rest", sum(exact for _, exact in rest)))
+        shown.append((f"{len(rest)} smaller causes", "rest", sum(exact for _, exact in rest)))
     start, end = _ends(answer)
     steps = [_run(0, f"A {answer.names[0]}", start, scale, unit)]
     here = start
@@ -90,14 +90,18 @@ def _run(index: int, name: str, exact: int, scale: float, unit: str) -> Step:
     )
 
 
-def _list_terms(answer: PairAnswer) -> Iterator[tuple[str, int]]:
-    """Yield what each term is called, and its difference in the exact unit; the largest first."""
-    if answer.metric_terms is None:
-        for row in answer.terms:
-            yield f"{row.component}.{row.action}: {row.term}", row.difference_fj
+def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:
+    """Return what each cause is called, and its difference in the exact unit; the largest first.
+
+    Those of energy are of roles, those of latency and energy x delay of categories, those of memory its terms.
+    """
+    if answer.metric == "energy":
+        found = [(find_role(row).noun, row.difference_fj) for row in answer.roles]
+    elif answer.metric == "memory":
+        found = [(f"{one.place}: {one.term}", one.difference_exact) for one in answer.metric_terms or ()]
     else:
-        for one in answer.metric_terms:
-            yield f"{one.place}: {one.term}", one.difference_exact
+        found = [(name_category(row), row.difference_exact) for row in answer.categories]
+    return sorted(found, key=lambda one: -abs(one[1]))
 
 
 def _ends(answer: PairAnswer) -> tuple[int, int]:

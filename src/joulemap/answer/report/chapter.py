@@ -215,8 +215,10 @@ class _Drawn:
     def explain(self) -> Chapter:
         """Return why the best hardware differs from each other one."""
         asked = [(" to ".join(map(self._mark, one.names)), one) for one in self.found.explain]
-        told = tuple(Fold(title=f"From {name}", blocks=(Lines(one.sentences()),)) for name, one in asked)
-        first = tuple(Lines(one.sentences()) for _, one in asked[:1])
+        told = tuple(
+            Fold(title=f"From {name}", blocks=(Lines(one.sentences()), one.draw_categories())) for name, one in asked
+        )
+        first = told[0].blocks if told else ()
         return self._chapter(
             "explain",
             "Why they differ",

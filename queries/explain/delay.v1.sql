@@ -1,0 +1,75 @@
+/*
+name = "explain.delay"
+version = 1
+schema = 1
+summary = "Two runs' time by subgraph and by what bounds it, and what of each difference the work moved"
+grain = "one row per subgraph and what bounds it on either; differences sum to B minus A, exactly"
+order = ["name", "resource"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
+[columns]
+name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
+resource = { type = "VARCHAR", meaning = "launch: fixed cost of kernels; compute or memory: the rest of each subgraph, whichever takes longer" }
+spent_a_fs = { type = "HUGEINT", unit = "fs", meaning = "on A, exact; 0 where that bounds nothing" }
+spent_b_fs = { type = "HUGEINT", unit = "fs", meaning = "on B, exact" }
+work_a = { type = "DOUBLE", meaning = "on A: kernels, MAC slots or bytes that cross kernel boundaries" }
+work_b = { type = "DOUBLE", meaning = "on B" }
+is_met = { type = "BOOLEAN", meaning = "it bounds the subgraph on both" }
+by_work_fs = { type = "HUGEINT", unit = "fs", meaning = "what of the difference the work moved, at the mean of both paces; 0 where one has none" }
+*/
+WITH time AS (
+    SELECT
+        run_id,
+        name,
+        latency_fs,
+        least(latency_fs, CAST(round(launch_s * 1e15) AS BIGINT)) AS launch_fs,
+        is_computing,
+        kernel_count,
+        executed_mac_count,
+        moved_bytes
+    FROM cube.place(run_ids := [$run_a, $run_b], energy := 'whole')
+    WHERE $subgraph IN ('', name)
+),
+spent AS (
+    SELECT run_id, name, 'launch' AS resource, launch_fs AS spent_fs, CAST(kernel_count AS DOUBLE) AS work_count
+    FROM time
+    UNION ALL
+    SELECT
+        run_id,
+        name,
+        CASE WHEN is_computing THEN 'compute' ELSE 'memory' END,
+        latency_fs - launch_fs,
+        CASE WHEN is_computing THEN coalesce(executed_mac_count, 0e0) ELSE moved_bytes END
+    FROM time
+),
+met AS (
+    SELECT
+        coalesce(a.name, b.name) AS name,
+        coalesce(a.resource, b.resource) AS resource,
+        coalesce(a.spent_fs, 0) AS spent_a_fs,
+        coalesce(b.spent_fs, 0) AS spent_b_fs,
+        coalesce(a.work_count, 0e0) AS work_a,
+        coalesce(b.work_count, 0e0) AS work_b,
+        a.spent_fs IS NOT NULL AND b.spent_fs IS NOT NULL AS is_met
+    FROM (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_a AND spent_fs > 0) AS a
+    FULL JOIN (SELECT name, resource, spent_fs, work_count FROM spent WHERE run_id = $run_b AND spent_fs > 0) AS b
+        ON b.name = a.name AND b.resource = a.resource
+)
+SELECT
+    name,
+    resource,
+    CAST(spent_a_fs AS HUGEINT) AS spent_a_fs,
+    CAST(spent_b_fs AS HUGEINT) AS spent_b_fs,
+    work_a,
+    work_b,
+    is_met,
+    CAST(
+        CASE
+            WHEN NOT is_met OR work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0
+            ELSE CAST((work_b - work_a) * ((spent_a_fs / work_a + spent_b_fs / work_b) / 2e0) AS BIGINT)
+        END AS HUGEINT
+    ) AS by_work_fs
+FROM met
+ORDER BY name, resource

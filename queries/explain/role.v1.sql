@@ -1,0 +1,133 @@
+/*
+name = "explain.role"
+record = "RoleDifference"
+version = 1
+schema = 1
+summary = "Two runs' energy by what actions are for, whatever their classes call them, and what of the difference their count and their price moved"
+grain = "one row per role that either run has; differences sum to B minus A, exactly"
+order = ["absolute difference_fj descending", "role"]
+[parameters]
+run_a = { type = "INTEGER", meaning = "run A" }
+run_b = { type = "INTEGER", meaning = "run B" }
+subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
+[columns]
+role = { type = "VARCHAR", meaning = "mac, operand, memory_read, instruction ...; component.action of an action that no role is known of" }
+category = { type = "VARCHAR", meaning = "that it belongs to: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or static" }
+way_a = { type = "VARCHAR", meaning = "how the class of A does it; empty where it does as all do" }
+way_b = { type = "VARCHAR", meaning = "how the class of B does it" }
+actions_a = { type = "VARCHAR", meaning = "actions of A that have the role, most energy first; empty where it has none" }
+actions_b = { type = "VARCHAR", meaning = "actions of B that have the role" }
+count_a = { type = "DOUBLE", meaning = "how much of it is done on A, in the role's unit: operations that operands serve, bytes of on-chip memory that cross the chip" }
+count_b = { type = "DOUBLE", meaning = "how much of it is done on B" }
+price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on A, all its actions together; null without a count" }
+price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on B" }
+energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact" }
+energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact" }
+difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
+is_shared = { type = "BOOLEAN", meaning = "both have actions of the role" }
+by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the count moved, at the mean of both prices; 0 where one has none; of static power, the time" }
+by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the price moved: the rest; 0 where one has none; of static power, the watts" }
+energy_a_j = { type = "DOUBLE", unit = "J", meaning = "on A" }
+energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
+difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+*/
+WITH act AS (
+    SELECT
+        c.run_id,
+        CASE WHEN c.common_category IN ('unit_memory', 'chip_memory') THEN 'on_chip_memory' ELSE c.common_category END
+            AS category,
+        coalesce(r.role, c.full_action) AS role,
+        coalesce(r.way, '') AS way,
+        c.full_action,
+        c.action_count * coalesce(r.amount, 1e0) AS amount,
+        c.energy_fj
+    FROM cube.cause(run_ids := [$run_a, $run_b], within := $subgraph) AS c
+    LEFT JOIN action_role AS r
+        ON r.architecture = c.architecture AND r.component = c.component AND r.action = c.action
+),
+summed AS (
+    SELECT
+        run_id,
+        category,
+        role,
+        max(way) AS way,
+        string_agg(full_action, ', ' ORDER BY energy_fj DESC, full_action) AS actions,
+        sum(amount ORDER BY full_action) AS amount,
+        sum(energy_fj) AS energy_fj
+    FROM act
+    GROUP BY run_id, category, role
+),
+served AS (
+    SELECT
+        run_id,
+        sum(amount ORDER BY role) FILTER (WHERE role IN ('mac', 'elementwise', 'special_function')) AS operation_count,
+        sum(amount ORDER BY role) FILTER (WHERE role IN ('memory_read', 'memory_write')) AS moved_bytes
+    FROM summed
+    GROUP BY run_id
+),
+side AS (
+    SELECT
+        s.run_id,
+        s.category,
+        s.role,
+        s.way,
+        s.actions,
+        CASE s.role
+            WHEN 'operand' THEN coalesce(w.operation_count, 0e0)
+            WHEN 'transport' THEN coalesce(w.moved_bytes, 0e0)
+            ELSE s.amount
+        END AS amount,
+        s.energy_fj
+    FROM summed AS s
+    JOIN served AS w ON w.run_id = s.run_id
+),
+met AS (
+    SELECT
+        coalesce(a.role, b.role) AS role,
+        coalesce(a.category, b.category) AS category,
+        coalesce(a.way, '') AS way_a,
+        coalesce(b.way, '') AS way_b,
+        coalesce(a.actions, '') AS actions_a,
+        coalesce(b.actions, '') AS actions_b,
+        coalesce(a.amount, 0e0) AS count_a,
+        coalesce(b.amount, 0e0) AS count_b,
+        coalesce(a.energy_fj, 0) AS energy_a_fj,
+        coalesce(b.energy_fj, 0) AS energy_b_fj,
+        a.role IS NOT NULL AND b.role IS NOT NULL AS is_shared
+    FROM (SELECT category, role, way, actions, amount, energy_fj FROM side WHERE run_id = $run_a) AS a
+    FULL JOIN (SELECT category, role, way, actions, amount, energy_fj FROM side WHERE run_id = $run_b) AS b
+        ON b.role = a.role AND b.category = a.category
+),
+parted AS (
+    SELECT
+        role, category, way_a, way_b, actions_a, actions_b, count_a, count_b, energy_a_fj, energy_b_fj, is_shared,
+        CASE
+            WHEN count_a = count_b OR count_a = 0e0 OR count_b = 0e0 THEN 0
+            ELSE CAST((count_b - count_a) * ((energy_a_fj / count_a + energy_b_fj / count_b) / 2e0) AS HUGEINT)
+        END AS by_count_fj
+    FROM met
+)
+SELECT
+    role,
+    category,
+    way_a,
+    way_b,
+    actions_a,
+    actions_b,
+    count_a,
+    count_b,
+    joules(energy_a_fj) / nullif(count_a, 0e0) AS price_a_j,
+    joules(energy_b_fj) / nullif(count_b, 0e0) AS price_b_j,
+    energy_a_fj,
+    energy_b_fj,
+    energy_b_fj - energy_a_fj AS difference_fj,
+    is_shared,
+    by_count_fj,
+    CASE WHEN is_shared THEN energy_b_fj - energy_a_fj - by_count_fj ELSE 0 END AS by_price_fj,
+    joules(energy_a_fj) AS energy_a_j,
+    joules(energy_b_fj) AS energy_b_j,
+    joules(energy_b_fj - energy_a_fj) AS difference_j,
+    fraction(energy_b_fj - energy_a_fj, sum(energy_b_fj - energy_a_fj) OVER ()) AS share_fraction
+FROM parted
+ORDER BY abs(energy_b_fj - energy_a_fj) DESC, role

@@ -1,0 +1,241 @@
+"""The tables of a difference: what each spends on what, role by role, action by action, by subgraph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer
+from joulemap.answer.explain.sentence import SI
+from joulemap.answer.explain.word import find_role, name_category, say_why
+from joulemap.answer.run import prove
+from joulemap.domain.metric import METRIC
+from joulemap.domain.table import Table
+from joulemap.present.cell import show_quantity, show_signed
+from joulemap.present.document import Block, Grid, Section, Text, grid, say_rest
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.domain.role import Role
+
+LONGEST: Final = 20
+"""Characters of two names that head columns; longer ones are A and B, as the title has them."""
+
+
+@frozen(kw_only=True)
+class DividedAnswer(PairAnswer):
+    """Two runs, and their difference divided in every way."""
+
+    def divide(self, limit: int) -> dict[str, Section]:
+        """Return every table of the difference by what it is divided by."""
+        return {
+            "category": Section("", self.draw_categories()),
+            "role": Section("Energy by what it is for", self._roles(limit)),
+            "action": self._terms(limit),
+            "effect": Section("Energy by kind of cause", self.energy_effects()),
+            "subgraph": Section(self._subgraph_title, self._subgraphs(limit)),
+            "traffic": Section("Bytes that each memory carries", self._traffic(limit)),
+        }
+
+    def _terms(self, limit: int) -> Section:
+        if self.metric_terms is None:
+            return Section("Terms: action by action", self.energy_terms(limit))
+        proof = self._prove(
+            (row.difference_exact for row in self.metric_terms), self.difference_exact, EXACT_UNITS[self.metric]
+        )
+        return Section("Terms", (*draw_terms(self.metric_terms, limit), proof))
+
+    def energy_terms(self, limit: int) -> tuple[Block, ...]:
+        """Return the terms of the energy, and that they sum to the difference."""
+        drawn = grid(
+            self.terms,
+            (
+                ("term", "term"),
+                ("where", lambda row: _join(row.category_a, row.category_b)),
+                ("action", lambda row: f"{row.component}.{row.action}"),
+                ("difference", lambda row: show_signed(row.difference_j, "J")),
+                ("share", "share_fraction"),
+                ("count A", lambda row: _count(row.count_a, row.per)),
+                ("count B", lambda row: _count(row.count_b, row.per)),
+                ("price A", lambda row: show_quantity(row.energy_per_action_a_j, "W" if row.per == "s" else "J")),
+                ("price B", lambda row: show_quantity(row.energy_per_action_b_j, "W" if row.per == "s" else "J")),
+                ("per", "per"),
+                ("basis", lambda row: _join(row.basis_a, row.basis_b)),
+            ),
+            limit=limit,
+            keep=("action", "difference", "share", "price A", "price B", "count A", "count B"),
+        )
+        differences = [row.difference_fj / 1e15 for row in self.terms]
+        return (
+            _add_sums(drawn, differences, limit, "J"),
+            self._prove((row.difference_fj for row in self.terms), self.total.difference_fj, "fJ"),
+        )
+
+    def energy_effects(self) -> tuple[Block, ...]:
+        """Return what each kind of cause moved the energy, and that they sum to the difference."""
+        drawn = grid(
+            self.effects,
+            (
+                ("effect", "effect"),
+                ("difference", lambda row: show_signed(row.difference_j, "J")),
+                ("share", "share_fraction"),
+                ("actions", "action_count"),
+                ("mostly", "largest_action"),
+                ("of it", lambda row: show_signed(row.largest_difference_j, "J")),
+            ),
+        )
+        return drawn, self._prove((row.difference_fj for row in self.effects), self.total.difference_fj, "fJ")
+
+    def draw_categories(self) -> Grid:
+        """Return what each spends on what, and why the greater is greater."""
+        name_a, name_b = self.names if len("".join(self.names)) <= LONGEST and len(set(self.names)) > 1 else "AB"
+        drawn = grid(
+            self.categories,
+            (
+                ("spent on", name_category),
+                (name_a, lambda row: show_quantity(row.spent_a, row.spent_unit)),
+                (name_b, lambda row: show_quantity(row.spent_b, row.spent_unit)),
+                ("difference", lambda row: show_signed(row.difference, row.unit)),
+                ("share", "share_fraction"),
+                ("why greater", say_why),
+            ),
+            keep=("why greater", name_a, name_b, "difference"),
+        )
+        whole = self.metric if self.metric != "memory" else "energy"
+        unit, (value_a, value_b) = METRIC[whole].unit, self.ends[whole]
+        ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
+        return attrs.evolve(drawn, rows=(*drawn.rows, ("all", *ends, "", "")))
+
+    def _roles(self, limit: int) -> tuple[Block, ...]:
+        drawn = grid(
+            self.roles,
+            (
+                ("what for", lambda row: find_role(row).noun),
+                ("A", "energy_a_j"),
+                ("B", "energy_b_j"),
+                ("difference", lambda row: show_signed(row.difference_j, "J")),
+                ("share", "share_fraction"),
+                ("count A", lambda row: _amount(row.count_a, find_role(row))),
+                ("count B", lambda row: _amount(row.count_b, find_role(row))),
+                ("price A", lambda row: _price(row.price_a_j, find_role(row))),
+                ("price B", lambda row: _price(row.price_b_j, find_role(row))),
+                ("by count", lambda row: show_signed(row.by_count_fj / FJ_PER_J, "J") if row.is_shared else ""),
+                ("by price", lambda row: show_signed(row.by_price_fj / FJ_PER_J, "J") if row.is_shared else ""),
+                ("actions A", "actions_a"),
+                ("actions B", "actions_b"),
+            ),
+            limit=limit,
+            keep=("A", "B", "difference", "price A", "price B", "count A", "count B"),
+        )
+        proof = self._prove((row.difference_fj for row in self.roles), self.total.difference_fj, "fJ")
+        return drawn, *say_rest(len(self.roles), limit, "roles"), proof
+
+    def _prove(self, terms: Iterable[int], exact: int, unit: str) -> Text:
+        return prove_terms(terms, exact, unit, self.whole)
+
+    @property
+    def _subgraph_title(self) -> str:
+        what = "bytes moved off chip" if self.metric == "memory" else METRIC[self.metric].label
+        return f"{what.capitalize()} by subgraph"
+
+    def _subgraphs(self, limit: int) -> tuple[Block, ...]:
+        drawn = grid(
+            self.subgraphs,
+            (
+                ("subgraph", "name"),
+                ("pattern", "fusion_pattern"),
+                ("difference", lambda row: show_signed(row.difference, row.unit)),
+                ("share", "share_fraction"),
+                ("mostly", lambda row: row.largest_action or ""),
+                ("of it", lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else ""),
+                ("energy A", lambda row: show_quantity(row.energy_a_fj / 1e15, "J")),
+                ("energy B", lambda row: show_quantity(row.energy_b_fj / 1e15, "J")),
+                ("latency A", lambda row: show_quantity(row.latency_a_fs / 1e15, "s")),
+                ("latency B", lambda row: show_quantity(row.latency_b_fs / 1e15, "s")),
+                ("bound A", "bottleneck_a"),
+                ("bound B", "bottleneck_b"),
+            ),
+            limit=limit,
+            keep=(
+                "difference",
+                "share",
+                *(("mostly", "of it") if self.metric == "energy" else ()),
+                "energy A",
+                "energy B",
+            ),
+        )
+        return drawn, *say_rest(len(self.subgraphs), limit, "subgraphs")
+
+    def _traffic(self, limit: int) -> tuple[Block, ...]:
+        if self.traffic is None:
+            return ()
+        columns = (
+            ("memory", lambda row: f"{row.component}.{row.action}"),
+            ("A", "bytes_a"),
+            ("B", "bytes_b"),
+            ("difference", lambda row: show_signed(row.difference_bytes, "B")),
+            ("energy A", "energy_a_j"),
+            ("energy B", "energy_b_j"),
+        )
+        return grid(self.traffic, columns, limit=limit), *say_rest(len(self.traffic), limit, "memories")
+
+
+def draw_terms(terms: Table[MetricTerm], limit: int) -> tuple[Block, ...]:
+    """Return the terms of a latency, memory or edp."""
+    if not terms.rows:
+        return (Text("no term is different"),)
+    drawn = grid(
+        terms,
+        (
+            ("term", "term"),
+            ("where", "place"),
+            ("difference", lambda row: show_signed(row.difference, row.unit)),
+            ("share", "share_fraction"),
+            ("parts", "part_count"),
+            ("count A", lambda row: _count(row.count_a, row.per)),
+            ("count B", lambda row: _count(row.count_b, row.per)),
+            ("price A", lambda row: show_quantity(row.price_a, row.price_unit)),
+            ("price B", lambda row: show_quantity(row.price_b, row.price_unit)),
+            ("per", "per"),
+        ),
+        limit=limit,
+        keep=("where", "difference", "share", "price A", "price B", "count A", "count B"),
+    )
+    return (_add_sums(drawn, [row.difference for row in terms], limit, terms[0].unit),)
+
+
+def _add_sums(drawn: Grid, differences: Sequence[float], limit: int, unit: str) -> Grid:
+    """Return a table with what the rows that are not shown add up to, and all of them."""
+    sums = [("sum of all terms", differences)]
+    if rest := differences[limit:]:
+        sums.insert(0, (f"{len(rest)} smaller terms", rest))
+    place = drawn.headings.index("difference")
+    below = tuple(
+        (name, *[""] * (place - 1), show_signed(sum(values), unit), *[""] * (len(drawn.headings) - place - 1))
+        for name, values in sums
+    )
+    return attrs.evolve(drawn, rows=(*drawn.rows, *below))
+
+
+def prove_terms(terms: Iterable[int], exact: int, unit: str, whole: str = "runs") -> Text:
+    """Return the sentence that compares what terms add up to with the difference of the whole."""
+    return prove("terms", f"the difference of the {whole}", (sum(terms), exact, unit))
+
+
+def _join(*words: str | None) -> str:
+    return " / ".join(dict.fromkeys(word for word in words if word))
+
+
+def _amount(value: float, role: Role) -> str:
+    return show_quantity(value, role.unit if role.unit in SI else "") if value else ""
+
+
+def _price(value: float | None, role: Role) -> str:
+    return show_quantity(value, "W" if role.unit == "s" else "J")
+
+
+def _count(value: float, per: str) -> str:
+    return show_quantity(value, "s" if per == "s" else "") if value else ""
