@@ -57,7 +57,7 @@ def main() -> None:
                 without.append(time_sweep(base, path, models))
             with_digests.append(time_sweep(base, path, models))
         connection = duckdb.connect(str(path), read_only=True)
-        ((lines,),) = connection.execute("SELECT count(*) FROM ledger_line").fetchall()
+        ((lines,),) = connection.execute("SELECT count(*) FROM internal.ledger_line").fetchall()
         connection.close()
         start = time.perf_counter()
         findings = Workspace(path).check().findings

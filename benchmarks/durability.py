@@ -29,7 +29,7 @@ from joulemap.workspace import Workspace
 from sweep import SMALL_STEP, classifiers, store_workloads, sweep
 
 REPEATS: Final = 5
-NEW_ROW: Final = "INSERT INTO metric BY NAME SELECT * REPLACE ($name AS name) FROM metric LIMIT 1"
+NEW_ROW: Final = "INSERT INTO internal.metric BY NAME SELECT * REPLACE ($name AS name) FROM internal.metric LIMIT 1"
 
 
 def time_write(path: Path, *, has_journal: bool) -> float:
@@ -62,7 +62,7 @@ def time_questions(base: Path, path: Path, models: list[str]) -> list[float]:
     with subprocess.Popen([sys.executable, "-c", program, str(path), *models], cwd=Path(__file__).parent) as other:
         while other.poll() is None:
             start = time.perf_counter()
-            Workspace(path).sql("SELECT count(*) FROM run")
+            Workspace(path).sql("SELECT count(*) FROM internal.run")
             taken.append(time.perf_counter() - start)
             time.sleep(0.1)
     return taken

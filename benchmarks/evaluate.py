@@ -72,7 +72,7 @@ def evaluate_all(path: Path) -> tuple[float, float]:
             writer.add(identity, run)
         writer.flush()
     everything = time.perf_counter() - start
-    ledger = connection.sql("SELECT * FROM ledger_line").to_arrow_table()
+    ledger = connection.sql("SELECT * FROM internal.ledger_line").to_arrow_table()
     connection.close()
     with tempfile.TemporaryDirectory() as folder:
         alone = duckdb.connect(os.path.join(folder, "alone.duckdb"))
@@ -102,7 +102,7 @@ def main() -> None:
             ratios.append(ingest / everything)
         connection = duckdb.connect(str(path), read_only=True)
         counts = {
-            table: connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+            table: connection.execute(f"SELECT count(*) FROM internal.{table}").fetchall()[0][0]
             for table in ("run", "run_subgraph", "run_operator", "ledger_line")
         }
         connection.close()

@@ -136,7 +136,7 @@ def load_model(name: str, batch: int) -> Model:
     connection = open_in_memory()
     (number,) = read_shipped(connection, ZOO, [Shipped(name, batch, workload_key=f"{name}:{batch}")])
     rows = connection.execute(
-        "SELECT operation FROM workload_operator WHERE workload_id = $workload_id ORDER BY operator_index",
+        "SELECT operation FROM internal.workload_operator WHERE workload_id = $workload_id ORDER BY operator_index",
         {"workload_id": number},
     ).fetchall()
     return Model(work=read_columns(connection, number), operations=tuple(row[0] for row in rows))

@@ -81,7 +81,7 @@ class Growth:
         if not self.path.exists():
             return 0
         with contextlib.closing(duckdb.connect(str(self.path), read_only=True)) as connection:
-            return int(connection.execute("SELECT count(*) FROM run_total").fetchall()[0][0])
+            return int(connection.execute("SELECT count(*) FROM internal.run_total").fetchall()[0][0])
 
     def _import(self, model: str) -> None:
         with tempfile.TemporaryDirectory() as folder:

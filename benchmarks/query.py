@@ -89,7 +89,9 @@ def choose(connection: Connection) -> tuple[dict[str, Any], list[int]]:
         "hardware_digest": HARDWARE[1],
         "model": rows[0][3],
     }
-    return values, [run_id for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()]
+    return values, [
+        run_id for (run_id,) in connection.execute("SELECT run_id FROM internal.run ORDER BY run_id").fetchall()
+    ]
 
 
 def fill(query: Query, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,10 +249,10 @@ def main() -> None:
             sweep(path, models)
         connection = duckdb.connect(str(path), read_only=True)
         counts = [
-            f"{connection.execute(f'SELECT count(*) FROM {table}').fetchall()[0][0]:,} {name}"
+            f"{connection.execute(f'SELECT count(*) FROM internal.{table}').fetchall()[0][0]:,} {name}"
             for table, name in (("run", "runs"), ("run_subgraph", "allocations"), ("ledger_line", "ledger lines"))
         ]
-        stored = {model for (model,) in connection.execute("SELECT DISTINCT model FROM workload").fetchall()}
+        stored = {model for (model,) in connection.execute("SELECT DISTINCT model FROM internal.workload").fetchall()}
         connection.close()
         print(", ".join(counts))
         failures: list[str] = []

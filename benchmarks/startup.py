@@ -30,7 +30,7 @@ def two(name: str): "Do another."
 app()
 """
 
-FLOOR = "import duckdb; duckdb.connect({path!r}, read_only=True).execute('SELECT run_id FROM run').fetchall()"
+FLOOR = "import duckdb; duckdb.connect({path!r}, read_only=True).execute('SELECT run_id FROM internal.run').fetchall()"
 
 
 def spent() -> float:

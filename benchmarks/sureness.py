@@ -68,6 +68,8 @@ def call_pairs(workspace: Workspace, judged: Sequence[Judged]) -> list[tuple[flo
             "run_id": index,
             "latency_half_width": width,
             "energy_half_width": 0.0,
+            "latency_own_half_width": 0.0,
+            "energy_own_half_width": 0.0,
             "architecture": one.architecture,
             "hardware": one.hardware,
             "model": one.model,

@@ -73,9 +73,11 @@ def ingest(path: Path, folder: Path) -> float:
     alone = duckdb.connect(str(folder / "alone.duckdb"))
     elapsed = 0.0
     for table in TABLES:
-        columns = ", ".join(f"{name} {kind}" for name, kind, *_ in source.execute(f"DESCRIBE {table}").fetchall())
+        columns = ", ".join(
+            f"{name} {kind}" for name, kind, *_ in source.execute(f"DESCRIBE internal.{table}").fetchall()
+        )
         alone.execute(f"CREATE TABLE {table} ({columns})")
-        for chunk in source.sql(f"FROM {table}").to_arrow_reader(CHUNK_LINES):
+        for chunk in source.sql(f"FROM internal.{table}").to_arrow_reader(CHUNK_LINES):
             start = time.perf_counter()
             alone.register("incoming", chunk)
             alone.execute(f"INSERT INTO {table} SELECT * FROM incoming")
@@ -106,7 +108,9 @@ def main() -> None:
         elapsed, cpu = time.perf_counter() - start, time.process_time() - start_cpu
         peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         connection = duckdb.connect(str(path), read_only=True)
-        rows = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0] for table in TABLES}
+        rows = {
+            table: connection.execute(f"SELECT count(*) FROM internal.{table}").fetchall()[0][0] for table in TABLES
+        }
         connection.close()
         alone = ingest(path, Path(folder))
         size = path.stat().st_size - before

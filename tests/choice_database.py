@@ -47,19 +47,21 @@ class MadeUp:
 def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
     """Return a database that holds these runs, numbered from 1, with round assumptions of use."""
     connection = open_blank()
-    connection.execute("INSERT INTO action VALUES (1, 'gpu', 'compute', 'compute', 'alu', 'mac', 'compute', 'MAC')")
     connection.execute(
-        "INSERT INTO workload "
+        "INSERT INTO internal.action VALUES (1, 'gpu', 'compute', 'compute', 'alu', 'mac', 'compute', 'MAC')"
+    )
+    connection.execute(
+        "INSERT INTO internal.workload "
         "VALUES (1, 'k', 'net', 's', 'i', '3', 1, 1, 0, 0, 't', 'v', 1, [], TIMESTAMP '2020-01-01', '')"
     )
     connection.execute(
-        "INSERT INTO cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "
+        "INSERT INTO internal.cost_assumption VALUES (0, 'utilization', 0.5, '1', 'assumed', 's', ''), "
         "(1, 'lifetime', 4, 'year', 'assumed', 's', ''), (2, 'hours', 8000, 'h/year', 'assumed', 's', ''), "
         "(3, 'pue', 1.5, '1', 'assumed', 's', ''), (4, 'electricity', 0.2, 'USD/kWh', 'assumed', 's', ''), "
         "(5, 'host', 0.25, '1', 'assumed', 's', '')"
     )
     connection.execute(
-        "INSERT INTO grid_region VALUES (0, 'world', 'World', 2024, 400, 'assumed', 's', ''), "
+        "INSERT INTO internal.grid_region VALUES (0, 'world', 'World', 2024, 400, 'assumed', 's', ''), "
         "(1, 'clean', 'Clean', 2024, 10, 'assumed', 's', '')"
     )
     write_metrics(connection)
@@ -70,7 +72,7 @@ def open_made_up(runs: Iterable[MadeUp] = ()) -> Connection:
 def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
     """Replace the runs of a made-up database by these; return their numbers."""
     for table in TABLES:
-        connection.execute(f"DELETE FROM {table}")
+        connection.execute(f"DELETE FROM internal.{table}")
     numbered = list(enumerate(runs, 1))
     for number, run in numbered:
         facts = [("price_cloud", run.cloud_usd_per_hour), ("price_purchase", run.purchase_usd)]
@@ -80,11 +82,11 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             for index, (quantity, value) in enumerate(facts)
             if value is not None
         )
-        connection.execute(f"INSERT INTO hardware_fact VALUES {values}")
+        connection.execute(f"INSERT INTO internal.hardware_fact VALUES {values}")
     evaluated = [(number, run) for number, run in numbered if run.refusal is None]
     if numbered:
         connection.execute(
-            "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
+            "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
             "doubts, priced_at, boundary, described_digest) VALUES "
             + ", ".join(
@@ -98,7 +100,8 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             ],
         )
         connection.execute(
-            "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, weight_precision, "
+            "INSERT INTO internal.run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, "
+            "weight_precision, "
             "batch, runtime, calibration, refusal, units_total_count, peak_ops_per_s, "
             "memory_bandwidth_bytes_per_s, weight_bytes, "
             "activation_bytes, clock_fraction, formula_version, package_version, created_at, calibration_digest) "
@@ -121,7 +124,8 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
         )  # fmt: skip
     if evaluated:
         connection.execute(
-            "INSERT INTO run_subgraph (run_id, subgraph_index, latency_fs, compute_s, memory_s, launch_s, dram_bytes, "
+            "INSERT INTO internal.run_subgraph (run_id, subgraph_index, latency_fs, compute_s, memory_s, "
+            "launch_s, dram_bytes, "
             "moved_bytes, tile_count, wave_count, units_used_count, kernel_count, bottleneck, "
             "executed_mac_count, pass_bytes, computed_mac_count) VALUES "
             + ", ".join(
@@ -130,7 +134,7 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             )
         )
         connection.execute(
-            "INSERT INTO run_operator VALUES "
+            "INSERT INTO internal.run_operator VALUES "
             + ", ".join(
                 f"({number}, 0, 0, {round(run.latency_s * 1e15)}, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, "
                 f"{round(run.latency_s * 1e15)})"
@@ -138,7 +142,7 @@ def fill(connection: Connection, runs: Iterable[MadeUp]) -> list[int]:
             )
         )
         connection.execute(
-            "INSERT INTO ledger_line VALUES "
+            "INSERT INTO internal.ledger_line VALUES "
             + ", ".join(f"({number}, 0, 0, 1, 1.0, {round(run.energy_j * 1e15)})" for number, run in evaluated)
         )
         add_up(connection, evaluated[0][0], evaluated[-1][0])

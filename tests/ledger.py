@@ -61,7 +61,8 @@ class Book:
         for number, part in enumerate(("compute", "memory", "control", "static"), 1):
             common = "unit_memory" if part == "memory" else part
             self.connection.execute(
-                "INSERT INTO action VALUES (?, 'any', ?, ?, ?, 'act', ?, 'one')", [number, part, common, part, part]
+                "INSERT INTO internal.action VALUES (?, 'any', ?, ?, ?, 'act', ?, 'one')",
+                [number, part, common, part, part],
             )
         self._hardware: set[str] = set()
         self._workloads: dict[tuple[str, int, int], int] = {}
@@ -71,7 +72,7 @@ class Book:
         """Store a hardware, its digest its name."""
         self._hardware.add(name)
         self.connection.execute(
-            "INSERT INTO hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
+            "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
             "doubts, priced_at, boundary, described_digest) "
             "VALUES (?, ?, ?, 'v', 'any', ['edge'], 'm', 'unit', 'd', ?, '', '0', 'default', [], [], 'chip', "
@@ -79,12 +80,12 @@ class Book:
             [name, name, name, "guessed" if is_projection else ""],
         )
         self.connection.execute(
-            "INSERT INTO hardware_fact VALUES (?, 0, 'tdp', ?, 'W', 'assumed', 's', '')", [name, tdp_w]
+            "INSERT INTO internal.hardware_fact VALUES (?, 0, 'tdp', ?, 'W', 'assumed', 's', '')", [name, tdp_w]
         )
 
         for action in range(1, 5):
             self.connection.execute(
-                "INSERT INTO energy_per_action VALUES (?, ?, 1e15, NULL, NULL, 'assumed', 's', 'f', ?)",
+                "INSERT INTO internal.energy_per_action VALUES (?, ?, 1e15, NULL, NULL, 'assumed', 's', 'f', ?)",
                 [name, action, action],
             )
 
@@ -94,16 +95,17 @@ class Book:
             return self._workloads[key]
         number = self._workloads[key] = len(self._workloads) + 1
         self.connection.execute(
-            "INSERT INTO workload "
+            "INSERT INTO internal.workload "
             "VALUES (?, ?, ?, 's', 'i', '3', ?, 1, ?, 0, 't', 'tv', 1, [], TIMESTAMP '2020-01-01', '')",
             [number, str(number), model, batch, parameter_count],
         )
         for index, part in enumerate(parts):
             self.connection.execute(
-                "INSERT INTO workload_subgraph VALUES (?, ?, ?, ?, 1)", [number, index, f"part{index}", part.pattern]
+                "INSERT INTO internal.workload_subgraph VALUES (?, ?, ?, ?, 1)",
+                [number, index, f"part{index}", part.pattern],
             )
             self.connection.execute(
-                "INSERT INTO workload_operator VALUES "
+                "INSERT INTO internal.workload_operator VALUES "
                 "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '', '', 1)",
                 [number, index, index, f"part{index}", part.mac_count, part.mac_count],
             )
@@ -131,7 +133,7 @@ class Book:
         self._run_id += 1
         run_id = self._run_id
         self.connection.execute(
-            "INSERT INTO run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, "
+            "INSERT INTO internal.run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, "
             "weight_precision, batch, runtime, calibration, refusal, units_total_count, peak_ops_per_s, "
             "memory_bandwidth_bytes_per_s, weight_bytes, activation_bytes, clock_fraction, formula_version, "
             "package_version, created_at, calibration_digest) "
@@ -144,7 +146,7 @@ class Book:
         )  # fmt: skip
         for index, part in enumerate(parts if refusal is None else ()):
             self.connection.execute(
-                "INSERT INTO run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, ?)",
+                "INSERT INTO internal.run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, ?)",
                 [
                     run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
                     part.dram_bytes, part.dram_bytes, part.tiles, part.waves, part.units, part.bottleneck,
@@ -152,7 +154,7 @@ class Book:
                 ],
             )  # fmt: skip
             self.connection.execute(
-                "INSERT INTO run_operator VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 1, ?, ?, 0, ?)",
+                "INSERT INTO internal.run_operator VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 1, ?, ?, 0, ?)",
                 [
                     run_id, index, index, round(part.time_s * FS), part.dram_bytes, round(part.separate_s * FS),
                     round(part.separate_j * FJ), part.dram_bytes, part.dram_bytes, part.dram_bytes,
@@ -161,7 +163,7 @@ class Book:
             )  # fmt: skip
             for action, energy_j in enumerate((part.compute_j, part.memory_j, part.control_j, part.static_j), 1):
                 self.connection.execute(
-                    "INSERT INTO ledger_line VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO internal.ledger_line VALUES (?, ?, ?, ?, ?, ?)",
                     [run_id, index, index, action, energy_j, round(energy_j * FJ)],
                 )
         add_up(self.connection, run_id, run_id)

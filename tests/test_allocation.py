@@ -79,7 +79,8 @@ def test_a_systolic_array_is_padded_to_its_sides(allocate: Allocate) -> None:
 
 
 def test_what_runs_on_the_vector_unit_has_no_tile_and_no_padding(allocate: Allocate) -> None:
-    assert allocate("product", "tpu_v4", "bf16", m=1, n=8, k=8) == (0, 8, 0, 0, None, 0.0)
+    # the units are the vector units of its two cores, not its eight MXUs
+    assert allocate("product", "tpu_v4", "bf16", m=1, n=8, k=8) == (2, 2, 0, 0, None, 0.0)
 
 
 def test_a_cpu_has_as_many_places_as_cores(allocate: Allocate) -> None:

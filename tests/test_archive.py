@@ -58,7 +58,9 @@ def without_ids(answer: Rows) -> list[dict[str, Any]]:
 
 def tables(path: Path) -> dict[str, int]:
     with duckdb.connect(str(path), read_only=True) as connection:
-        return {table: int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]) for table in KEYS}
+        return {
+            table: int(connection.execute(f"SELECT count(*) FROM internal.{table}").fetchall()[0][0]) for table in KEYS
+        }
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +71,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for model, options in QUESTIONS:
         workspace.compare(model, **options)
     with duckdb.connect(str(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM run WHERE refusal IS NOT NULL").fetchall()[0][0] > 0
-        assert connection.execute("SELECT count(*) FROM calibration").fetchall()[0][0] > 0
+        assert connection.execute("SELECT count(*) FROM internal.run WHERE refusal IS NOT NULL").fetchall()[0][0] > 0
+        assert connection.execute("SELECT count(*) FROM internal.calibration").fetchall()[0][0] > 0
         versions = connection.execute(
-            "SELECT count(DISTINCT r.hardware_digest) FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
+            "SELECT count(DISTINCT r.hardware_digest) "
+            "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
             "WHERE v.hardware = ?",
             [CALIBRATED],
         ).fetchall()
@@ -263,7 +266,7 @@ def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: 
 def test_an_archive_of_an_older_schema_is_migrated(
     own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    following = Migration(2, "following", "ALTER TABLE workload ADD COLUMN mood VARCHAR DEFAULT 'calm';")
+    following = Migration(2, "following", "ALTER TABLE internal.workload ADD COLUMN mood VARCHAR DEFAULT 'calm';")
     both = (*load_migrations(), following)
     monkeypatch.setattr(migration, "load_migrations", lambda: both)
     for module in (migration, connection, archive):
@@ -273,7 +276,7 @@ def test_an_archive_of_an_older_schema_is_migrated(
     assert stored > 0
     assert known == 0
     assert check_database(workspace.path) == []
-    assert workspace.sql("SELECT DISTINCT mood FROM workload").rows == (("calm",),)
+    assert workspace.sql("SELECT DISTINCT mood FROM internal.workload").rows == (("calm",),)
 
 
 def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

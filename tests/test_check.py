@@ -34,87 +34,97 @@ SCHEMA = "tables, views and macros are those that joulemap makes"
 
 EDITS: dict[str, tuple[str, str, str]] = {
     "a part of the energy deleted": (
-        "DELETE FROM ledger_line WHERE action_id IN (SELECT action_id FROM action WHERE part = 'compute')",
+        "DELETE FROM internal.ledger_line WHERE action_id IN (SELECT action_id "
+        "FROM internal.action WHERE part = 'compute')",
         RUNS,
         "ledger_line of resnet18 on ",
     ),
     "lines scaled at their price": (
-        "UPDATE ledger_line SET action_count = 2 * action_count, energy_fj = "
+        "UPDATE internal.ledger_line SET action_count = 2 * action_count, energy_fj = "
         "CAST(round_even(2 * action_count * e.energy_per_action_fj, 0) AS BIGINT) "
-        "FROM run AS r, energy_per_action AS e, action AS a WHERE r.run_id = ledger_line.run_id "
+        "FROM internal.run AS r, internal.energy_per_action AS e, internal.action AS a "
+        "WHERE r.run_id = ledger_line.run_id "
         "AND e.hardware_digest = r.hardware_digest AND e.action_id = ledger_line.action_id "
         "AND a.action_id = ledger_line.action_id AND a.part = 'memory'",
         RUNS,
         "ledger_line of resnet18 on ",
     ),
-    "precision": ("UPDATE run SET precision = 'int8' WHERE run_id = 1", RUNS, "run of resnet18 on "),
-    "batch": ("UPDATE run SET batch = 7 WHERE run_id = 1", RUNS, "run of resnet18 on "),
-    "refusal": ("UPDATE run SET refusal = 'no' WHERE run_id = 1", RUNS, "run of resnet18 on "),
-    "memory": ("UPDATE run SET activation_bytes = 1 WHERE run_id = 1", RUNS, "run of resnet18 on "),
-    "another workload": ("UPDATE run SET workload_id = 9 WHERE run_id = 1", RUNS, "run"),
+    "precision": ("UPDATE internal.run SET precision = 'int8' WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "batch": ("UPDATE internal.run SET batch = 7 WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "refusal": ("UPDATE internal.run SET refusal = 'no' WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "memory": ("UPDATE internal.run SET activation_bytes = 1 WHERE run_id = 1", RUNS, "run of resnet18 on "),
+    "another workload": ("UPDATE internal.run SET workload_id = 9 WHERE run_id = 1", RUNS, "run"),
     "time of a subgraph": (
-        "UPDATE run_subgraph SET compute_s = compute_s / 2 WHERE run_id = 2",
+        "UPDATE internal.run_subgraph SET compute_s = compute_s / 2 WHERE run_id = 2",
         RUNS,
         "run_subgraph of resnet18 on ",
     ),
     "bottleneck": (
-        "UPDATE run_subgraph SET bottleneck = 'launch' WHERE run_id = 2",
+        "UPDATE internal.run_subgraph SET bottleneck = 'launch' WHERE run_id = 2",
         RUNS,
         "run_subgraph of resnet18 on ",
     ),
     "cost alone": (
-        "UPDATE run_operator SET separate_energy_fj = 0 WHERE run_id = 2",
+        "UPDATE internal.run_operator SET separate_energy_fj = 0 WHERE run_id = 2",
         RUNS,
         "run_operator of resnet18 on ",
     ),
-    "parameters": ("UPDATE workload SET parameter_count = 1", WORKLOADS, "workload of resnet18 batch 1"),
+    "parameters": ("UPDATE internal.workload SET parameter_count = 1", WORKLOADS, "workload of resnet18 batch 1"),
     "counts of operators": (
-        "UPDATE workload_operator SET special_count = special_count + 1",
+        "UPDATE internal.workload_operator SET special_count = special_count + 1",
         WORKLOADS,
         "workload_operator of resnet18 batch 1",
     ),
     "a tensor's producer": (
-        "UPDATE workload_tensor SET producer_index = NULL WHERE producer_index = 3",
+        "UPDATE internal.workload_tensor SET producer_index = NULL WHERE producer_index = 3",
         WORKLOADS,
         "workload_tensor of resnet18 batch 1",
     ),
     "power limit": (
-        "UPDATE hardware_fact SET value = 2 * value WHERE quantity = 'tdp'",
+        "UPDATE internal.hardware_fact SET value = 2 * value WHERE quantity = 'tdp'",
         VERSIONS,
         "hardware_fact of h100_sxm5",
     ),
     "price": (
-        "UPDATE energy_per_action SET energy_per_action_fj = 2 * energy_per_action_fj",
+        "UPDATE internal.energy_per_action SET energy_per_action_fj = 2 * energy_per_action_fj",
         VERSIONS,
         "energy_per_action of h100_sxm5",
     ),
-    "vocabulary": ("UPDATE action SET component = 'x' WHERE part = 'static'", VERSIONS, "energy_per_action of "),
-    "name of a chip": ("UPDATE hardware_version SET name = 'x'", VERSIONS, "hardware_version of h100_sxm5"),
-    "a measured time": ("UPDATE measurement SET latency_s = 2 * latency_s", MEASUREMENTS, "measurement of "),
-    "a measurement deleted": ("DELETE FROM measurement WHERE measurement_id = 3", THINGS, "measurement"),
+    "vocabulary": (
+        "UPDATE internal.action SET component = 'x' WHERE part = 'static'",
+        VERSIONS,
+        "energy_per_action of ",
+    ),
+    "name of a chip": ("UPDATE internal.hardware_version SET name = 'x'", VERSIONS, "hardware_version of h100_sxm5"),
+    "a measured time": ("UPDATE internal.measurement SET latency_s = 2 * latency_s", MEASUREMENTS, "measurement of "),
+    "a measurement deleted": ("DELETE FROM internal.measurement WHERE measurement_id = 3", THINGS, "measurement"),
     "a run deleted": (
         "; ".join(
-            f"DELETE FROM {table} WHERE run_id = 2"
+            f"DELETE FROM internal.{table} WHERE run_id = 2"
             for table in ("run_total", "run_action", "run_operator", "run_subgraph", "ledger_line", "run")
         ),
         THINGS,
         "run",
     ),
     "a run twice": (
-        "INSERT INTO run SELECT * REPLACE (900 AS run_id, 'x' AS run_key) FROM run WHERE run_id = 1",
+        "INSERT INTO internal.run SELECT * REPLACE (900 AS run_id, 'x' AS run_key) FROM internal.run WHERE run_id = 1",
         THINGS,
         "run",
     ),
-    "a version deleted": ("DELETE FROM hardware_version WHERE hardware = 'l4'", THINGS, "hardware_version"),
-    "a grid's carbon": ("UPDATE grid_region SET gco2_per_kwh = 1", CATALOGUE, "grid_region"),
-    "operators' times": ("DELETE FROM operator_measurement WHERE rowid = 5", CATALOGUE, "operator_measurement"),
+    "a version deleted": ("DELETE FROM internal.hardware_version WHERE hardware = 'l4'", THINGS, "hardware_version"),
+    "a grid's carbon": ("UPDATE internal.grid_region SET gco2_per_kwh = 1", CATALOGUE, "grid_region"),
+    "operators' times": (
+        "DELETE FROM internal.operator_measurement WHERE rowid = 5",
+        CATALOGUE,
+        "operator_measurement",
+    ),
     "a view replaced": ("CREATE OR REPLACE VIEW workloads AS SELECT 1 AS x", SCHEMA, "view workloads"),
     "a view renamed": ("ALTER VIEW runs RENAME TO old_runs", SCHEMA, "view runs"),
     "a macro replaced": ("CREATE OR REPLACE MACRO seconds(x) AS x", SCHEMA, "macro seconds"),
     "a comment replaced": ("COMMENT ON COLUMN runs.energy_j IS 'in eV'", SCHEMA, "view runs"),
     "a table more": ("CREATE TABLE extra (i INTEGER)", SCHEMA, "table extra"),
-    "a table less": ("DROP TABLE grid_region", SCHEMA, "table grid_region"),
-    "a column more": ("ALTER TABLE run ADD COLUMN mood VARCHAR", SCHEMA, "table run"),
+    "a table less": ("DROP TABLE internal.grid_region", SCHEMA, "table internal.grid_region"),
+    "a column more": ("ALTER TABLE internal.run ADD COLUMN mood VARCHAR", SCHEMA, "table internal.run"),
 }
 
 
@@ -144,8 +154,8 @@ def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) 
 
 
 def test_an_edit_that_changes_nothing_is_none(edited: duckdb.DuckDBPyConnection) -> None:
-    edited.execute("UPDATE ledger_line SET energy_fj = energy_fj")
-    edited.execute("UPDATE hardware_version SET name = name")
+    edited.execute("UPDATE internal.ledger_line SET energy_fj = energy_fj")
+    edited.execute("UPDATE internal.hardware_version SET name = name")
     assert find_faults(edited) == []
 
 
@@ -159,25 +169,30 @@ def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> 
         "TIMESTAMP": "{0} + INTERVAL 1 SECOND",
     }
     left_out = {"run_id", "workload_id", "measurement_id", "action_id", "is_newest", "content_digest"}
-    whole = " SEMI JOIN hardware_power_mode USING (hardware_digest) SEMI JOIN hardware_link USING (hardware_digest)"
+    whole = (
+        " SEMI JOIN internal.hardware_power_mode USING (hardware_digest) SEMI "
+        "JOIN internal.hardware_link USING (hardware_digest)"
+    )
     for seal in (RUN, WORKLOAD, HARDWARE):
         of = f"{seal.table}{whole if seal is HARDWARE else ''}"
-        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM {of} ORDER BY 1 LIMIT 4").fetchall()]
+        keys = [row[0] for row in edited.execute(f"SELECT {seal.key} FROM internal.{of} ORDER BY 1 LIMIT 4").fetchall()]
         if seal is HARDWARE:
-            keys += [row[0] for row in edited.execute("SELECT max(hardware_digest) FROM hardware_load").fetchall()]
+            keys += [
+                row[0] for row in edited.execute("SELECT max(hardware_digest) FROM internal.hardware_load").fetchall()
+            ]
         for table in seal.tables:
-            columns = edited.execute(f"DESCRIBE {table}").fetchall()
+            columns = edited.execute(f"DESCRIBE internal.{table}").fetchall()
             for name, kind, *_ in columns:
                 if name in left_out or name == seal.key:
                     continue
                 before = Digester(edited).read(seal, keys)
                 change = changes.get(kind, "coalesce({0}, 0) + 1").format(name)
                 edited.execute(
-                    f"CREATE TEMP TABLE {table} AS "
-                    f"SELECT * REPLACE (CAST({change} AS {kind}) AS {name}) FROM main.{table} ORDER BY rowid"
+                    f"ALTER TABLE internal.{table} RENAME TO whole; CREATE TABLE internal.{table} AS "
+                    f"SELECT * REPLACE (CAST({change} AS {kind}) AS {name}) FROM internal.whole ORDER BY rowid"
                 )
                 after = Digester(edited).read(seal, keys)
-                edited.execute(f"DROP TABLE temp.{table}")
+                edited.execute(f"DROP TABLE internal.{table}; ALTER TABLE internal.whole RENAME TO {table}")
                 assert any(before[key] != after[key] for key in keys), f"{table}.{name}"
 
 
@@ -187,7 +202,7 @@ def test_a_run_has_the_same_digest_in_every_database(database: Path, tmp_path: P
     other = Workspace(tmp_path / "other.duckdb")
     other.compare("googlenet", hardware=["tpu_v4"])
     other.import_runs(tmp_path / "archive")
-    statement = "SELECT run_id, content_digest FROM run ORDER BY content_digest"
+    statement = "SELECT run_id, content_digest FROM internal.run ORDER BY content_digest"
     own, others = (set(workspace.sql(statement).rows) for workspace in (Workspace(database), other))
     assert {digest for _, digest in own} < {digest for _, digest in others}
     assert not own <= others, "the ids are new"
@@ -212,7 +227,7 @@ def test_rows_of_a_key_need_not_stand_together() -> None:
 
 def test_a_finding_names_the_run_what_differs_and_what_to_do(joulemap: Run, own_database: Path) -> None:
     with duckdb.connect(str(own_database)) as connection:
-        connection.execute("UPDATE run SET uncapped_power_w = 1e0 WHERE run_id = 3")
+        connection.execute("UPDATE internal.run SET uncapped_power_w = 1e0 WHERE run_id = 3")
     done = joulemap("db", "check", "--db", own_database)
     assert done.returncode == ExitCode.CHECK_FAILED
     assert RUNS in done.stdout
@@ -289,7 +304,9 @@ def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
         listed = {
             block
             for table in tables
-            for (block,) in connection.execute(f"SELECT block_id FROM pragma_storage_info('{table}')").fetchall()
+            for (block,) in connection.execute(
+                f"SELECT block_id FROM pragma_storage_info('internal.{table}')"
+            ).fetchall()
         } | {block for (block,) in connection.execute("SELECT block_id FROM pragma_metadata_info()").fetchall()}
     indexes = [block for block in used_blocks(own_database) if block not in listed]
     content = bytearray(own_database.read_bytes())
@@ -331,7 +348,7 @@ READING = (
 def test_a_damaged_ledger_is_one_line_and_exit_5(command: tuple[str, ...], joulemap: Run, own_database: Path) -> None:
     with duckdb.connect(str(own_database), read_only=True) as connection:
         damaged = connection.execute(
-            "SELECT DISTINCT block_id FROM pragma_storage_info('ledger_line') WHERE block_id >= 0"
+            "SELECT DISTINCT block_id FROM pragma_storage_info('internal.ledger_line') WHERE block_id >= 0"
         ).fetchall()
     for (block,) in damaged:
         change_byte(own_database, block)
@@ -344,7 +361,7 @@ def test_a_damaged_ledger_is_one_line_and_exit_5(command: tuple[str, ...], joule
 def test_a_damaged_record_of_migrations_is_one_line_and_exit_5(joulemap: Run, own_database: Path) -> None:
     with duckdb.connect(str(own_database), read_only=True) as connection:
         ((block,),) = connection.execute(
-            "SELECT DISTINCT block_id FROM pragma_storage_info('schema_migration') WHERE block_id >= 0"
+            "SELECT DISTINCT block_id FROM pragma_storage_info('internal.schema_migration') WHERE block_id >= 0"
         ).fetchall()
     change_byte(own_database, block)
     for command in (("db", "info"), ("db", "check"), ("sql", "SELECT 1"), ("compare", "resnet18")):
@@ -369,8 +386,8 @@ def contents(path: Path) -> list[object]:
     with duckdb.connect(str(path), read_only=True) as connection:
         tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
         rows = [
-            connection.execute(f"SELECT count(*), sum(hash(whole)) FROM {table} AS whole").fetchall()
+            connection.execute(f"SELECT count(*), sum(hash(whole)) FROM internal.{table} AS whole").fetchall()
             for (table,) in tables
         ]
-        keys = connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()
-        return [*rows, *(connection.execute("FROM run WHERE run_id = ?", key).fetchall() for key in keys)]
+        keys = connection.execute("SELECT run_id FROM internal.run ORDER BY run_id").fetchall()
+        return [*rows, *(connection.execute("FROM internal.run WHERE run_id = ?", key).fetchall() for key in keys)]

@@ -609,7 +609,7 @@ def test_one_run_is_a_front_a_recommendation_and_a_cost(tmp_path: Path) -> None:
     cost = workspace.cost("resnet18", one)
     assert [row.way for row in cost.rows] == ["cloud"]
     assert cost.break_even is None
-    (count,) = workspace.sql("SELECT count(*) AS n FROM run").rows
+    (count,) = workspace.sql("SELECT count(*) AS n FROM internal.run").rows
     assert count == (1,)
 
 
@@ -628,9 +628,9 @@ def test_a_database_from_before_the_grids_gets_them(tmp_path: Path, chosen: Path
     import duckdb
 
     connection = duckdb.connect(str(path))
-    connection.execute("DELETE FROM grid_region")
-    connection.execute("DELETE FROM cost_assumption")
-    connection.execute("UPDATE catalogue_entry SET catalogue_digest = 'of another day'")
+    connection.execute("DELETE FROM internal.grid_region")
+    connection.execute("DELETE FROM internal.cost_assumption")
+    connection.execute("UPDATE internal.catalogue_entry SET catalogue_digest = 'of another day'")
     connection.close()
     answer = Workspace(path).cost("resnet18", FEW)
     assert any(row.usd_per_million for row in answer.rows)

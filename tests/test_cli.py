@@ -448,7 +448,7 @@ def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> Non
     import duckdb
 
     connection = duckdb.connect(str(own_database))
-    connection.execute("UPDATE ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5")
+    connection.execute("UPDATE internal.ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5")
     connection.close()
     done = joulemap("db", "check", "--db", own_database)
     assert done.returncode == ExitCode.CHECK_FAILED
@@ -510,7 +510,7 @@ def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
         [
             "SELECT sum(a.range) FROM range(1000000000000) AS a",
             "WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
-            "SELECT max(hash(a, b, c)) FROM ledger_line AS a, ledger_line AS b, ledger_line AS c",
+            "SELECT max(hash(a, b, c)) FROM internal.ledger_line AS a, ledger_line AS b, ledger_line AS c",
         ],
         3,
     ),

@@ -6,6 +6,7 @@ docs/doubt.md says the same in words.
 from __future__ import annotations
 
 import math
+import re
 import runpy
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from joulemap.calibrate.doubt import (
     score_coverage,
 )
 from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.load import load_catalogue
 from joulemap.domain.doubt import CORRELATION, FULL_GROUPS, LOGISTIC, MEAN_TO_WIDTH, TOLD_APART, ErrorShare
 from joulemap.domain.quantity import BASES, Quantity
 from joulemap.store.catalogue import write_doubt
@@ -189,7 +191,7 @@ def test_shares_and_intervals_are_found_again(tmp_path: Path) -> None:
 
 def test_what_ships_is_complete() -> None:
     doubt = load_doubt()
-    assert {one.price_basis for one in doubt.spreads} == set(BASES)
+    assert {one.number_basis for one in doubt.spreads} == set(BASES)
     for quantity in ("latency", "energy"):
         assert 0.0 < sum(one.share.value for one in doubt.shares if one.quantity == quantity) < 1.0
         levels = {one.level for one in doubt.scales if one.quantity == quantity}
@@ -308,8 +310,6 @@ def test_a_hardware_file_of_ones_own_gets_the_doubt_of_its_class(tmp_path: Path)
     from joulemap.catalog.digest import DATA
 
     text = (DATA / "hardware" / "l4.toml").read_text(encoding="utf-8")
-    import re
-
     text = re.sub(r"^id = .*$", 'id = "mine"', text, flags=re.MULTILINE)
     text = re.sub(r"^aliases = .*$", "aliases = []", text, flags=re.MULTILINE)
     file = tmp_path / "mine.toml"
@@ -319,3 +319,91 @@ def test_a_hardware_file_of_ones_own_gets_the_doubt_of_its_class(tmp_path: Path)
     (row,) = answer.rows
     assert row.latency_doubt in ("its class", "its runtime", "its precision")
     assert 0.2 < (row.latency_half_width or 0.0) < 0.6
+
+
+def test_what_stands_in_a_file_is_doubted_beyond_what_errors_know() -> None:
+    # an assumed peak may be twice or half (one spread), a derived one 1.3x, as those of hardware that was scored:
+    # sqrt((1.2816 ln 2)^2 - (1.2816 ln 1.3)^2); an assumed price 0.7, a derived one 0.4
+    doubt = load_doubt()
+    own = dict(zip((one.number_basis for one in doubt.spreads), doubt.own_half_widths(), strict=True))
+    price, number = own["assumed"]
+    assert_close(number, 1.2815515655 * math.sqrt(math.log(2.0) ** 2 - math.log(1.3) ** 2), rel=1e-9)
+    assert_close(price, math.sqrt(0.7**2 - 0.4**2), rel=1e-9)
+    assert own["measured"] == own["published"] == own["derived"] == (0.0, 0.0)
+
+
+def write_mine(folder: Path, basis: str) -> str:
+    """Return a file of a copy of L4 whose numbers all have a basis."""
+    from joulemap.catalog.digest import DATA
+
+    text = (DATA / "hardware" / "l4.toml").read_text(encoding="utf-8")
+    text = re.sub(r"^id = .*$", f'id = "mine_{basis}"', text, flags=re.MULTILINE)
+    text = re.sub(r"^aliases = .*$", "aliases = []", text, flags=re.MULTILINE)
+    file = folder / f"{basis}.toml"
+    file.write_text(re.sub(r'basis = "\w+"', f'basis = "{basis}"', text), encoding="utf-8")
+    return str(file)
+
+
+def test_an_assumed_chip_is_less_sure_than_the_same_chip_published(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    mine, sure = (write_mine(tmp_path, basis) for basis in ("assumed", "published"))
+    answer = workspace.compare("resnet50", hardware=[mine, sure], precision="int8", batch=[1, 8])
+    parts = {
+        (name, batch): row
+        for name, batch, *row in workspace.sql(
+            "SELECT hardware, batch, latency_half_width, latency_own_half_width, energy_half_width, "
+            "energy_own_half_width FROM run_uncertainty"
+        )
+    }
+    (known, none, _, nothing), (width, own, energy, energy_own) = (
+        parts[f"mine_{basis}", 1] for basis in ("published", "assumed")
+    )
+    assert none == nothing == 0.0
+    # clock and peak where compute bounds, bandwidth where memory does: each of them alone 0.82, none of it twice
+    most = load_doubt().own_half_widths()[-1][1]
+    assert most / math.sqrt(3.0) <= own <= most
+    assert_close(width, math.hypot(known, own), rel=1e-9)
+    assert energy > parts["mine_published", 1][2]
+    assert 0.0 < energy_own < energy
+    assert answer.scope.doubts["mine_assumed"]["latency"][1] >= own
+    assert any("your assumed numbers of ~mine_assumed" in line for line in answer.scope.describe())
+    widths = {
+        (one, other): width
+        for one, other, width in workspace.sql(
+            "SELECT label, other_label, half_width FROM comparison_probability WHERE metric = 'latency'"
+        )
+    }
+    # what is wrong of the chip is wrong at both batches, and parts it from the other chip
+    alone, both = widths["mine_assumed int8 batch 1", "mine_published int8 batch 1"], width
+    across = widths["mine_assumed int8 batch 1", "mine_assumed int8 batch 8"]
+    assert across < alone
+    assert alone > both * 0.8
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("name", ["plasticine", "dpu_b4096_kv260", "tpu_v4", "l4", "epyc_9654", "kpu_t256", "gaudi2"])
+def test_the_peak_that_is_doubted_is_the_one_that_time_follows(tmp_path: Path, name: str) -> None:
+    """No other peak than that moves the time of a run, so that none of them is in its interval."""
+    workspace = Workspace(tmp_path / "a.duckdb")
+    precision: Any = "int8" if name.startswith("dpu") else "fp32" if name in ("tpu_v4", "plasticine") else "bf16"
+    rows = workspace.sensitivity("resnet50", hardware=name, precision=precision, metric="latency").rows
+    ((asked,),) = workspace.sql(
+        "SELECT peak_of($architecture, $precision)",
+        {"architecture": load_catalogue().hardware[name].architecture, "precision": precision},
+    )
+    moved = {row.constant for row in rows if row.kind == "peak" and abs(row.latency_elasticity or 0.0) > 1e-6}
+    assert moved <= {asked}
+
+
+def test_what_a_question_sets_is_taken_as_given(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    workspace.compare("resnet50", hardware="kpu_t256", precision="int8")
+    workspace.compare(
+        "resnet50",
+        hardware="kpu_t256",
+        precision="int8",
+        changes={"memory_bandwidth": "x1.0001", "clock": "x0.9999"},
+    )
+    (before,), (after,) = workspace.sql("SELECT latency_own_half_width FROM run_uncertainty ORDER BY run_id")
+    assert before > 0.3
+    assert after == 0.0

@@ -261,6 +261,32 @@ def test_operators_sum_to_their_subgraph(answers: Mapping[str, EdpAnswer]) -> No
         assert {row.fusion_pattern for row in members} == {subgraph.fusion_pattern}
 
 
+def test_a_bias_inside_a_product_has_a_line_of_its_own(answers: Mapping[str, EdpAnswer], workspace: Workspace) -> None:
+    """Its additions at the price of one, to a femtojoule; what it and its product take is what the operator takes."""
+    priced = """
+        SELECT o.name, o.energy_j, o.bias_addition_count * l.energy_per_action_j * l.line_voltage_factor AS bias_j
+        FROM operator_results AS o
+        JOIN energy_ledger AS l
+            ON l.run_id = o.run_id AND l.operator_index = o.operator_index AND l.action = 'elementwise'
+        WHERE o.run_id = $run AND o.bias_addition_count > 0
+    """
+    counted = 0
+    for name in CASES:
+        answer = answers[name]
+        found = {row.name: row for row in answer.operators}
+        assert sum(row.energy_fj for row in answer.operators) == answer.total.energy_fj
+        assert_close(sum(row.share_fraction for row in answer.operators), 1.0, rel=1e-12)
+        biases = workspace.sql(priced, {"run": answer.total.run_id}).rows
+        assert {row.name for row in answer.operators if row.kind == "bias"} == {f"{one}.bias" for one, _, _ in biases}
+        for product, whole_j, bias_j in biases:
+            bias = found[f"{product}.bias"]
+            assert abs(bias.energy_fj - bias_j * 1e15) <= 1.0
+            assert_close((bias.energy_fj + found[product].energy_fj) / 1e15, whole_j, rel=1e-14)
+            assert (bias.latency_fs, bias.operator_index) == (0, found[product].operator_index)
+            counted += 1
+    assert counted > 20
+
+
 @pytest.mark.slow
 def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, compared: EdpAnswer) -> None:
     assert compared.scope.refusals == ("coral_edge_tpu has no fp32; it has int8",)
@@ -302,7 +328,8 @@ def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivis
         assert section in text
     rows = getattr(compared, f"{level}s")
     assert rows[0].name in text
-    assert f"{len(rows) - 5} more {level}s take" in text
+    noun = "operators and their biases" if level == "operator" else "subgraphs"
+    assert f"{len(rows) - 5} more {noun} take" in text
     assert "(exact)" in text
     assert "~kpu_t256" in text
     assert "unsupported: coral_edge_tpu has no fp32" in text

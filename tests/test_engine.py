@@ -81,5 +81,5 @@ def test_a_failure_of_the_audit_over_whole_rows_is_the_engines(
     with pytest.raises(EngineError, match="over rows that are as they were written"):
         check.check_database(own_database)
     with writing(own_database) as opened:
-        opened.execute("UPDATE run SET precision = 'int8' WHERE run_id = 1")
+        opened.execute("UPDATE internal.run SET precision = 'int8' WHERE run_id = 1")
     assert next(fault[0] for fault in check.check_database(own_database)) == "audit.conservation has an answer"

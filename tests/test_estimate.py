@@ -113,12 +113,12 @@ def test_what_cannot_run_has_no_score(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_estimate_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
     workspace = stored(tmp_path, 'l4,"gemm(m=8,n=64,k=32)",fp16,1,graph,0.001,,ours')
-    asked = "SELECT estimate_key, latency_fs FROM estimate"
+    asked = "SELECT estimate_key, latency_fs FROM internal.estimate"
     (before,) = workspace.validate("l4", source="ours").records()
     with reading(workspace.path) as connection:
         first = connection.execute(asked).fetchall()
     with writing(workspace.path) as connection:
-        connection.execute("UPDATE estimate SET estimate_key = 'older', latency_fs = 1")
+        connection.execute("UPDATE internal.estimate SET estimate_key = 'older', latency_fs = 1")
     assert [(rule, place) for rule, _, place, _, _ in check_database(workspace.path)] == [
         (
             "the rows of a bulk estimate are those that were written",

@@ -91,15 +91,18 @@ def test_an_edp_worked_out_by_hand(book: Book) -> None:
 
 def test_acts_of_one_role_are_paired_whatever_they_are_called(book: Book) -> None:
     write = book.connection.execute
-    write("INSERT INTO action VALUES (9, 'any', 'array', 'compute', 'array', 'mac', 'compute', 'pair of MACs')")
-    write("INSERT INTO energy_per_action VALUES ('b', 9, 1e15, NULL, NULL, 'assumed', 's', 'f', 9)")
+    write(
+        "INSERT INTO internal.action VALUES (9, 'any', 'array', 'compute', 'array', 'mac', 'compute', 'pair of MACs')"
+    )
+    write("INSERT INTO internal.energy_per_action VALUES ('b', 9, 1e15, NULL, NULL, 'assumed', 's', 'f', 9)")
     for table in ("ledger_line", "run_action"):
-        write(f"UPDATE {table} SET action_id = 9 WHERE run_id = 2 AND action_id = 1")
+        write(f"UPDATE internal.{table} SET action_id = 9 WHERE run_id = 2 AND action_id = 1")
     unpaired = {row["role"]: row for row in ask(book, "explain.role")}
     assert unpaired["compute.act"]["difference_fj"] == -4 * FJ
     assert not unpaired["array.mac"]["is_shared"]
     write(
-        "INSERT INTO action_role VALUES ('any', 'compute', 'act', 'mac', 1, ''), ('any', 'array', 'mac', 'mac', 2, 'w')"
+        "INSERT INTO internal.action_role VALUES "
+        "('any', 'compute', 'act', 'mac', 1, ''), ('any', 'array', 'mac', 'mac', 2, 'w')"
     )
     (row,) = [row for row in ask(book, "explain.role") if row["role"] == "mac"]
     # 4 MACs at 1 J against 6 pairs at 1 J, 12 at 0.5 J: 8 more at the mean of 0.75 J, and the rest is the price

@@ -9,10 +9,14 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.flip import Flip, FlipAnswer
+from joulemap.answer.flip.answer import FlipAnswer
+from joulemap.answer.flip.pair import Flip
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.doubt import LOGISTIC
 from joulemap.domain.metric import METRIC, VariedMetricName
 from joulemap.domain.settings import Usage
 from joulemap.model.root import solve
+from joulemap.present.format import TABLE, write
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
@@ -107,8 +111,49 @@ def test_shares_of_the_variance_add_up_and_name_what_to_measure(workspace: Works
     assert_close(answer.share("A") + answer.share("B") + answer.share("both"), 1.0, rel=1e-12)
     assert answer.largest is not None
     assert answer.largest.variance_fraction == max(row.variance_fraction for row in answer.rows)
-    assert answer.largest.constant in answer.measure_next()[0]
-    assert_close(answer.log_spread**2, math.fsum(row.ratio_spread**2 for row in answer.rows), rel=1e-12)
+    assert answer.largest.word in answer.measure_next()[0]
+
+
+def test_one_constant_is_never_likelier_to_flip_it_than_all_of_them(workspace: Workspace) -> None:
+    # P(n spreads) = 1 / (1 + exp(ln 9 x n x sqrt(sum of squares) / half-width)): so are all that are off together by
+    # what takes away the lead, and a constant has its part of the same interval
+    answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16")
+    all_of_them = 1.0 - known(answer.probability)
+    assert_close(
+        all_of_them, 1.0 / (1.0 + math.exp(LOGISTIC * math.log(answer.ratio) / known(answer.half_width))), rel=1e-9
+    )
+    one_spread = math.sqrt(math.fsum(row.ratio_spread**2 for row in answer.rows))
+    for row in answer.rows:
+        if row.spread_count is not None and row.likelihood is not None:
+            exponent = LOGISTIC * row.spread_count * one_spread / known(answer.half_width)
+            assert_close(row.likelihood, min(1.0 / (1.0 + math.exp(min(exponent, 700.0))), all_of_them), rel=1e-6)
+    assert max(row.likelihood or 0.0 for row in answer.rows) > 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("a", "b", "model", "precision"),
+    [
+        ("kpu_t256", "h100_sxm5", "resnet50", "fp32"),
+        ("kpu_t256", "tpu_v4", "mobilenet_v2", "fp32"),
+        *(
+            ("kpu_t64", name, "resnet18", "int8")
+            for name in CLASS_HARDWARE.values()
+            if name not in ("kpu_t256", "plasticine")
+        ),
+    ],
+)
+def test_static_power_of_both_is_told_on_one_screen(
+    workspace: Workspace, a: str, b: str, model: str, precision: str
+) -> None:
+    document = workspace.flip(model, a, b, precision=precision).document()  # type: ignore[arg-type]
+    told = [cells for block in document.sections[0].blocks for cells in getattr(block, "rows", ())]
+    assert [cells[0] for cells in told].count("static power") == 2
+    assert len(told) <= 10
+    assert [side for side in dict.fromkeys(cells[1] for cells in told) if side != "both"] == ["A", "B"]
+    for columns in (80, 120):
+        shown = write(document.on_screen(notes=False, details=False), TABLE, columns)
+        assert len(shown.splitlines()) <= 40
 
 
 @pytest.mark.slow
@@ -153,7 +198,7 @@ def test_batches_tell_who_is_better_at_each(workspace: Workspace) -> None:
         values = {one.hardware: one.edp_js or 0.0 for one in rows}
         assert row.winner == ("A" if values["l4"] < values["h100_sxm5"] else "B")
     assert {row.batch for row in answer.batches} >= {1, 2, 128}
-    assert any("batch" in line for line in answer.sentences())
+    assert "batch" in answer.say_winner()
 
 
 @pytest.mark.parametrize(
@@ -187,7 +232,7 @@ def test_programs_get_winner_rows_and_what_to_measure(joulemap: Run) -> None:
     done = joulemap("flip", "resnet18", "l4", "t4", "--precision", "fp16", "--format", "json")
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
-    assert {"winner", "ratio", "measure_next", "variance_fractions", "rows", "batches", "sentences"} <= set(data)
+    assert {"winner", "ratio", "measure_next", "variance_fractions", "rows", "batches", "answer"} <= set(data)
     table = joulemap("flip", "resnet18", "l4", "t4", "--precision", "fp16", "--format", "csv").stdout.splitlines()
     assert len(table) == len(data["rows"]) + 1
 

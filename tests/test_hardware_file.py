@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
+import attrs
 import pytest
 
 from chips import EVERY
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.hardware_file import check_files
-from joulemap.catalog.load import list_architectures, load_hardware
+from joulemap.catalog.load import list_architectures, load_catalogue, load_class, load_hardware
+from joulemap.catalog.schema import HardwareFile, QuantityEntry
 from joulemap.catalog.starter import copy_text, minimal_text
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
@@ -99,6 +105,43 @@ def test_the_smallest_file_of_every_class_runs(architecture: str, tmp_path: Path
     assert all(trial.latency_s and trial.energy_j for trial in answered)
 
 
+def fill(architecture: str) -> str:
+    """Return the template of a class with every key that it has a number for."""
+    return re.sub(r"^# (?=\w+ = |\[)", "", minimal_text(architecture), flags=re.MULTILINE)
+
+
+def list_keys(record: type, above: str = "") -> Iterator[tuple[str, str, bool]]:
+    """Yield (table, key, whether a file must have it) of all that a hardware file may hold, numbers as one key."""
+    for field in attrs.fields(record):
+        inner = next((one for one in (*get_args(field.type), field.type) if attrs.has(one)), None)
+        is_number = inner is QuantityEntry
+        if inner is not None and not is_number:
+            yield from list_keys(inner, field.name)
+        elif field.name != "geometry":
+            yield above, field.name, field.default is attrs.NOTHING
+
+
+@pytest.mark.parametrize("architecture", list_architectures())
+def test_a_template_has_every_key_that_is_accepted_and_no_other(architecture: str, tmp_path: Path) -> None:
+    hardware = load_hardware(write(tmp_path, fill(architecture)))
+    example = load_catalogue().hardware[CLASS_HARDWARE[architecture]]
+    assert (hardware.geometry.keys(), hardware.peaks.keys()) == (example.geometry.keys(), example.peaks.keys())
+    assert [level.name for level in hardware.memory_levels] == [level.name for level in example.memory_levels]
+    text = minimal_text(architecture)
+    written = set(re.findall(r"^(?:# )?(\w+)(?= =|: in )", text, re.MULTILINE))
+    accepted = {key for _, key, _ in list_keys(HardwareFile)} - {"sources"}
+    assert written - {"mine"} == accepted | set(load_class(architecture, "").geometry)
+
+
+@pytest.mark.parametrize(("table", "key"), [(table, key) for table, key, needed in list_keys(HardwareFile) if needed])
+def test_a_missing_key_says_what_it_may_be(table: str, key: str, tmp_path: Path) -> None:
+    lines = fill("npu").splitlines()
+    start = next(place for place, line in enumerate(lines) if not table or line.lstrip("[").startswith(table))
+    del lines[next(place for place in range(start, len(lines)) if re.match(rf"{key} = |\[{key}\]", lines[place]))]
+    with pytest.raises(CatalogueError, match=rf"{key}: missing, expected \S+"):
+        load_hardware(write(tmp_path, "\n".join(lines)))
+
+
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("hardware", EVERY)
 def test_a_template_is_its_hardware_under_another_name(hardware: Hardware, tmp_path: Path) -> None:
@@ -155,7 +198,7 @@ REFUSED = {
     "no deployment": (
         'architecture = "gpu"',
         'architecture = "gpu"\ndeployment = ["moon"]',
-        "deployment: 'moon' is none of datacenter, edge, embedded",
+        "deployment: 'moon', known: datacenter, edge, embedded",
     ),
     "no class": ('architecture = "gpu"', 'architecture = "abacus"', "architecture: 'abacus' is none of cgra, cpu"),
     "no source": (', source = "mine" }\n\n[peaks', " }\n\n[peaks", "quantities.tdp.source: missing"),

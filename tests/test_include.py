@@ -228,7 +228,7 @@ def test_no_caller_hides_a_table_of_the_query_that_it_calls(opened: Connection) 
 @pytest.mark.parametrize("level", ["run", "subgraph", "operator"])
 def test_every_division_of_causes_adds_up_to_the_run(level: str, opened: Connection) -> None:
     ids = [run_id for (run_id,) in opened.execute("SELECT run_id FROM runs ORDER BY 1 LIMIT 4").fetchall()]
-    exact = dict(opened.execute("SELECT run_id, energy_fj FROM run_total").fetchall())
+    exact = dict(opened.execute("SELECT run_id, energy_fj FROM internal.run_total").fetchall())
     for name in ("cube.cause", "cube.category"):
         rows = run_query(opened, find_query(name), {"run_ids": ids, "division": level}).records()
         assert {run_id: sum(row["energy_fj"] for row in rows if row["run_id"] == run_id) for run_id in ids} == {

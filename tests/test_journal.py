@@ -24,14 +24,14 @@ def read_head(path: Path) -> Head:
 
 def count(path: Path) -> int:
     with reading(path) as connection:
-        ((rows,),) = connection.execute("SELECT count(*) FROM metric").fetchall()
+        ((rows,),) = connection.execute("SELECT count(*) FROM internal.metric").fetchall()
         return int(rows)
 
 
 def add(path: Path) -> None:
     with writing(path) as connection:
-        named = "SELECT * REPLACE (concat(name, gen_random_uuid()) AS name) FROM metric ORDER BY name LIMIT 1"
-        connection.execute(f"INSERT INTO metric BY NAME {named}")
+        named = "SELECT * REPLACE (concat(name, gen_random_uuid()) AS name) FROM internal.metric ORDER BY name LIMIT 1"
+        connection.execute(f"INSERT INTO internal.metric BY NAME {named}")
 
 
 @pytest.fixture
@@ -165,7 +165,9 @@ def test_a_file_of_somebody_else_beside_a_database_stays(
 def test_a_journal_never_takes_the_place_of_another_file(path: Path) -> None:
     before = count(path)
     with writing(path) as connection:
-        connection.execute("INSERT INTO metric BY NAME SELECT * REPLACE ('new' AS name) FROM metric LIMIT 1")
+        connection.execute(
+            "INSERT INTO internal.metric BY NAME SELECT * REPLACE ('new' AS name) FROM internal.metric LIMIT 1"
+        )
         put_text(journal_of(path))
     assert journal_of(path).read_text() == "dear diary"
     assert log_of(path).exists()
@@ -224,7 +226,9 @@ def used_blocks(path: Path) -> set[int]:
         data = {
             int(block)
             for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall()
-            for (block,) in connection.execute(f"SELECT block_id FROM pragma_storage_info('{table}')").fetchall()
+            for (block,) in connection.execute(
+                f"SELECT block_id FROM pragma_storage_info('internal.{table}')"
+            ).fetchall()
             if block is not None and int(block) >= 0
         }
         metadata = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()

@@ -94,13 +94,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 11_950,
+    "answer": 12_200,
     "trace": 8_750,
     "model": 7_000,
-    "store": 6_300,
-    "domain": 4_250,
+    "store": 6_400,
+    "domain": 4_350,
     "cli": 4_250,
-    "catalog": 3_000,
+    "catalog": 3_160,
     "hub": 2_200,
     "plan": 2_400,
     "present": 2_100,

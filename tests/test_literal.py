@@ -15,7 +15,7 @@ from joulemap.store.literal import execute, fill
 
 VALUES: tuple[Any, ...] = (
     None, True, 0, -3, 2**40, 2**70, 1.5, -0.0, 1e-300, float("inf"), "", "it's", "a\n$b ? -- 'é", [], [1, -2],
-    datetime(2020, 1, 2, 3, 4, 5, 678901), ["a", None, "'; DROP TABLE run; --"], [[1.5], []],
+    datetime(2020, 1, 2, 3, 4, 5, 678901), ["a", None, "'; DROP TABLE internal.run; --"], [[1.5], []],
 )  # fmt: skip
 
 

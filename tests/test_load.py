@@ -153,7 +153,7 @@ def test_loads_are_stored_and_the_ledger_is_conserved(tmp_path: Path) -> None:
     assert workspace.query("audit.conservation").rows == ()
     rows = workspace.sql(
         "SELECT r.hardware, l.model, f.value AS power_w, r.average_power_w FROM runs AS r "
-        "JOIN hardware_load AS l USING (hardware_digest) JOIN hardware_fact AS f ON "
+        "JOIN internal.hardware_load AS l USING (hardware_digest) JOIN internal.hardware_fact AS f ON "
         "f.hardware_digest = l.hardware_digest AND f.quantity = 'load.' || l.load || '.power' "
         "WHERE l.model = r.model ORDER BY r.hardware"
     ).records()

@@ -274,7 +274,7 @@ def test_an_exported_program_keeps_its_named_inputs(positional: tuple[torch.Tens
     workspace = Workspace(tmp_path / "x.duckdb")
     answer = workspace.compare(str(path), hardware=["tpu_v4"])
     assert answer.rows[0].batch == 3
-    elementwise = workspace.sql("SELECT sum(elementwise_count) FROM workload_operator").rows
+    elementwise = workspace.sql("SELECT sum(elementwise_count) FROM internal.workload_operator").rows
     assert elementwise == ((3 * 8 * (1 + len(positional)),),)
 
 

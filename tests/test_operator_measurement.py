@@ -189,7 +189,7 @@ def test_the_prediction_of_a_group_is_its_operators_without_gaps(tmp_path: Path)
     # of the hardware as the run used it: under its calibration
     (gap,) = workspace.sql(
         "SELECT product(CASE f.quantity WHEN 'clock_boost' THEN 1 / f.value ELSE f.value END) "
-        "FROM run AS r JOIN hardware_fact AS f USING (hardware_digest) "
+        "FROM internal.run AS r JOIN internal.hardware_fact AS f USING (hardware_digest) "
         "WHERE f.quantity IN ('coefficient.gap_clocks', 'clock_boost', 'coefficient.launch_time_scale')"
     ).rows[0]
     assert 1e-7 < gap < 2e-6

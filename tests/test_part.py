@@ -99,7 +99,7 @@ def test_every_level_sums_to_the_run_on_every_class(model: str, tmp_path: Path) 
     workspace = Workspace(tmp_path / "results.duckdb")
     for precision, hardware in ONE_OF_EACH_CLASS.items():
         workspace.evaluate([model], hardware=hardware, precision=precision)
-    rows = workspace.sql("SELECT run_id, subgraph_index, operator_index, energy_fj FROM ledger_line").rows
+    rows = workspace.sql("SELECT run_id, subgraph_index, operator_index, energy_fj FROM internal.ledger_line").rows
     wholes: dict[str, dict[tuple[int, int], int]] = {"run": {}, "subgraph": {}, "operator": {}}
     for run_id, subgraph, operator, energy_fj in rows:
         for level, part in (("run", 0), ("subgraph", subgraph), ("operator", operator)):

@@ -65,7 +65,7 @@ def test_the_types_of_rows_are_what_the_headers_say() -> None:
 
 @pytest.mark.parametrize("query", list_queries(), ids=titles)
 def test_a_cell_is_empty_only_where_the_header_says_so(query: Query, connection: Connection) -> None:
-    ids = run_ids(connection, "workload_id = (SELECT workload_id FROM run ORDER BY run_id LIMIT 1)")
+    ids = run_ids(connection, "workload_id = (SELECT workload_id FROM internal.run ORDER BY run_id LIMIT 1)")
     hardware = connection.execute("SELECT hardware FROM runs WHERE run_id = $1", [ids[0]]).fetchall()[0][0]
     values = {"run_id": ids[0], "run_ids": ids, "run_a": ids[0], "run_b": ids[1], "hardware": hardware}
     needed = {one.name: sample(one.type) for one in query.parameters if one.is_required}
@@ -183,14 +183,14 @@ def test_a_parameter_of_another_type_is_refused(kind: str, text: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM run",
+        "DELETE FROM internal.run",
         "CREATE TABLE t AS SELECT 1",
         "COPY run TO '/tmp/escaped.csv'",
         "SELECT content FROM read_text('/etc/hostname')",
         "ATTACH '/tmp/escaped.duckdb'",
         "SET enable_external_access = true",
         "INSTALL httpfs",
-        "PRAGMA database_list; DELETE FROM run",
+        "PRAGMA database_list; DELETE FROM internal.run",
         "",
         "SELEC 1",
         "CREATE TEMP TABLE t (a INTEGER)",
@@ -216,7 +216,9 @@ def test_explanations_sum_to_the_difference_of_any_pair(connection: Connection) 
     runs = run_ids(connection)
     pairs = [(run, runs[position - gap]) for gap in (1, 4) for position, run in enumerate(runs)]
     assert len(pairs) > 30
-    energy = dict(connection.execute("SELECT run_id, sum(energy_fj) FROM ledger_line GROUP BY run_id").fetchall())
+    energy = dict(
+        connection.execute("SELECT run_id, sum(energy_fj) FROM internal.ledger_line GROUP BY run_id").fetchall()
+    )
     for run_a, run_b in pairs:
         terms = run_query(connection, find_query("explain.energy"), {"run_a": run_a, "run_b": run_b}).records()
         assert sum(term["difference_fj"] for term in terms) == energy[run_b] - energy[run_a]
@@ -264,40 +266,50 @@ def test_winners_are_the_minimum_of_each_subgraph(metric: str, connection: Conne
 
 
 CORRUPTIONS = {
-    "energy_fj is round(count x price)": "UPDATE ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5",
-    "an action stands once per operator": "INSERT INTO ledger_line SELECT * FROM ledger_line LIMIT 1",
-    "operator latencies sum to their subgraph": "UPDATE run_subgraph SET latency_fs = latency_fs + 1 WHERE rowid = 3",
+    "energy_fj is round(count x price)": "UPDATE internal.ledger_line SET energy_fj = energy_fj + 1 WHERE rowid = 5",
+    "an action stands once per operator": "INSERT INTO internal.ledger_line SELECT * FROM internal.ledger_line LIMIT 1",
+    "operator latencies sum to their subgraph": (
+        "UPDATE internal.run_subgraph SET latency_fs = latency_fs + 1 WHERE rowid = 3"
+    ),
     "kernels and bytes of operators sum to their subgraph": (
-        "UPDATE run_operator SET dram_bytes = dram_bytes + 1 WHERE rowid = 3"
+        "UPDATE internal.run_operator SET dram_bytes = dram_bytes + 1 WHERE rowid = 3"
     ),
     "a ledger line has a price": (
-        "DELETE FROM energy_per_action WHERE action_id = (SELECT min(action_id) FROM ledger_line)"
+        "DELETE FROM internal.energy_per_action WHERE action_id = (SELECT min(action_id) FROM internal.ledger_line)"
     ),
-    "a ledger line belongs to an operator of its subgraph": "DELETE FROM run_operator WHERE rowid = 0",
+    "a ledger line belongs to an operator of its subgraph": "DELETE FROM internal.run_operator WHERE rowid = 0",
     "an operator of a run stands in the same subgraph of its workload": (
-        "UPDATE workload_operator SET subgraph_index = subgraph_index + 1 WHERE rowid = 0"
+        "UPDATE internal.workload_operator SET subgraph_index = subgraph_index + 1 WHERE rowid = 0"
     ),
-    "an evaluated run has subgraphs and a ledger": "DELETE FROM ledger_line WHERE run_id = 2",
-    "a run has its workload and hardware": "DELETE FROM workload",
-    "a run has its calibration": "UPDATE run SET calibration_digest = 'gone' WHERE run_id = 1",
-    "a row of a run belongs to a run": "DELETE FROM run WHERE run_id = 1",
-    "an operator is in exactly one subgraph of its workload": "DELETE FROM workload_subgraph WHERE rowid = 2",
-    "the newest run of a configuration is marked": "UPDATE run SET is_newest = FALSE WHERE run_id = 1",
-    "an operator of a run has its subgraph": "DELETE FROM run_subgraph WHERE rowid = 3",
+    "an evaluated run has subgraphs and a ledger": "DELETE FROM internal.ledger_line WHERE run_id = 2",
+    "a run has its workload and hardware": "DELETE FROM internal.workload",
+    "a run has its calibration": "UPDATE internal.run SET calibration_digest = 'gone' WHERE run_id = 1",
+    "a row of a run belongs to a run": "DELETE FROM internal.run WHERE run_id = 1",
+    "an operator is in exactly one subgraph of its workload": "DELETE FROM internal.workload_subgraph WHERE rowid = 2",
+    "the newest run of a configuration is marked": "UPDATE internal.run SET is_newest = FALSE WHERE run_id = 1",
+    "an operator of a run has its subgraph": "DELETE FROM internal.run_subgraph WHERE rowid = 3",
     "an operator that takes time has its static line": (
-        "DELETE FROM ledger_line WHERE run_id = 1 AND action_id IN (SELECT action_id FROM action WHERE part = 'static')"
+        "DELETE FROM internal.ledger_line WHERE run_id = 1 AND action_id IN (SELECT action_id "
+        "FROM internal.action WHERE part = 'static')"
     ),
-    "an operator that the runtime launches is in the run": "DELETE FROM run_operator WHERE run_id = 2",
-    "units used are at most those that exist": "UPDATE run_subgraph SET units_used_count = 9999 WHERE rowid = 1",
-    "the MACs of an operator are those of its GEMM view": "UPDATE workload_operator SET mac_count = mac_count * 2",
+    "an operator that the runtime launches is in the run": "DELETE FROM internal.run_operator WHERE run_id = 2",
+    "units used are at most those that exist": (
+        "UPDATE internal.run_subgraph SET units_used_count = 9999 WHERE rowid = 1"
+    ),
+    "the MACs of an operator are those of its GEMM view": (
+        "UPDATE internal.workload_operator SET mac_count = mac_count * 2"
+    ),
     "from one batch to the next is at most the latency": (
-        "UPDATE run_operator SET interval_fs = latency_fs + 1 WHERE run_id = 1"
+        "UPDATE internal.run_operator SET interval_fs = latency_fs + 1 WHERE run_id = 1"
     ),
-    "actions of a run are those of its ledger": "UPDATE run_action SET action_count = 2 * action_count WHERE rowid = 5",
-    "totals of a run are those of its parts": "UPDATE run_total SET energy_half_width = 0.5 WHERE run_id = 1",
+    "actions of a run are those of its ledger": (
+        "UPDATE internal.run_action SET action_count = 2 * action_count WHERE rowid = 5"
+    ),
+    "totals of a run are those of its parts": "UPDATE internal.run_total SET energy_half_width = 0.5 WHERE run_id = 1",
     "static energy is static power x the time from one batch to the next": (
-        "UPDATE ledger_line SET action_count = action_count * 2 WHERE rowid = "
-        "(SELECT min(l.rowid) FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static')"
+        "UPDATE internal.ledger_line SET action_count = action_count * 2 WHERE rowid = "
+        "(SELECT min(l.rowid) FROM internal.ledger_line AS l "
+        "JOIN internal.action AS a USING (action_id) WHERE a.part = 'static')"
     ),
 }
 
@@ -319,11 +331,12 @@ def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
     ("statement", "rules"),
     [
         (
-            "UPDATE ledger_line SET subgraph_index = subgraph_index + 1 WHERE rowid = 4",
+            "UPDATE internal.ledger_line SET subgraph_index = subgraph_index + 1 WHERE rowid = 4",
             ["a ledger line belongs to an operator of its subgraph"],
         ),
         (
-            "INSERT INTO ledger_line SELECT * REPLACE (subgraph_index + 1 AS subgraph_index) FROM ledger_line "
+            "INSERT INTO internal.ledger_line SELECT * REPLACE (subgraph_index + 1 AS subgraph_index) "
+            "FROM internal.ledger_line "
             "WHERE rowid = 7",
             [
                 "a ledger line belongs to an operator of its subgraph",
@@ -332,8 +345,10 @@ def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
             ],
         ),
         (
-            "INSERT INTO ledger_line SELECT l.* REPLACE (action_count * 2 AS action_count, energy_fj * 2 AS energy_fj) "
-            "FROM ledger_line AS l JOIN action AS a USING (action_id) WHERE a.part = 'static' LIMIT 1",
+            "INSERT INTO internal.ledger_line "
+            "SELECT l.* REPLACE (action_count * 2 AS action_count, energy_fj * 2 AS energy_fj) "
+            "FROM internal.ledger_line AS l JOIN internal.action AS a USING (action_id) "
+            "WHERE a.part = 'static' LIMIT 1",
             [
                 "actions of a run are those of its ledger",
                 "an action stands once per operator",
@@ -427,7 +442,7 @@ def test_energy_is_per_batch_and_energy_per_inference_its_own(connection: Connec
         {row["run_id"]: row["x_value"] for row in run_query(connection, find_query("pareto.front"), asked).records()}
         for asked in ({"run_ids": ids, "x": "energy"}, {"run_ids": ids, "x": "energy_per_inference", "y": "latency"})
     )
-    batches = dict(connection.execute("SELECT run_id, batch FROM run").fetchall())
+    batches = dict(connection.execute("SELECT run_id, batch FROM internal.run").fetchall())
     for run_id, energy_j in whole.items():
         assert_close(energy_j, each[run_id] * batches[run_id], rel=1e-15)
 
@@ -436,10 +451,12 @@ def test_a_newer_run_of_a_configuration_takes_its_flag(own_database: Path) -> No
     with writing(own_database) as connection:
         assert connection.execute("SELECT bool_and(is_newest) FROM runs").fetchall() == [(True,)]
         for table in ("run_subgraph", "run_operator", "ledger_line", "run_action", "run_total"):
-            connection.execute(f"INSERT INTO {table} SELECT * REPLACE (9999 AS run_id) FROM {table} WHERE run_id = 1")
+            connection.execute(
+                f"INSERT INTO internal.{table} SELECT * REPLACE (9999 AS run_id) FROM internal.{table} WHERE run_id = 1"
+            )
         connection.execute(
-            "INSERT INTO run SELECT * REPLACE (9999 AS run_id, 'x' AS run_key, 'other' AS formula_version) "
-            "FROM run WHERE run_id = 1"
+            "INSERT INTO internal.run SELECT * REPLACE (9999 AS run_id, 'x' AS run_key, 'other' AS formula_version) "
+            "FROM internal.run WHERE run_id = 1"
         )
         mark_newest(connection)
         flags = (

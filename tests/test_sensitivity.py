@@ -12,7 +12,7 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
-from joulemap.answer.sensitivity import Sensitivity, SensitivityAnswer
+from joulemap.answer.sensitivity import STILL, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.change import Change, change_hardware
@@ -122,9 +122,24 @@ def test_the_ends_are_what_setting_the_constant_there_gives(
 
 def test_what_is_largest_comes_first(answer: SensitivityAnswer) -> None:
     for hardware in PLAIN:
-        spans = [row.span_fraction or 0.0 for row in answer.of(hardware)]
+        rows = answer.of(hardware)
+        effects = [abs(row.elasticity or 0.0) >= STILL for row in rows]
+        assert effects == sorted(effects, reverse=True)  # what moves nothing where it is stands below what does
+        spans = [row.span_fraction or 0.0 for row in rows[: sum(effects)]]
         assert spans == sorted(spans, reverse=True)
     assert answer.rows[0].hardware == "l4"
+
+
+@pytest.mark.parametrize("name", CLASS_HARDWARE.values())
+def test_people_have_one_word_for_one_constant_of_a_hardware(name: str) -> None:
+    words = {constant.name: constant.word for constant in list_constants(CATALOGUE[name]).values()}
+    assert sorted(set(words.values())) == sorted(words.values())
+    assert not [word for word in words.values() if "_" in word or "." in word or not word]
+
+
+def test_static_power_is_told_of_each_hardware(answer: SensitivityAnswer) -> None:
+    told = [cells for block in answer.document().sections[0].blocks for cells in getattr(block, "rows", ())]
+    assert {cells[1] for cells in told if cells[0] == "static power"} == set(PLAIN)
 
 
 def test_the_metric_is_that_of_the_run(answer: SensitivityAnswer, workspace: Workspace) -> None:
@@ -230,7 +245,7 @@ def test_programs_get_every_constant_and_csv_its_rows(joulemap: Run) -> None:
     assert {"constant", "elasticity", "span_fraction", "basis", "source"} <= set(data["rows"][0])
     table = joulemap("sensitivity", "resnet18", "l4", "--precision", "bf16", "--format", "csv").stdout.splitlines()
     assert len(table) == len(data["rows"]) + 1
-    assert table[0].split(",")[:3] == ["hardware", "constant", "kind"]
+    assert table[0].split(",")[:3] == ["hardware", "constant", "word"]
     assert [one.name for one in attrs.fields(Sensitivity)] == table[0].split(",")
 
 

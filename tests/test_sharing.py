@@ -64,7 +64,7 @@ def test_a_writer_that_waits_is_not_passed_by_readers() -> None:
 @pytest.mark.slow
 def test_one_workspace_serves_eight_threads(own_database: Path) -> None:
     workspace = Workspace(own_database)
-    before = workspace.sql("SELECT count(*) FROM run").rows[0][0]
+    before = workspace.sql("SELECT count(*) FROM internal.run").rows[0][0]
     precisions: tuple[Precision, ...] = ("int8", "fp64", "tf32", "fp16")
     asked: list[Callable[[], object]] = []
     for index in range(24):
@@ -77,7 +77,7 @@ def test_one_workspace_serves_eight_threads(own_database: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         answers = [future.result(60) for future in [pool.submit(question) for question in asked]]
     assert len({repr(answer) for answer in answers[::3]}) == 1
-    counted = "SELECT count(*), count(DISTINCT run_key), count(DISTINCT run_id) FROM run"
+    counted = "SELECT count(*), count(DISTINCT run_key), count(DISTINCT run_id) FROM internal.run"
     ((count, keys, ids),) = workspace.sql(counted).rows
     assert count == keys == ids
     assert before < count <= before + 4

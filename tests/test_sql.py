@@ -32,7 +32,7 @@ STATEMENT = "SELECT hardware, energy_j FROM runs WHERE model = $model AND list_c
         ("[1, 2]", [1, 2]),
         ('"8"', "8"),
         ("resnet18", "resnet18"),
-        ("O'Brien; DROP TABLE run", "O'Brien; DROP TABLE run"),
+        ("O'Brien; DROP TABLE internal.run", "O'Brien; DROP TABLE internal.run"),
     ],
 )
 def test_a_parameter_without_a_type_is_what_json_makes_of_it(text: str, value: object) -> None:
@@ -42,7 +42,7 @@ def test_a_parameter_without_a_type_is_what_json_makes_of_it(text: str, value: o
 def test_a_statement_takes_the_parameters_in_it_and_no_other(database: Path) -> None:
     workspace = Workspace(database)
     assert len(workspace.sql(STATEMENT, {"model": "resnet18", "runs": [1, 2]}).rows) == 2
-    assert workspace.sql(STATEMENT, {"model": "'; DELETE FROM run; --", "runs": [1]}).rows == ()
+    assert workspace.sql(STATEMENT, {"model": "'; DELETE FROM internal.run; --", "runs": [1]}).rows == ()
     with pytest.raises(UsageError, match="needs -p model=VALUE, -p runs=VALUE"):
         workspace.sql(STATEMENT)
     with pytest.raises(UsageError, match=r"has no \$batch"):
@@ -90,7 +90,7 @@ def test_a_question_that_cannot_be_read_is_one_line(
 
 def test_a_refused_statement_leaves_no_file(joulemap: Run, database: Path, tmp_path: Path) -> None:
     place = tmp_path / "answer.parquet"
-    done = joulemap("sql", "DELETE FROM run", "-f", "parquet", "-o", place, "--db", database)
+    done = joulemap("sql", "DELETE FROM internal.run", "-f", "parquet", "-o", place, "--db", database)
     assert done.returncode == ExitCode.SQL
     assert list(tmp_path.iterdir()) == []
 
@@ -172,7 +172,7 @@ SELECT = LIGHT[LIGHT.index("SELECT") :].rstrip()
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ((SELECT, "DELETE FROM run"), "expected a SELECT, found DELETE"),
+        ((SELECT, "DELETE FROM internal.run"), "expected a SELECT, found DELETE"),
         ((SELECT, "COPY run TO '/tmp/escaped.csv'"), "expected a SELECT, found COPY"),
         ((SELECT, "FROM force_checkpoint()"), "expected a SELECT that only reads; force_checkpoint does more"),
         ((SELECT, 'SELECT x FROM (FROM "Enable_Logging"())'), "only reads; enable_logging does more"),
@@ -210,7 +210,7 @@ def test_an_own_query_that_breaks_the_contract_is_refused(
 
 
 def test_every_refused_file_of_a_folder_is_named(joulemap: Run, folder: Path) -> None:
-    for name, statement in (("evil", "DELETE FROM run"), ("twice", f"{SELECT}; {SELECT}")):
+    for name, statement in (("evil", "DELETE FROM internal.run"), ("twice", f"{SELECT}; {SELECT}")):
         text = LIGHT.replace(SELECT, statement).replace("mine.light", f"mine.{name}")
         (folder / "mine" / f"{name}.v1.sql").write_text(text)
     done = joulemap("query", "list", "--queries", folder)
@@ -276,9 +276,9 @@ def test_a_pivot_takes_its_columns_from_the_data(joulemap: Run, database: Path) 
     [
         f"COPY ({PIVOT}) TO 'escaped.csv'",
         f"CREATE TEMP TABLE t AS {PIVOT}",
-        f"WITH p AS ({PIVOT}) INSERT INTO run FROM p",
+        f"WITH p AS ({PIVOT}) INSERT INTO internal.run FROM p",
         "PIVOT read_text('/etc/hostname') ON filename USING first(content)",
-        f"{PIVOT}; DELETE FROM run",
+        f"{PIVOT}; DELETE FROM internal.run",
     ],
 )
 def test_a_pivot_neither_writes_nor_reaches_out(

@@ -84,7 +84,9 @@ def test_a_stored_hardware_is_read_as_its_files_say() -> None:
 
 
 def test_a_new_database_records_each_migration_with_its_checksum(empty: Connection) -> None:
-    recorded = empty.execute("SELECT version, name, checksum FROM schema_migration ORDER BY version").fetchall()
+    recorded = empty.execute(
+        "SELECT version, name, checksum FROM internal.schema_migration ORDER BY version"
+    ).fetchall()
     assert recorded == [(entry.version, entry.name, entry.checksum) for entry in load_migrations()]
 
 
@@ -123,8 +125,10 @@ def test_a_database_of_another_baseline_is_refused_in_one_line(tmp_path: Path, m
 
 def test_a_database_of_the_schemas_before_the_baseline_is_refused(own_database: Path) -> None:
     connection = duckdb.connect(str(own_database))
-    connection.execute("UPDATE schema_migration SET checksum = 'x'")
-    connection.execute("INSERT INTO schema_migration VALUES (12, 'parts', 'x', TIMESTAMP '2030-01-01 00:00:00')")
+    connection.execute("UPDATE internal.schema_migration SET checksum = 'x'")
+    connection.execute(
+        "INSERT INTO internal.schema_migration VALUES (12, 'parts', 'x', TIMESTAMP '2030-01-01 00:00:00')"
+    )
     connection.close()
     for opening in (reading, writing):
         with pytest.raises(DatabaseError, match="another version of joulemap"), opening(own_database):
@@ -228,17 +232,17 @@ def test_no_foreign_keys_guard_the_tables(empty: Connection) -> None:
 def test_a_transaction_that_raises_leaves_nothing() -> None:
     connection = open_in_memory()
     with pytest.raises(KeyboardInterrupt), transaction(connection):
-        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 0, 1, 0)")
+        connection.execute("INSERT INTO internal.workload_edge VALUES (1, 0, 0, 1, 0)")
         raise KeyboardInterrupt
-    assert connection.execute("SELECT count(*) FROM workload_edge").fetchall() == [(0,)]
+    assert connection.execute("SELECT count(*) FROM internal.workload_edge").fetchall() == [(0,)]
 
 
 def test_a_transaction_with_a_failed_statement_leaves_nothing() -> None:
     connection = open_in_memory()
     with pytest.raises(duckdb.ConstraintException), transaction(connection):
-        connection.execute("INSERT INTO workload_edge VALUES (1, 0, 0, 1, 0)")
-        connection.execute("INSERT INTO workload_edge VALUES (1, 1, 1, 0, 0)")
-    assert connection.execute("SELECT count(*) FROM workload_edge").fetchall() == [(0,)]
+        connection.execute("INSERT INTO internal.workload_edge VALUES (1, 0, 0, 1, 0)")
+        connection.execute("INSERT INTO internal.workload_edge VALUES (1, 1, 1, 0, 0)")
+    assert connection.execute("SELECT count(*) FROM internal.workload_edge").fetchall() == [(0,)]
 
 
 def test_a_missing_database_is_named(tmp_path: Path) -> None:
@@ -265,7 +269,9 @@ def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
 
 def test_a_newer_database_is_refused(own_database: Path) -> None:
     connection = duckdb.connect(str(own_database))
-    connection.execute("INSERT INTO schema_migration VALUES (99, 'future', 'x', TIMESTAMP '2030-01-01 00:00:00')")
+    connection.execute(
+        "INSERT INTO internal.schema_migration VALUES (99, 'future', 'x', TIMESTAMP '2030-01-01 00:00:00')"
+    )
     connection.close()
     for opening in (reading, writing):
         with pytest.raises(DatabaseError, match="schema 99, newer than this joulemap"), opening(own_database):
@@ -273,7 +279,7 @@ def test_a_newer_database_is_refused(own_database: Path) -> None:
 
 
 def test_an_older_database_is_readable_after_migrating(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    following = Migration(2, "following", "ALTER TABLE run ADD COLUMN mood VARCHAR DEFAULT 'calm';")
+    following = Migration(2, "following", "ALTER TABLE internal.run ADD COLUMN mood VARCHAR DEFAULT 'calm';")
     both = (*load_migrations(), following)
     monkeypatch.setattr(migration, "load_migrations", lambda: both)
     for module in (migration, store_connection):
@@ -284,7 +290,7 @@ def test_an_older_database_is_readable_after_migrating(own_database: Path, monke
     with writing(own_database):
         pass
     with reading(own_database) as connection:
-        assert connection.execute("SELECT DISTINCT mood FROM run").fetchall() == [("calm",)]
+        assert connection.execute("SELECT DISTINCT mood FROM internal.run").fetchall() == [("calm",)]
         assert connection.execute("SELECT count(*) > 0 FROM runs").fetchall() == [(True,)]
 
 
@@ -331,7 +337,7 @@ def test_a_killed_comparison_leaves_the_database_whole(
 
 def _run_count(path: Path) -> int:
     with writing(path) as connection:
-        (count,) = connection.execute("SELECT count(*) FROM run").fetchall()[0]
+        (count,) = connection.execute("SELECT count(*) FROM internal.run").fetchall()[0]
         return int(count)
 
 
@@ -367,4 +373,4 @@ def test_a_copy_of_a_closed_database_needs_nothing_else(database: Path, tmp_path
     copy = tmp_path / "copy.duckdb"
     shutil.copy(database, copy)
     with reading(copy) as connection:
-        assert connection.execute("SELECT count(*) > 0 FROM ledger_line").fetchall() == [(True,)]
+        assert connection.execute("SELECT count(*) > 0 FROM internal.ledger_line").fetchall() == [(True,)]

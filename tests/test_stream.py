@@ -185,7 +185,7 @@ def test_wide_integers_are_exact_in_every_format(joulemap: Run, database: Path, 
 
 @pytest.mark.parametrize(
     "statement",
-    ["SELECT * FROM read_text('/etc/hostname')", "COPY run TO 'escaped.csv'", "SELECT 1; DELETE FROM run"],
+    ["SELECT * FROM read_text('/etc/hostname')", "COPY run TO 'escaped.csv'", "SELECT 1; DELETE FROM internal.run"],
 )
 def test_a_statement_to_parquet_reaches_no_other_file(
     statement: str, joulemap: Run, database: Path, tmp_path: Path

@@ -30,13 +30,14 @@ def rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
     connection = duckdb.connect(str(path), read_only=True)
     found = {
         table: connection.execute(
-            f"SELECT r.run_key, t.* EXCLUDE (run_id) FROM {table} AS t JOIN run AS r USING (run_id) ORDER BY ALL"
+            "SELECT r.run_key, t.* EXCLUDE (run_id) "
+            f"FROM internal.{table} AS t JOIN internal.run AS r USING (run_id) ORDER BY ALL"
         ).fetchall()
         for table in ("run_subgraph", "run_operator", "ledger_line")
     }
     found["run"] = connection.execute(
-        "SELECT r.* EXCLUDE (run_id, workload_id, created_at, content_digest), w.workload_key FROM run AS r "
-        "JOIN workload AS w USING (workload_id) ORDER BY run_key"
+        "SELECT r.* EXCLUDE (run_id, workload_id, created_at, content_digest), w.workload_key FROM internal.run AS r "
+        "JOIN internal.workload AS w USING (workload_id) ORDER BY run_key"
     ).fetchall()
     connection.close()
     return found
@@ -81,7 +82,7 @@ def test_the_tally_is_what_the_database_says(tmp_path: Path) -> None:
     assert first == RunTally(stored_count=0, evaluated_count=2, refused_count=0)
     second = workspace.evaluate(["resnet18"], hardware=["tpu_v4", "h100_sxm5"], precision=["fp32", "fp16"])
     assert second == RunTally(stored_count=2, evaluated_count=1, refused_count=1)
-    answer = workspace.sql("SELECT count(*), count(refusal), max(refusal) FROM run")
+    answer = workspace.sql("SELECT count(*), count(refusal), max(refusal) FROM internal.run")
     assert answer.rows == ((4, 1, "tpu_v4 has no fp16; it has fp32, bf16, int8"),)
 
 

@@ -404,7 +404,7 @@ main()
     assert talk == ["joulemap: interrupted; nothing in the database is half written\n"]
     workspace = Workspace(place)
     assert workspace.check().findings.rows == ()
-    stored = workspace.sql("SELECT count(*) FROM run").rows[0][0]
+    stored = workspace.sql("SELECT count(*) FROM internal.run").rows[0][0]
     answer = workspace.sweep(MODELS, batch=(1, 2, 4, 8), deployment="edge", precision=("int8", "fp32"))
     assert 0 < stored == answer.tally.stored_count < answer.tally.run_count
     assert workspace.check().findings.rows == ()

@@ -128,7 +128,7 @@ def test_every_level_adds_up_to_the_femtojoule(database: Path) -> None:
         worst = connection.execute(
             f"""
             SELECT max(abs(v.energy_j - e.energy_fj / 1e15)) FROM {view} AS v
-            JOIN (SELECT run_id, {key}, sum(energy_fj) AS energy_fj FROM ledger_line GROUP BY ALL) AS e
+            JOIN (SELECT run_id, {key}, sum(energy_fj) AS energy_fj FROM internal.ledger_line GROUP BY ALL) AS e
             USING (run_id, {key})
             """
         ).fetchall()

@@ -35,9 +35,9 @@ def traced(name: str, batch: int) -> Workload:
 
 def rows(connection: Connection, workload_id: int, table: str) -> list[tuple[object, ...]]:
     """Everything that a workload says in a table, whatever torch called its operators."""
-    columns = [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall() if row[0] != "workload_id"]
+    columns = [row[0] for row in connection.execute(f"DESCRIBE internal.{table}").fetchall() if row[0] != "workload_id"]
     return connection.execute(
-        f"SELECT {', '.join(columns)} FROM {table} WHERE workload_id = ? ORDER BY ALL", [workload_id]
+        f"SELECT {', '.join(columns)} FROM internal.{table} WHERE workload_id = ? ORDER BY ALL", [workload_id]
     ).fetchall()
 
 
@@ -46,11 +46,11 @@ def summary(connection: Connection, workload_id: int) -> list[tuple[object, ...]
     return connection.execute(
         """
         SELECT s.pattern, sum(o.mac_count), sum(a.byte_count), sum(a.fused_byte_count)
-        FROM workload_operator AS o
-        JOIN workload_subgraph AS s USING (workload_id, subgraph_index)
+        FROM internal.workload_operator AS o
+        JOIN internal.workload_subgraph AS s USING (workload_id, subgraph_index)
         JOIN (
             SELECT operator_index, sum(byte_count) AS byte_count, sum(fused_byte_count) AS fused_byte_count
-            FROM workload_access WHERE workload_id = $id GROUP BY operator_index
+            FROM internal.workload_access WHERE workload_id = $id GROUP BY operator_index
         ) AS a USING (operator_index)
         WHERE o.workload_id = $id GROUP BY s.pattern ORDER BY s.pattern
         """,
@@ -67,7 +67,7 @@ def assert_shipped_is_traced(name: str, batch: int) -> None:
             assert rows(connection, shipped, table) == rows(connection, anew, table), (name, table)
     else:  # operator lists differ between torch versions: what they add up to does not
         assert summary(connection, shipped) == summary(connection, anew), name
-    whole = "SELECT parameter_count, weight_bytes, notes, batch FROM workload WHERE workload_id = ?"
+    whole = "SELECT parameter_count, weight_bytes, notes, batch FROM internal.workload WHERE workload_id = ?"
     assert connection.execute(whole, [shipped]).fetchall() == connection.execute(whole, [anew]).fetchall()
 
 
@@ -184,7 +184,7 @@ def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
 def test_shapes_are_stored_where_the_zoo_looks_for_them() -> None:
     connection = open_blank()
     for table, column in SHAPES.items():
-        assert column in [row[0] for row in connection.execute(f"DESCRIBE {table}").fetchall()]
+        assert column in [row[0] for row in connection.execute(f"DESCRIBE internal.{table}").fetchall()]
 
 
 def test_many_are_read_as_each_alone() -> None:
@@ -194,5 +194,7 @@ def test_many_are_read_as_each_alone() -> None:
     assert ids == [number for one in wanted for number in read_shipped(apart, ZOO, [one])]
     for table in (*GROWING, "workload"):
         own = "EXCLUDE (created_at, content_digest)" if table == "workload" else ""
-        rows = [one.execute(f"SELECT * {own} FROM {table} ORDER BY ALL").fetchall() for one in (together, apart)]
+        rows = [
+            one.execute(f"SELECT * {own} FROM internal.{table} ORDER BY ALL").fetchall() for one in (together, apart)
+        ]
         assert rows[0] == rows[1] != []

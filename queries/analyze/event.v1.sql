@@ -26,14 +26,14 @@ event_index = { type = "INTEGER", meaning = "order" }
 */
 WITH chosen AS (
     SELECT r.run_id, r.hardware_digest, v.architecture, g.subgraph_index
-    FROM run AS r
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id
+    FROM internal.run AS r
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id
     WHERE r.run_id = $run_id AND $subgraph IN ('', g.name)
 ),
 whole AS (
     SELECT sum(l.energy_fj) AS energy_fj
-    FROM ledger_line AS l
+    FROM internal.ledger_line AS l
     JOIN chosen AS c ON c.subgraph_index = l.subgraph_index
     WHERE l.run_id = $run_id
 ),
@@ -65,8 +65,8 @@ shown AS (
 ),
 fact AS (
     SELECT f.quantity, printf('%g', f.value) || CASE WHEN f.unit = '1' THEN '' ELSE ' ' || f.unit END AS written
-    FROM hardware_fact AS f
-    JOIN run AS r ON r.hardware_digest = f.hardware_digest
+    FROM internal.hardware_fact AS f
+    JOIN internal.run AS r ON r.hardware_digest = f.hardware_digest
     WHERE r.run_id = $run_id
 )
 SELECT

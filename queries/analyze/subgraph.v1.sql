@@ -11,7 +11,7 @@ columns = [
     "energy_j", "compute_energy_j", "memory_energy_j", "control_energy_j", "static_energy_j",
     "energy_fraction AS share_fraction", "latency_fs", "latency_s", "latency_fraction", "edp_share_js",
     "edp_share_fraction", "bottleneck", "compute_s", "memory_s", "launch_s", "dram_bytes", "units_used_count",
-    "units_total_count", "tile_count", "wave_count", "wave_fill_fraction", "executed_mac_count", "padding_fraction",
+    "units_total_count", "unit_name", "tile_count", "wave_count", "wave_fill_fraction", "executed_mac_count", "padding_fraction",
     "compute_utilization_fraction", "bandwidth_utilization_fraction", "pass_bytes",
 ]
 order = ["subgraph_index"]

@@ -78,8 +78,8 @@ priced AS (
         CAST(t.action_count AS DECIMAL(38, 6)) AS action_count,
         o.order_name,
         CASE WHEN o.order_name IS NOT NULL THEN CAST(t.action_count AS DECIMAL(38, 6)) END AS order_count
-    FROM run_action AS t
-    JOIN action AS a ON a.action_id = t.action_id
+    FROM internal.run_action AS t
+    JOIN internal.action AS a ON a.action_id = t.action_id
     LEFT JOIN order_action AS o
         ON o.architecture = a.architecture AND o.component = a.component AND o.action = a.action
     WHERE t.run_id IN (SELECT unnest($run_ids))

@@ -26,8 +26,8 @@ WITH price AS (
         row_number() OVER (
             PARTITION BY e.hardware_digest ORDER BY e.action_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) - 1 AS position
-    FROM energy_per_action AS e
-    LEFT JOIN action AS a ON a.action_id = e.action_id
+    FROM internal.energy_per_action AS e
+    LEFT JOIN internal.action AS a ON a.action_id = e.action_id
 ),
 line AS NOT MATERIALIZED (
     SELECT
@@ -40,8 +40,8 @@ line AS NOT MATERIALIZED (
         l.action_count * p.energy_per_action_fj * voltage_factor_of(p.common_category, r.voltage_factor) AS exact_fj,
         p.is_static,
         p.position
-    FROM ledger_line AS l
-    LEFT JOIN run AS r ON r.run_id = l.run_id
+    FROM internal.ledger_line AS l
+    LEFT JOIN internal.run AS r ON r.run_id = l.run_id
     LEFT JOIN price AS p ON p.hardware_digest = r.hardware_digest AND p.action_id = l.action_id
 ),
 mispriced AS MATERIALIZED (
@@ -70,9 +70,9 @@ suspect AS MATERIALIZED (
 ),
 suspect_line AS MATERIALIZED (
     SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, a.part
-    FROM ledger_line AS l
+    FROM internal.ledger_line AS l
     SEMI JOIN suspect AS s ON s.run_id = l.run_id
-    LEFT JOIN action AS a ON a.action_id = l.action_id
+    LEFT JOIN internal.action AS a ON a.action_id = l.action_id
 ),
 booked AS NOT MATERIALIZED (
     SELECT run_id, subgraph_index, operator_index, static_s
@@ -117,10 +117,10 @@ broken AS (
         'subgraph ' || s.subgraph_index,
         CAST(s.latency_fs AS VARCHAR),
         CAST(coalesce(o.latency_fs, 0) AS VARCHAR)
-    FROM run_subgraph AS s
+    FROM internal.run_subgraph AS s
     LEFT JOIN (
         SELECT run_id, subgraph_index, sum(latency_fs) AS latency_fs
-        FROM run_operator
+        FROM internal.run_operator
         GROUP BY run_id, subgraph_index
     ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
     WHERE s.latency_fs IS DISTINCT FROM o.latency_fs
@@ -131,7 +131,7 @@ broken AS (
         'subgraph ' || s.subgraph_index,
         concat_ws(', ', s.kernel_count, s.dram_bytes, s.moved_bytes, s.pass_bytes),
         concat_ws(', ', o.kernel_count, o.dram_bytes, o.moved_bytes, o.pass_bytes)
-    FROM run_subgraph AS s
+    FROM internal.run_subgraph AS s
     JOIN (
         SELECT
             run_id,
@@ -140,7 +140,7 @@ broken AS (
             sum(dram_bytes ORDER BY operator_index) AS dram_bytes,
             sum(moved_bytes ORDER BY operator_index) AS moved_bytes,
             sum(pass_bytes ORDER BY operator_index) AS pass_bytes
-        FROM run_operator
+        FROM internal.run_operator
         GROUP BY run_id, subgraph_index
     ) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
     WHERE (s.kernel_count, s.dram_bytes, s.moved_bytes, s.pass_bytes)
@@ -152,8 +152,8 @@ broken AS (
         'operator ' || o.operator_index,
         'a row of run_subgraph',
         'none'
-    FROM run_operator AS o
-    ANTI JOIN run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
+    FROM internal.run_operator AS o
+    ANTI JOIN internal.run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
     UNION ALL
     SELECT
         'an operator that takes time has its static line',
@@ -161,7 +161,7 @@ broken AS (
         'operator ' || o.operator_index,
         'a static line',
         'none'
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     ANTI JOIN booked AS b
         ON b.run_id = o.run_id AND b.operator_index = o.operator_index AND b.static_s IS NOT NULL
     WHERE o.interval_fs > 0
@@ -172,7 +172,7 @@ broken AS (
         'run',
         'at most ' || sum(o.latency_fs),
         CAST(sum(o.interval_fs) AS VARCHAR)
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     GROUP BY o.run_id
     HAVING sum(o.interval_fs) > sum(o.latency_fs)
     UNION ALL
@@ -182,9 +182,9 @@ broken AS (
         'operator ' || q.operator_index,
         'a row of run_operator',
         'none'
-    FROM run AS r
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id
-    ANTI JOIN run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
+    FROM internal.run AS r
+    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id
+    ANTI JOIN internal.run_operator AS o ON o.run_id = r.run_id AND o.operator_index = q.operator_index
     WHERE r.refusal IS NULL AND q.kind <> 'view' AND NOT (q.is_foldable AND is_merging(r.runtime))
     UNION ALL
     SELECT
@@ -193,8 +193,8 @@ broken AS (
         'subgraph ' || s.subgraph_index,
         'at most ' || r.units_total_count,
         CAST(s.units_used_count AS VARCHAR)
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
+    FROM internal.run_subgraph AS s
+    JOIN internal.run AS r ON r.run_id = s.run_id
     WHERE s.units_used_count > r.units_total_count
     UNION ALL
     SELECT
@@ -203,7 +203,7 @@ broken AS (
         'operator ' || o.operator_index,
         CAST(o.gemm_m * o.gemm_n * o.gemm_k * o.gemm_groups AS VARCHAR),
         CAST(o.mac_count AS VARCHAR)
-    FROM workload_operator AS o
+    FROM internal.workload_operator AS o
     WHERE o.mac_count <> CAST(o.gemm_m AS HUGEINT) * o.gemm_n * o.gemm_k * o.gemm_groups
     UNION ALL
     SELECT
@@ -213,7 +213,7 @@ broken AS (
         'a row of run_operator',
         'none'
     FROM (SELECT DISTINCT run_id, subgraph_index, operator_index FROM booked) AS l
-    ANTI JOIN run_operator AS o
+    ANTI JOIN internal.run_operator AS o
         ON o.run_id = l.run_id AND o.subgraph_index = l.subgraph_index AND o.operator_index = l.operator_index
     UNION ALL
     SELECT
@@ -222,27 +222,27 @@ broken AS (
         'operator ' || o.operator_index,
         'subgraph ' || coalesce(CAST(q.subgraph_index AS VARCHAR), 'none'),
         'subgraph ' || o.subgraph_index
-    FROM run_operator AS o
-    JOIN run AS r ON r.run_id = o.run_id
-    LEFT JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    FROM internal.run_operator AS o
+    JOIN internal.run AS r ON r.run_id = o.run_id
+    LEFT JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE q.subgraph_index IS DISTINCT FROM o.subgraph_index
     UNION ALL
     SELECT 'an evaluated run has subgraphs and a ledger', r.run_id, 'run', 'rows', 'none'
-    FROM run AS r
+    FROM internal.run AS r
     WHERE r.refusal IS NULL
         AND (
             NOT EXISTS (SELECT 1 FROM operator_line AS l WHERE l.run_id = r.run_id)
-            OR NOT EXISTS (SELECT 1 FROM run_subgraph AS s WHERE s.run_id = r.run_id)
+            OR NOT EXISTS (SELECT 1 FROM internal.run_subgraph AS s WHERE s.run_id = r.run_id)
         )
     UNION ALL
     SELECT 'a run has its workload and hardware', r.run_id, 'run', 'both', 'missing'
-    FROM run AS r
-    WHERE NOT EXISTS (SELECT 1 FROM workload AS w WHERE w.workload_id = r.workload_id)
-        OR NOT EXISTS (SELECT 1 FROM hardware_version AS v WHERE v.hardware_digest = r.hardware_digest)
+    FROM internal.run AS r
+    WHERE NOT EXISTS (SELECT 1 FROM internal.workload AS w WHERE w.workload_id = r.workload_id)
+        OR NOT EXISTS (SELECT 1 FROM internal.hardware_version AS v WHERE v.hardware_digest = r.hardware_digest)
     UNION ALL
     SELECT 'a run has its calibration', r.run_id, 'run', 'a row of calibration', 'none'
-    FROM run AS r
-    ANTI JOIN calibration AS c ON c.calibration_digest = r.calibration_digest
+    FROM internal.run AS r
+    ANTI JOIN internal.calibration AS c ON c.calibration_digest = r.calibration_digest
     WHERE r.calibration_digest <> ''
     UNION ALL
     SELECT
@@ -251,7 +251,7 @@ broken AS (
         'run',
         CASE WHEN is_newest THEN 'false' ELSE 'true' END,
         CAST(is_newest AS VARCHAR)
-    FROM run
+    FROM internal.run
     WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))
     UNION ALL
     SELECT
@@ -262,10 +262,10 @@ broken AS (
         concat_ws(', ', t.action_count, t.energy_fj)
     FROM (
         SELECT run_id, action_id, sum(action_count) AS action_count, sum(energy_fj) AS energy_fj
-        FROM ledger_line
+        FROM internal.ledger_line
         GROUP BY run_id, action_id
     ) AS p
-    FULL JOIN run_action AS t ON t.run_id = p.run_id AND t.action_id = p.action_id
+    FULL JOIN internal.run_action AS t ON t.run_id = p.run_id AND t.action_id = p.action_id
     WHERE p.energy_fj IS DISTINCT FROM t.energy_fj
         OR NOT coalesce(abs(p.action_count - t.action_count) <= 1e-9 * p.action_count, FALSE)
     UNION ALL
@@ -278,7 +278,7 @@ broken AS (
         concat_ws(', ', t.latency_fs, t.interval_fs, t.energy_fj, t.mac_count, t.computed_mac_count, t.unit_fs,
             t.dram_bytes, t.moved_bytes, t.latency_half_width, t.energy_half_width)
     FROM totals_between(0, 2147483647) AS p
-    FULL JOIN run_total AS t ON t.run_id = p.run_id
+    FULL JOIN internal.run_total AS t ON t.run_id = p.run_id
     WHERE (p.latency_fs, p.interval_fs, p.energy_fj, p.mac_count, p.computed_mac_count, p.unit_fs, p.dram_bytes,
             p.moved_bytes, p.latency_basis, p.energy_basis, p.latency_group_count, p.energy_group_count)
         IS DISTINCT FROM (t.latency_fs, t.interval_fs, t.energy_fj, t.mac_count, t.computed_mac_count, t.unit_fs,
@@ -286,18 +286,20 @@ broken AS (
         OR greatest(
             abs(p.latency_half_width - t.latency_half_width), abs(p.energy_half_width - t.energy_half_width),
             abs(p.edp_half_width - t.edp_half_width), abs(p.power_half_width - t.power_half_width),
-            abs(p.price_half_width - t.price_half_width)
+            abs(p.price_half_width - t.price_half_width),
+            abs(p.latency_own_half_width - t.latency_own_half_width),
+            abs(p.energy_own_half_width - t.energy_own_half_width)
         ) > 1e-9
     UNION ALL
     SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'
     FROM (
         SELECT DISTINCT run_id, 'ledger_line' AS place FROM operator_line
         UNION ALL
-        SELECT DISTINCT run_id, 'run_subgraph' FROM run_subgraph
+        SELECT DISTINCT run_id, 'run_subgraph' FROM internal.run_subgraph
         UNION ALL
-        SELECT DISTINCT run_id, 'run_operator' FROM run_operator
+        SELECT DISTINCT run_id, 'run_operator' FROM internal.run_operator
     ) AS t
-    ANTI JOIN run AS r ON r.run_id = t.run_id
+    ANTI JOIN internal.run AS r ON r.run_id = t.run_id
     UNION ALL
     SELECT
         'an operator is in exactly one subgraph of its workload',
@@ -305,8 +307,8 @@ broken AS (
         'operator ' || o.operator_index,
         'one row of workload_subgraph',
         CAST(count(g.subgraph_index) AS VARCHAR)
-    FROM workload_operator AS o
-    LEFT JOIN workload_subgraph AS g ON g.workload_id = o.workload_id AND g.subgraph_index = o.subgraph_index
+    FROM internal.workload_operator AS o
+    LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = o.workload_id AND g.subgraph_index = o.subgraph_index
     GROUP BY o.workload_id, o.operator_index
     HAVING count(g.subgraph_index) <> 1
     UNION ALL
@@ -317,7 +319,7 @@ broken AS (
         CAST(seconds(o.interval_fs) AS VARCHAR),
         CAST(b.static_s AS VARCHAR)
     FROM booked AS b
-    JOIN run_operator AS o ON o.run_id = b.run_id AND o.operator_index = b.operator_index
+    JOIN internal.run_operator AS o ON o.run_id = b.run_id AND o.operator_index = b.operator_index
     WHERE b.static_s <> seconds(o.interval_fs)
 )
 SELECT rule, run_id, place, expected, found

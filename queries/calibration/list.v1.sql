@@ -59,15 +59,15 @@ LEFT JOIN (
 ) AS k ON k.calibration_digest = c.calibration_digest
 LEFT JOIN (
     SELECT r.calibration_digest, list_sort(list(DISTINCT v.hardware)) AS inheritors
-    FROM run AS r
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    JOIN calibration AS b ON b.calibration_digest = r.calibration_digest
+    FROM internal.run AS r
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.calibration AS b ON b.calibration_digest = r.calibration_digest
     WHERE (len($run_ids) = 0 OR r.run_id IN (SELECT unnest($run_ids))) AND v.hardware <> b.hardware
     GROUP BY r.calibration_digest
 ) AS h ON h.calibration_digest = c.calibration_digest
 WHERE ($hardware = '' OR c.hardware = $hardware)
     AND (
         len($run_ids) = 0
-        OR c.calibration_digest IN (SELECT calibration_digest FROM run WHERE run_id IN (SELECT unnest($run_ids)))
+        OR c.calibration_digest IN (SELECT calibration_digest FROM internal.run WHERE run_id IN (SELECT unnest($run_ids)))
     )
 ORDER BY c.hardware, c.calibration

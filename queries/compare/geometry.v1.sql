@@ -38,8 +38,8 @@ WITH number AS (
             WHEN f.quantity = 'peak.' || r.precision THEN 4
         END AS position
     FROM run_configurations AS r
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest
     WHERE r.run_id IN (SELECT unnest($run_ids))
 )
 SELECT

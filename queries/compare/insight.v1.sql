@@ -40,8 +40,8 @@ best AS (
 ),
 spent AS (
     SELECT l.run_id, a.common_category, sum(l.energy_fj) AS energy_fj
-    FROM run_action AS l
-    JOIN action AS a ON a.action_id = l.action_id
+    FROM internal.run_action AS l
+    JOIN internal.action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id, a.common_category
 ),

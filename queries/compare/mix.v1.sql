@@ -23,7 +23,7 @@ workload_id = { type = "INTEGER", meaning = "number of the workload" }
 */
 WITH chosen AS (
     SELECT DISTINCT workload_id
-    FROM run
+    FROM internal.run
     WHERE run_id IN (SELECT unnest($run_ids))
 ),
 whole AS (
@@ -32,7 +32,7 @@ whole AS (
         count(DISTINCT o.subgraph_index) AS all_subgraph_count,
         count(*) AS all_operator_count,
         CAST(sum(o.mac_count) AS BIGINT) AS all_mac_count
-    FROM workload_operator AS o
+    FROM internal.workload_operator AS o
     JOIN chosen AS c ON c.workload_id = o.workload_id
     WHERE o.kind <> 'view'
     GROUP BY o.workload_id
@@ -44,7 +44,7 @@ mix AS (
         count(DISTINCT o.subgraph_index) AS subgraph_count,
         count(*) AS operator_count,
         CAST(sum(o.mac_count) AS BIGINT) AS mac_count
-    FROM workload_operator AS o
+    FROM internal.workload_operator AS o
     JOIN chosen AS c ON c.workload_id = o.workload_id
     WHERE o.kind <> 'view'
     GROUP BY o.workload_id, o.kind
@@ -63,5 +63,5 @@ SELECT
     m.workload_id
 FROM mix AS m
 JOIN whole AS w ON w.workload_id = m.workload_id
-JOIN workload AS g ON g.workload_id = m.workload_id
+JOIN internal.workload AS g ON g.workload_id = m.workload_id
 ORDER BY g.model, m.workload_id, m.mac_count DESC, m.operator_count DESC, m.kind

@@ -31,6 +31,7 @@ edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; a
 memory_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip: metric memory; an operator's share by what crosses its kernel where the ledger has no dram" }
 bottleneck = { type = "VARCHAR", meaning = "what bounds its subgraph: compute, memory or launch" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
+unit_name = { type = "VARCHAR", meaning = "what one of those is called" }
 is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rented, at a price that is no guess" }
 run_id = { type = "INTEGER", meaning = "number of the run" }
 workload_id = { type = "INTEGER", meaning = "number of the workload" }
@@ -38,7 +39,7 @@ workload_id = { type = "INTEGER", meaning = "number of the workload" }
 WITH valued AS (
     SELECT
         model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
-        bottleneck, units_used_count, is_available, run_id, workload_id,
+        bottleneck, units_used_count, unit_name, is_available, run_id, workload_id,
         CASE $metric
             WHEN 'energy' THEN energy_j
             WHEN 'latency' THEN latency_s
@@ -51,7 +52,7 @@ WITH valued AS (
 ranked AS (
     SELECT
         model, place_index, name, operation, fusion_pattern, hardware, energy_j, latency_s, edp_share_js, dram_bytes,
-        bottleneck, units_used_count, is_available, run_id, workload_id, value,
+        bottleneck, units_used_count, unit_name, is_available, run_id, workload_id, value,
         row_number() OVER by_value AS rank,
         first_value(hardware) OVER by_value AS winner,
         first_value(value) OVER by_value AS least
@@ -82,6 +83,7 @@ SELECT
     dram_bytes AS memory_bytes,
     bottleneck,
     units_used_count,
+    unit_name,
     is_available,
     run_id,
     workload_id

@@ -63,7 +63,7 @@ valued AS (
 candidate AS (
     SELECT v.*, m.unit, m.is_higher_better, as_cost(m.is_higher_better, v.value) AS cost
     FROM valued AS v
-    JOIN metric AS m ON m.name = v.goal
+    JOIN internal.metric AS m ON m.name = v.goal
 ),
 ranked AS (
     SELECT

@@ -34,7 +34,7 @@ WITH candidate AS (
     FROM cube.place(run_ids := $run_ids, energy := 'whole')
     WHERE
         CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 1
+            WHEN (SELECT count(DISTINCT workload_id) FROM internal.run WHERE run_id IN (SELECT unnest($run_ids))) > 1
                 THEN error('the runs are of several workloads; subgraphs compare within one')
             ELSE TRUE
         END

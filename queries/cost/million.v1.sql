@@ -89,7 +89,7 @@ WITH paid AS (
             WHEN 'purchase' THEN c.reason = '' AND c.purchase_usd_per_million IS NOT NULL
             ELSE c.reason <> '' OR c.usd_per_million IS NULL
         END
-    LEFT JOIN hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = 'price_' || w.way
+    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = 'price_' || w.way
 ),
 ranked AS (
     SELECT
@@ -165,5 +165,5 @@ SELECT
     r.run_id
 FROM ranked AS r
 LEFT JOIN standing AS h ON h.place = r.place
-LEFT JOIN run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
+LEFT JOIN internal.run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
 ORDER BY r.place

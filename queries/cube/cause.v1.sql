@@ -63,10 +63,10 @@ WITH asked AS MATERIALIZED (
         t.energy_fj AS run_fj,
         nullif(t.mac_count, 0) AS mac_count
     FROM run_configurations AS r
-    JOIN run_total AS t ON t.run_id = r.run_id
+    JOIN internal.run_total AS t ON t.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids))
         AND CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 32
+            WHEN (SELECT count(DISTINCT workload_id) FROM internal.run WHERE run_id IN (SELECT unnest($run_ids))) > 32
                 THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
             WHEN $division NOT IN ('run', 'subgraph', 'operator')
                 THEN error('division is ' || $division || ', expected run, subgraph or operator')
@@ -75,17 +75,17 @@ WITH asked AS MATERIALIZED (
 ),
 line AS (
     SELECT run_id, 0 AS subgraph_index, 0 AS operator_index, action_id, action_count, energy_fj
-    FROM run_action
+    FROM internal.run_action
     WHERE $division = 'run' AND $within = '' AND run_id IN (SELECT unnest($run_ids))
     UNION ALL
     SELECT run_id, subgraph_index, operator_index, action_id, action_count, energy_fj
-    FROM ledger_line
+    FROM internal.ledger_line
     WHERE $division <> 'run' AND $within = '' AND run_id IN (SELECT unnest($run_ids))
     UNION ALL
     SELECT l.run_id, l.subgraph_index, l.operator_index, l.action_id, l.action_count, l.energy_fj
-    FROM ledger_line AS l
+    FROM internal.ledger_line AS l
     JOIN asked AS r ON r.run_id = l.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+    JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
     WHERE $within <> '' AND l.run_id IN (SELECT unnest($run_ids)) AND g.name = $within
 ),
 act AS (
@@ -145,11 +145,11 @@ SELECT
     e.source
 FROM act AS n
 JOIN asked AS r ON r.run_id = n.run_id
-JOIN action AS a ON a.action_id = n.action_id
-JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = n.action_id
-LEFT JOIN workload_subgraph AS g
+JOIN internal.action AS a ON a.action_id = n.action_id
+JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = n.action_id
+LEFT JOIN internal.workload_subgraph AS g
     ON $division <> 'run' AND g.workload_id = r.workload_id AND g.subgraph_index = n.subgraph_index
-LEFT JOIN workload_operator AS o
+LEFT JOIN internal.workload_operator AS o
     ON $division = 'operator' AND o.workload_id = r.workload_id AND o.operator_index = n.place_index
 WINDOW
     in_place AS (PARTITION BY n.run_id, n.place_index),

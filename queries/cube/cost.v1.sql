@@ -53,7 +53,7 @@ WITH fact AS (
         max(value) FILTER (WHERE quantity = 'host_share') AS host_share_ratio,
         max(value) FILTER (WHERE quantity = 'idle_power') AS idle_power_w,
         max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w
-    FROM hardware_fact
+    FROM internal.hardware_fact
     WHERE quantity IN ('price_cloud', 'price_purchase', 'host_share', 'idle_power', 'static_power')
     GROUP BY hardware_digest
 ),
@@ -94,7 +94,7 @@ powered AS (
                 WHEN $gco2_per_kwh >= 0e0 THEN $gco2_per_kwh
                 ELSE (
                     SELECT g.gco2_per_kwh
-                    FROM grid_region AS g
+                    FROM internal.grid_region AS g
                     WHERE g.region = CASE WHEN $region = '' THEN 'world' ELSE $region END
                 )
             END AS gco2_per_kwh

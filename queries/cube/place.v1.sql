@@ -70,9 +70,9 @@ launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of the kernels o
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels; of an operator its part of it" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
-unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
-units_total_count = { type = "INTEGER", meaning = "units that have this precision" }
+unit_name = { type = "VARCHAR", meaning = "what one of the units is called that do the work of its subgraph: of the hardware, or others that take what these leave" }
+units_used_count = { type = "INTEGER", meaning = "of those, with work in the fullest wave of its subgraph" }
+units_total_count = { type = "INTEGER", meaning = "of those, that there are at this precision" }
 tile_count = { type = "DOUBLE", of = "subgraph", meaning = "tiles of work" }
 wave_count = { type = "DOUBLE", of = "subgraph", meaning = "rounds of tiles over the units" }
 wave_fill_fraction = { type = "DOUBLE", of = "subgraph", null = true, meaning = "tiles over waves x units; null without tiles" }
@@ -109,15 +109,19 @@ WITH asked AS MATERIALIZED (
         t.energy_fj AS run_fj,
         t.latency_fs AS run_fs
     FROM run_configurations AS r
-    JOIN run_total AS t ON t.run_id = r.run_id
+    JOIN internal.run_total AS t ON t.run_id = r.run_id
     WHERE r.run_id IN (SELECT unnest($run_ids)) AND refusal IS NULL
         AND CASE
-            WHEN (SELECT count(DISTINCT workload_id) FROM run WHERE run_id IN (SELECT unnest($run_ids))) > 32
+            WHEN (SELECT count(DISTINCT workload_id) FROM internal.run WHERE run_id IN (SELECT unnest($run_ids))) > 32
                 THEN error('the runs are of more than 32 workloads; ask about fewer models or batches at once')
             WHEN $division NOT IN ('subgraph', 'operator')
                 THEN error('division is ' || $division || ', expected subgraph or operator')
             ELSE TRUE
         END
+),
+other AS (
+    SELECT run_id, subgraph_index, unit_name, unit_count
+    FROM other_units_of($run_ids)
 ),
 spent AS (
     SELECT
@@ -134,18 +138,18 @@ spent AS (
             CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
             action_id,
             sum(energy_fj) AS energy_fj
-        FROM ledger_line
+        FROM internal.ledger_line
         WHERE $energy = 'parts' AND run_id IN (SELECT unnest($run_ids))
         GROUP BY ALL
     ) AS l
-    JOIN action AS a ON a.action_id = l.action_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
     GROUP BY l.run_id, l.place_index
     UNION ALL BY NAME
     SELECT
         run_id,
         CASE WHEN $division = 'operator' THEN operator_index ELSE subgraph_index END AS place_index,
         sum(energy_fj) AS energy_fj
-    FROM ledger_line
+    FROM internal.ledger_line
     WHERE $energy = 'whole' AND run_id IN (SELECT unnest($run_ids))
     GROUP BY ALL
 ),
@@ -155,9 +159,9 @@ work AS (
         o.subgraph_index,
         count(*) AS operator_count,
         CAST(sum(q.mac_count) AS BIGINT) AS mac_count
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     WHERE o.run_id IN (SELECT unnest($run_ids)) AND $division <> 'operator'
     GROUP BY o.run_id, o.subgraph_index
 ),
@@ -187,9 +191,9 @@ placed AS (
         s.memory_s,
         s.launch_s,
         s.units_used_count
-    FROM run_subgraph AS s
+    FROM internal.run_subgraph AS s
     JOIN asked AS r ON r.run_id = s.run_id
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+    JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
     JOIN work AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
     WHERE s.run_id IN (SELECT unnest($run_ids)) AND $division <> 'operator'
     UNION ALL BY NAME
@@ -225,11 +229,11 @@ placed AS (
         s.memory_s,
         s.launch_s,
         s.units_used_count
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     JOIN asked AS r ON r.run_id = o.run_id
-    JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
-    JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
-    JOIN run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
+    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = o.subgraph_index
+    JOIN internal.run_subgraph AS s ON s.run_id = o.run_id AND s.subgraph_index = o.subgraph_index
     WHERE o.run_id IN (SELECT unnest($run_ids)) AND s.run_id IN (SELECT unnest($run_ids)) AND $division = 'operator'
 ),
 figure AS (
@@ -324,9 +328,9 @@ SELECT
     f.dram_bytes,
     f.moved_bytes,
     f.pass_bytes,
-    r.unit_name,
-    f.units_used_count,
-    r.units_total_count,
+    coalesce(u.unit_name, r.unit_name) AS unit_name,
+    coalesce(u.unit_count, f.units_used_count) AS units_used_count,
+    coalesce(u.unit_count, r.units_total_count) AS units_total_count,
     f.tile_count,
     f.wave_count,
     f.tile_count / nullif(f.wave_count * r.units_total_count, 0e0) AS wave_fill_fraction,
@@ -351,6 +355,7 @@ SELECT
         AS saved_latency_s
 FROM figure AS f
 JOIN asked AS r ON r.run_id = f.run_id
+LEFT JOIN other AS u ON u.run_id = f.run_id AND u.subgraph_index = f.subgraph_index
 WINDOW by_share AS (
     PARTITION BY f.run_id ORDER BY f.energy_fraction + f.latency_fraction DESC, f.place_index
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW

@@ -111,10 +111,10 @@ WITH spent AS (
         sum(CASE WHEN e.basis = 'assumed' THEN l.energy_fj ELSE 0 END) AS assumed_fj,
         sum(CASE WHEN e.basis = 'recalled' THEN l.energy_fj ELSE 0 END) AS recalled_fj,
         sum(CASE WHEN is_unattributed(a.component, a.action) THEN l.energy_fj ELSE 0 END) AS unattributed_fj
-    FROM run_action AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    FROM internal.run_action AS l
+    JOIN internal.run AS r ON r.run_id = l.run_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
+    JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id
 ),
@@ -139,13 +139,13 @@ allocation AS (
         sum(CASE WHEN bottleneck = 'compute' THEN latency_fs ELSE 0 END) AS compute_fs,
         sum(CASE WHEN bottleneck = 'memory' THEN latency_fs ELSE 0 END) AS memory_fs,
         sum(CASE WHEN bottleneck = 'launch' THEN latency_fs ELSE 0 END) AS launch_fs
-    FROM run_subgraph
+    FROM internal.run_subgraph
     WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id
 ),
 work AS (
     SELECT run_id, count(*) AS operator_count
-    FROM run_operator
+    FROM internal.run_operator
     WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id
 ),
@@ -157,9 +157,9 @@ fact AS (
         max(f.value) FILTER (WHERE f.quantity = 'memory_capacity') AS memory_capacity_bytes,
         max(f.value) FILTER (WHERE f.quantity = 'process_node') AS process_node_nm,
         max(f.value) FILTER (WHERE f.quantity = dram_efficiency_of(v.architecture, v.memory_type)) AS dram_efficiency
-    FROM hardware_fact AS f
-    JOIN hardware_version AS v ON v.hardware_digest = f.hardware_digest
-    WHERE f.hardware_digest IN (SELECT hardware_digest FROM run WHERE run_id IN (SELECT unnest($run_ids)))
+    FROM internal.hardware_fact AS f
+    JOIN internal.hardware_version AS v ON v.hardware_digest = f.hardware_digest
+    WHERE f.hardware_digest IN (SELECT hardware_digest FROM internal.run WHERE run_id IN (SELECT unnest($run_ids)))
     GROUP BY f.hardware_digest
 )
 SELECT
@@ -266,6 +266,6 @@ LEFT JOIN spent AS e ON e.run_id = r.run_id
 LEFT JOIN allocation AS a ON a.run_id = r.run_id
 LEFT JOIN work AS o ON o.run_id = r.run_id
 LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
-LEFT JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+LEFT JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 WHERE r.run_id IN (SELECT unnest($run_ids)) AND ($rows = 'all' OR r.refusal IS NULL)
 ORDER BY position, r.run_id

@@ -59,7 +59,7 @@ saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "of what crosse
 */
 WITH spent AS (
     SELECT operator_index, sum(energy_fj) AS energy_fj
-    FROM ledger_line
+    FROM internal.ledger_line
     WHERE run_id = $run_b
     GROUP BY operator_index
 ),
@@ -72,7 +72,7 @@ fused AS (
         o.dram_bytes,
         o.moved_bytes,
         o.pass_bytes
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     LEFT JOIN spent AS e ON e.operator_index = o.operator_index
     WHERE o.run_id = $run_b
 ),
@@ -101,11 +101,11 @@ beside AS (
         s.separate_moved_bytes,
         coalesce(f.pass_bytes, 0e0) AS pass_bytes,
         s.separate_pass_bytes
-    FROM run AS a
-    JOIN run AS b ON b.workload_id = a.workload_id
-    JOIN run_operator AS s ON s.run_id = a.run_id
-    JOIN workload_operator AS q ON q.workload_id = a.workload_id AND q.operator_index = s.operator_index
-    JOIN workload_subgraph AS g ON g.workload_id = a.workload_id AND g.subgraph_index = q.subgraph_index
+    FROM internal.run AS a
+    JOIN internal.run AS b ON b.workload_id = a.workload_id
+    JOIN internal.run_operator AS s ON s.run_id = a.run_id
+    JOIN internal.workload_operator AS q ON q.workload_id = a.workload_id AND q.operator_index = s.operator_index
+    JOIN internal.workload_subgraph AS g ON g.workload_id = a.workload_id AND g.subgraph_index = q.subgraph_index
     LEFT JOIN fused AS f ON f.operator_index = s.operator_index
     WHERE a.run_id = $run_a AND b.run_id = $run_b
 ),

@@ -9,7 +9,7 @@ order = ["level descending", "cut_fraction"]
 [parameters]
 run_id = { type = "INTEGER", meaning = "run" }
 [columns]
-level = { type = "VARCHAR", meaning = "what is counted: subgraph or operator" }
+level = { type = "VARCHAR", meaning = "what is counted: subgraph, or operator with the biases inside products" }
 cut_fraction = { type = "DOUBLE", meaning = "of the energy-delay product that is asked for" }
 top_count = { type = "BIGINT", meaning = "the fewest that reach it, largest shares first" }
 total_count = { type = "BIGINT", meaning = "all there are" }
@@ -29,7 +29,7 @@ JOIN (
     FROM cube.place(run_ids := [$run_id]) AS s
     UNION ALL
     SELECT 'operator', o.name, o.rank, o.cumulative_fraction, count(*) OVER ()
-    FROM cube.place(run_ids := [$run_id], division := 'operator') AS o
+    FROM edp.operator(run_id := $run_id) AS o
 ) AS p ON p.cumulative_fraction >= c.cut_fraction
 QUALIFY row_number() OVER (PARTITION BY p.level, c.cut_fraction ORDER BY p.rank) = 1
 ORDER BY p.level DESC, c.cut_fraction

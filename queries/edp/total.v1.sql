@@ -57,7 +57,7 @@ WITH whole AS (
 ),
 alone AS (
     SELECT joules(sum(separate_energy_fj)) AS energy_j, seconds(sum(separate_latency_fs)) AS latency_s
-    FROM run_operator
+    FROM internal.run_operator
     WHERE run_id = $run_id
 )
 SELECT

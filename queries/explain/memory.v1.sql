@@ -31,8 +31,8 @@ WITH side AS (
             {'place': 'weights', 'per': 'parameter', 'work': w.parameter_count, 'held': r.weight_bytes},
             {'place': 'activations', 'per': 'B', 'work': r.activation_bytes, 'held': r.activation_bytes}
         ]) AS one
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
+    FROM internal.run AS r
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
     WHERE r.run_id IN ($run_a, $run_b) AND r.refusal IS NULL
 ),
 met AS (

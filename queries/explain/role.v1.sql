@@ -43,7 +43,7 @@ WITH act AS (
         c.action_count * coalesce(r.amount, 1e0) AS amount,
         c.energy_fj
     FROM cube.cause(run_ids := [$run_a, $run_b], within := $subgraph) AS c
-    LEFT JOIN action_role AS r
+    LEFT JOIN internal.action_role AS r
         ON r.architecture = c.architecture AND r.component = c.component AND r.action = c.action
 ),
 summed AS (

@@ -40,9 +40,9 @@ WITH sample AS (
         t.moved_bytes,
         t.dram_bytes,
         o.mac_count
-    FROM run_operator AS t
-    JOIN run AS r ON r.run_id = t.run_id
-    JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = t.operator_index
+    FROM internal.run_operator AS t
+    JOIN internal.run AS r ON r.run_id = t.run_id
+    JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = t.operator_index
     WHERE t.run_id = $run_id
     UNION ALL
     SELECT
@@ -59,10 +59,10 @@ WITH sample AS (
         0e0,
         0e0,
         CAST(0 AS BIGINT)
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    FROM internal.ledger_line AS l
+    JOIN internal.run AS r ON r.run_id = l.run_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
+    JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
     WHERE l.run_id = $run_id
 )
 SELECT
@@ -82,7 +82,7 @@ SELECT
     s.dram_bytes,
     s.mac_count
 FROM sample AS s
-JOIN run AS r ON r.run_id = $run_id
-JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = s.operator_index
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
+JOIN internal.run AS r ON r.run_id = $run_id
+JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = s.operator_index
+JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = s.subgraph_index
 ORDER BY s.operator_index, s.component, s.action, s.category, s.per

@@ -121,6 +121,6 @@ SELECT
     a.run_id AS separate_run_id
 FROM cube.saving(run_a := $run_a, run_b := $run_b) AS p
 JOIN run_configurations AS r ON r.run_id = $run_b
-JOIN run AS a ON a.run_id = $run_a
+JOIN internal.run AS a ON a.run_id = $run_a
 CROSS JOIN subgraph AS s
 ORDER BY r.run_id

@@ -59,13 +59,13 @@ SELECT
     h.is_available,
     h.unavailable
 FROM hardware AS h
-JOIN hardware_version AS v ON v.hardware_digest = h.hardware_digest
+JOIN internal.hardware_version AS v ON v.hardware_digest = h.hardware_digest
 JOIN (
     SELECT
         hardware_digest,
         string_agg(precision, ' ' ORDER BY precision_index) AS precisions,
         list(precision) AS known
-    FROM hardware_precision
+    FROM internal.hardware_precision
     GROUP BY hardware_digest
 ) AS p ON p.hardware_digest = h.hardware_digest
 JOIN (
@@ -74,12 +74,12 @@ JOIN (
         count(*) AS fact_count,
         count(*) FILTER (WHERE basis = 'recalled') AS recalled_fact_count,
         count(*) FILTER (WHERE basis = 'assumed') AS assumed_fact_count
-    FROM hardware_fact
+    FROM internal.hardware_fact
     GROUP BY hardware_digest
 ) AS f ON f.hardware_digest = h.hardware_digest
 LEFT JOIN (
     SELECT hardware_digest, string_agg(power_mode, ' ' ORDER BY mode_index) AS power_modes
-    FROM hardware_power_mode
+    FROM internal.hardware_power_mode
     GROUP BY hardware_digest
 ) AS m ON m.hardware_digest = h.hardware_digest
 WHERE ($architecture = '' OR h.architecture = $architecture)

@@ -32,7 +32,7 @@ SELECT
     f.basis,
     p.explanation
 FROM hardware AS h
-JOIN hardware_precision AS p ON p.hardware_digest = h.hardware_digest
-JOIN hardware_fact AS f ON f.hardware_digest = h.hardware_digest AND f.quantity = 'peak.' || p.precision
+JOIN internal.hardware_precision AS p ON p.hardware_digest = h.hardware_digest
+JOIN internal.hardware_fact AS f ON f.hardware_digest = h.hardware_digest AND f.quantity = 'peak.' || p.precision
 WHERE h.hardware = $hardware
 ORDER BY p.precision_index

@@ -34,7 +34,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH measured AS (
     SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w
-    FROM measurement
+    FROM internal.measurement
     GROUP BY hardware, model, precision, batch, runtime
 ),
 static AS (
@@ -42,8 +42,8 @@ static AS (
         l.run_id,
         joules(sum(l.energy_fj) FILTER (a.part = 'static')) AS static_j,
         joules(coalesce(sum(l.energy_fj) FILTER (is_unattributed(a.component, a.action)), 0)) AS unattributed_j
-    FROM run_action AS l
-    JOIN action AS a ON a.action_id = l.action_id
+    FROM internal.run_action AS l
+    JOIN internal.action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY l.run_id
 ),
@@ -63,15 +63,15 @@ loaded AS (
             ' and '
             ORDER BY l.load_index
         ) AS told
-    FROM hardware_load AS l
-    JOIN hardware_fact AS f
+    FROM internal.hardware_load AS l
+    JOIN internal.hardware_fact AS f
         ON f.hardware_digest = l.hardware_digest AND f.quantity = 'load.' || l.load || '.power'
     GROUP BY l.hardware_digest
 ),
 host AS (
     SELECT l.hardware_digest, max(f.value) AS bandwidth_bytes_per_s
-    FROM hardware_link AS l
-    JOIN hardware_fact AS f
+    FROM internal.hardware_link AS l
+    JOIN internal.hardware_fact AS f
         ON f.hardware_digest = l.hardware_digest AND f.quantity = 'link.' || l.link || '.bandwidth'
     WHERE l.connects = 'host'
     GROUP BY l.hardware_digest
@@ -104,10 +104,10 @@ drawn AS (
         r.is_projection,
         r.run_id
     FROM run_configurations AS r
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN host AS h ON h.hardware_digest = r.hardware_digest
     LEFT JOIN loaded AS d ON d.hardware_digest = r.hardware_digest
-    JOIN hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
+    JOIN internal.hardware_fact AS t ON t.hardware_digest = r.hardware_digest AND t.quantity = 'tdp'
     LEFT JOIN (FROM runs WHERE run_id IN (SELECT unnest($run_ids))) AS s ON s.run_id = r.run_id
     LEFT JOIN static AS c ON c.run_id = r.run_id
     LEFT JOIN measured AS m

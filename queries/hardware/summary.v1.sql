@@ -44,25 +44,25 @@ SELECT
     v.aliases,
     (
         SELECT coalesce(list(m.power_mode ORDER BY m.mode_index), [])
-        FROM hardware_power_mode AS m
+        FROM internal.hardware_power_mode AS m
         WHERE m.hardware_digest = h.hardware_digest
     ) AS power_modes,
-    (SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest) AS fact_count,
+    (SELECT count(*) FROM internal.hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest) AS fact_count,
     (
-        SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest AND f.basis = 'recalled'
+        SELECT count(*) FROM internal.hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest AND f.basis = 'recalled'
     ) AS recalled_fact_count,
     (
-        SELECT count(*) FROM hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest AND f.basis = 'assumed'
+        SELECT count(*) FROM internal.hardware_fact AS f WHERE f.hardware_digest = h.hardware_digest AND f.basis = 'assumed'
     ) AS assumed_fact_count,
-    (SELECT count(*) FROM energy_per_action AS e WHERE e.hardware_digest = h.hardware_digest) AS action_count,
+    (SELECT count(*) FROM internal.energy_per_action AS e WHERE e.hardware_digest = h.hardware_digest) AS action_count,
     (
         SELECT count(*)
-        FROM energy_per_action AS e
+        FROM internal.energy_per_action AS e
         WHERE e.hardware_digest = h.hardware_digest AND e.basis = 'recalled'
     ) AS recalled_action_count,
     (
         SELECT count(*)
-        FROM energy_per_action AS e
+        FROM internal.energy_per_action AS e
         WHERE e.hardware_digest = h.hardware_digest AND e.basis = 'assumed'
     ) AS assumed_action_count,
     h.projection,
@@ -70,6 +70,6 @@ SELECT
     v.doubts,
     h.hardware_digest
 FROM hardware AS h
-JOIN hardware_version AS v ON v.hardware_digest = h.hardware_digest
+JOIN internal.hardware_version AS v ON v.hardware_digest = h.hardware_digest
 WHERE h.hardware = $hardware
 ORDER BY h.hardware

@@ -58,10 +58,10 @@ SELECT
     n.refusal,
     m.source,
     m.conditions
-FROM measurement AS m
-JOIN run AS n ON n.run_id = $run_id
+FROM internal.measurement AS m
+JOIN internal.run AS n ON n.run_id = $run_id
 LEFT JOIN runs AS r ON r.run_id = n.run_id
-LEFT JOIN allocators AS o ON o.hardware_digest = n.hardware_digest
+LEFT JOIN allocators() AS o ON o.hardware_digest = n.hardware_digest
 CROSS JOIN LATERAL (
     SELECT allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count) AS allocated_bytes
 ) AS p

@@ -15,6 +15,6 @@ operator_count = { type = "BIGINT", null = true, meaning = "how many operators a
 */
 SELECT kind, text, CAST(sum(operator_count) AS BIGINT) AS operator_count
 FROM caveats
-WHERE workload_id IN (SELECT workload_id FROM run WHERE run_id IN (SELECT unnest($run_ids)))
+WHERE workload_id IN (SELECT workload_id FROM internal.run WHERE run_id IN (SELECT unnest($run_ids)))
 GROUP BY kind, text
 ORDER BY kind, operator_count DESC NULLS LAST, text

@@ -24,5 +24,5 @@ SELECT
     coalesce(mac_count, published_mac_count) AS mac_count,
     is_traceable,
     reason
-FROM model_entry
+FROM internal.model_entry
 ORDER BY model

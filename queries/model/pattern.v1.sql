@@ -23,7 +23,7 @@ WITH traffic AS (
         operator_index,
         sum(byte_count) AS moved_bytes,
         sum(fused_byte_count) AS fused_moved_bytes
-    FROM workload_access
+    FROM internal.workload_access
     WHERE workload_id = $workload_id
     GROUP BY operator_index
 ),
@@ -35,8 +35,8 @@ pattern AS (
         CAST(sum(o.mac_count) AS BIGINT) AS mac_count,
         CAST(sum(coalesce(t.moved_bytes, 0)) AS BIGINT) AS moved_bytes,
         CAST(sum(coalesce(t.fused_moved_bytes, 0)) AS BIGINT) AS fused_moved_bytes
-    FROM workload_operator AS o
-    JOIN workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
+    FROM internal.workload_operator AS o
+    JOIN internal.workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
     LEFT JOIN traffic AS t ON t.operator_index = o.operator_index
     WHERE o.workload_id = $workload_id AND s.pattern <> 'view'
     GROUP BY s.pattern

@@ -45,7 +45,7 @@ WITH work AS (
         CAST(sum(special_count) AS BIGINT) AS special_count,
         count(*) AS operator_count,
         count(*) FILTER (WHERE kind = 'uncounted') AS uncounted_count
-    FROM workload_operator
+    FROM internal.workload_operator
     WHERE workload_id = $workload_id
 ),
 traffic AS (
@@ -53,16 +53,16 @@ traffic AS (
         CAST(coalesce(sum(byte_count) FILTER (WHERE role = 'weight'), 0) AS BIGINT) AS weight_read_bytes,
         CAST(sum(byte_count) AS BIGINT) AS moved_bytes,
         CAST(sum(fused_byte_count) AS BIGINT) AS fused_moved_bytes
-    FROM workload_access
+    FROM internal.workload_access
     WHERE workload_id = $workload_id
 ),
 change AS (
     SELECT birth_index AS step, byte_count AS bytes, CASE WHEN is_hidden THEN 0 ELSE byte_count END AS fused_bytes
-    FROM workload_buffer
+    FROM internal.workload_buffer
     WHERE workload_id = $workload_id
     UNION ALL
     SELECT death_index + 1, -byte_count, CASE WHEN is_hidden THEN 0 ELSE -byte_count END
-    FROM workload_buffer
+    FROM internal.workload_buffer
     WHERE workload_id = $workload_id
 ),
 live AS (
@@ -87,7 +87,7 @@ SELECT
     k.elementwise_count,
     k.special_count,
     k.operator_count,
-    (SELECT count(*) FROM workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
+    (SELECT count(*) FROM internal.workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
     k.uncounted_count,
     w.weight_bytes,
     t.weight_read_bytes,
@@ -102,7 +102,7 @@ SELECT
     w.torch_version,
     w.torchvision_version,
     w.tracer_version
-FROM workload AS w
+FROM internal.workload AS w
 CROSS JOIN work AS k
 CROSS JOIN traffic AS t
 CROSS JOIN peak AS p

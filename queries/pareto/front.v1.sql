@@ -220,5 +220,5 @@ SELECT
 FROM judged AS j
 JOIN chosen AS c ON c.run_id = j.run_id
 LEFT JOIN chance AS h ON h.run_id = j.run_id
-LEFT JOIN run_total AS t ON t.run_id = h.run_id
+LEFT JOIN internal.run_total AS t ON t.run_id = h.run_id
 ORDER BY j.position, j.x_cost, j.y_cost, c.hardware, c.precision, c.batch, c.runtime, c.run_id

@@ -220,5 +220,5 @@ FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
 LEFT JOIN standing AS h ON r.position = 1 AND h.place = r.place
-LEFT JOIN run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
+LEFT JOIN internal.run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
 ORDER BY r.position, r.place

@@ -43,7 +43,7 @@ WITH uncertain AS MATERIALIZED (
                 'group_count': u.energy_group_count
             }
         ]) AS one
-    FROM run_total AS u
+    FROM internal.run_total AS u
     WHERE u.run_id IN (SELECT unnest($run_ids)) AND u.latency_half_width IS NOT NULL
 ),
 scale AS (
@@ -52,10 +52,10 @@ scale AS (
         s.quantity,
         max(s.level) AS "level",
         max_by(s.row_count, s.level) AS row_count
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    JOIN error_scale AS s
+    FROM internal.run AS r
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.error_scale AS s
         ON s.work IN ('', work_of(w.model))
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
@@ -86,7 +86,7 @@ SELECT
     coalesce(c.calibration, 'none') AS calibration,
     u.run_id
 FROM uncertain AS u
-JOIN run AS r ON r.run_id = u.run_id
+JOIN internal.run AS r ON r.run_id = u.run_id
 JOIN run_configurations AS f ON f.run_id = u.run_id
 JOIN scale AS s ON s.run_id = u.run_id AND s.quantity = u.one.quantity
 LEFT JOIN calibrations AS c ON c.calibration_digest = r.calibration_digest

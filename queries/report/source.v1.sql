@@ -26,17 +26,17 @@ WITH priced AS (
         e.source,
         a.component || '.' || a.action AS name,
         sum(l.energy_fj) AS energy_fj
-    FROM run_action AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+    FROM internal.run_action AS l
+    JOIN internal.run AS r ON r.run_id = l.run_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
+    JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
     GROUP BY ALL
 ),
 fact AS (
     SELECT DISTINCT r.run_id, f.basis, f.source, f.quantity AS name, CAST(0 AS HUGEINT) AS energy_fj
-    FROM run AS r
-    JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
+    FROM internal.run AS r
+    JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest
     WHERE r.run_id IN (SELECT unnest($run_ids)) AND r.refusal IS NULL
 ),
 number AS (

@@ -32,8 +32,8 @@ WITH moved AS (
 ),
 constant AS (
     SELECT r.run_id, f.quantity AS name, f.value, f.unit, f.basis, f.source
-    FROM run AS r
-    JOIN hardware_fact AS f ON f.hardware_digest = r.hardware_digest
+    FROM internal.run AS r
+    JOIN internal.hardware_fact AS f ON f.hardware_digest = r.hardware_digest
     WHERE r.run_id IN ($run_a, $run_b)
     UNION ALL
     SELECT
@@ -43,9 +43,9 @@ constant AS (
         'J/' || a.per,
         e.basis,
         e.source
-    FROM run AS r
-    JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest
-    JOIN action AS a ON a.action_id = e.action_id
+    FROM internal.run AS r
+    JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest
+    JOIN internal.action AS a ON a.action_id = e.action_id
     WHERE r.run_id IN ($run_a, $run_b)
 ),
 pair AS (
@@ -93,7 +93,7 @@ row_of AS (
         'voltage at the clock of the run',
         'voltage at the clock of the run',
         (SELECT sum(moved_fj) FROM compared WHERE NOT differs)
-    FROM run AS a, run AS b
+    FROM internal.run AS a, internal.run AS b
     WHERE a.run_id = $run_a AND b.run_id = $run_b AND a.voltage_factor IS DISTINCT FROM b.voltage_factor
 )
 SELECT

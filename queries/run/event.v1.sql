@@ -45,6 +45,6 @@ SELECT
     joules(c.energy_fj) AS energy_j,
     CAST(c.event_index AS INTEGER) AS event_index
 FROM counted AS c
-JOIN run AS r ON r.run_id = $run_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = c.subgraph_index
+JOIN internal.run AS r ON r.run_id = $run_id
+JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = c.subgraph_index
 ORDER BY c.subgraph_index, c.event_index

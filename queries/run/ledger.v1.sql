@@ -41,9 +41,9 @@ SELECT
     is_overhead(a.common_category) AS is_overhead,
     e.basis,
     e.source
-FROM ledger_line AS l
-JOIN run AS r ON r.run_id = l.run_id
-JOIN action AS a ON a.action_id = l.action_id
-JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+FROM internal.ledger_line AS l
+JOIN internal.run AS r ON r.run_id = l.run_id
+JOIN internal.action AS a ON a.action_id = l.action_id
+JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
 WHERE l.run_id = $run_id
 ORDER BY l.operator_index, l.energy_fj DESC, a.component, a.action, a.part, a.per

@@ -89,7 +89,7 @@ chance AS (
             difference_half_width(m.latency_power, m.energy_power, d.latency_square, d.energy_square, d.joint_square)
         ) AS probability_ahead
     FROM best AS b
-    JOIN metric AS m ON m.name = b.metric
+    JOIN internal.metric AS m ON m.name = b.metric
     JOIN differences_of((
         SELECT list({'run_id': o.run_id, 'other_run_id': o.runner_up_id}) FROM best AS o WHERE o.runner_up_id IS NOT NULL
     )) AS d ON d.run_id = b.run_id AND d.other_run_id = b.runner_up_id

@@ -32,7 +32,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH paced AS (
     SELECT o.run_id, o.subgraph_index, sum(o.interval_fs) AS interval_fs
-    FROM run_operator AS o
+    FROM internal.run_operator AS o
     WHERE o.run_id IN (SELECT unnest($run_ids))
     GROUP BY o.run_id, o.subgraph_index
 ),
@@ -51,11 +51,11 @@ part AS (
         s.computed_mac_count AS mac_count,
         s.dram_bytes,
         CAST(s.latency_fs AS HUGEINT) * s.units_used_count AS unit_fs
-    FROM run_subgraph AS s
-    JOIN run AS r ON r.run_id = s.run_id
+    FROM internal.run_subgraph AS s
+    JOIN internal.run AS r ON r.run_id = s.run_id
     JOIN paced AS w ON w.run_id = s.run_id AND w.subgraph_index = s.subgraph_index
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    LEFT JOIN hardware_fact AS f
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN internal.hardware_fact AS f
         ON f.hardware_digest = r.hardware_digest AND f.quantity = dram_efficiency_of(v.architecture, v.memory_type)
     WHERE s.run_id IN (SELECT unnest($run_ids)) AND r.run_id IN (SELECT unnest($run_ids))
 ),
@@ -166,5 +166,5 @@ SELECT
 FROM worst AS x
 JOIN bound AS b ON b.run_id = x.run_id AND b.flag = x.flag
 JOIN run_configurations AS r ON r.run_id = x.run_id
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = x.subgraph_index
+JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = x.subgraph_index
 ORDER BY list_position($run_ids, x.run_id), x.run_id, x.position

@@ -61,7 +61,7 @@ work AS (
         c.runtime,
         flop_class(arg_min(t.mac_count, c.run_id), any_value(c.batch)) AS least_flop_count
     FROM chosen AS c
-    JOIN run_total AS t ON t.run_id = c.run_id
+    JOIN internal.run_total AS t ON t.run_id = c.run_id
     GROUP BY c.workload_id, c.runtime
 ),
 candidate AS (
@@ -79,7 +79,7 @@ candidate AS (
         seconds(t.latency_fs) AS latency_s,
         utilization_of(t.computed_mac_count, t.interval_fs, c.peak_ops_per_s) AS compute_utilization_fraction
     FROM chosen AS c
-    JOIN run_total AS t ON t.run_id = c.run_id
+    JOIN internal.run_total AS t ON t.run_id = c.run_id
     JOIN work AS k ON k.workload_id = c.workload_id AND k.runtime = c.runtime
 ),
 entry AS (

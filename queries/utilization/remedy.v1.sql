@@ -37,11 +37,11 @@ WITH one AS (
         c.runtime, c.latency_s, c.throughput_per_s, c.energy_per_inference_j, c.compute_utilization_fraction,
         c.is_projection, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source
     FROM cube.run(run_ids := list_concat($run_ids, $other_ids), rows := 'evaluated') AS c
-    JOIN workload AS w ON w.workload_id = c.workload_id
+    JOIN internal.workload AS w ON w.workload_id = c.workload_id
 ),
 spent AS (
     SELECT run_id, bottleneck AS bound, sum(latency_fs) AS latency_fs
-    FROM run_subgraph
+    FROM internal.run_subgraph
     WHERE run_id IN (SELECT unnest($run_ids))
     GROUP BY run_id, bottleneck
 ),

@@ -81,9 +81,9 @@ SELECT
     p.work = 'model' AND f.calibration_digest IS NOT NULL AS is_calibrated,
     p.measurement_id
 FROM pair AS p
-LEFT JOIN run AS r ON r.run_id = p.run_id
+LEFT JOIN internal.run AS r ON r.run_id = p.run_id
 LEFT JOIN fitted AS f
     ON f.calibration_digest = r.calibration_digest AND f.hardware = p.hardware AND f.runtime = p.runtime
-LEFT JOIN run_total AS u ON u.run_id = p.run_id
+LEFT JOIN internal.run_total AS u ON u.run_id = p.run_id
 WHERE p.measured > 0e0 AND p.predicted > 0e0
 ORDER BY p.quantity, p.measurement_id

@@ -39,6 +39,42 @@ CREATE MACRO edp_share(energy_fj, latency_fs, run_energy_fj, run_latency_fs) AS
 -- memory nor the board's, nor drawn whatever is computed.
 CREATE MACRO is_overhead(common_category) AS common_category NOT IN ('compute', 'off_chip_memory', 'board', 'static');
 
+-- Units that take what those of the hardware leave to them: their component in the ledger, what one is called, and the
+-- hardware_fact that counts them (the processor of a board is one). And the place of one among them; where several have
+-- a part, the last one counts.
+CREATE MACRO other_units() AS [
+    {'component': 'vpu', 'name': 'vector unit', 'quantity': 'geometry.core_count'},
+    {'component': 'vector_engine', 'name': 'vector engine', 'quantity': 'geometry.vector_core_count'},
+    {'component': 'misc_engine', 'name': 'misc engine', 'quantity': 'unit_count'},
+    {'component': 'processor', 'name': 'board processor', 'quantity': ''}
+];
+CREATE MACRO other_unit_place(component) AS
+    list_position(list_transform(other_units(), lambda unit: unit.component), component);
+
+-- Of subgraphs of these runs in which no unit of the hardware has a part: which others do the work, and how many.
+CREATE MACRO other_units_of(run_ids) AS TABLE
+SELECT
+    s.run_id,
+    s.subgraph_index,
+    other_units()[o.place].name AS unit_name,
+    CASE WHEN o.place IS NOT NULL THEN CAST(coalesce(f.value, 1e0) AS INTEGER) END AS unit_count
+FROM internal.run_subgraph AS s
+JOIN (
+    SELECT l.run_id, l.subgraph_index, max(a.place) AS place
+    FROM (
+        SELECT run_id, subgraph_index, action_id
+        FROM internal.ledger_line
+        WHERE run_id IN (SELECT unnest(run_ids))
+        GROUP BY ALL
+    ) AS l
+    JOIN (SELECT action_id, other_unit_place(component) AS place FROM internal.action) AS a ON a.action_id = l.action_id
+    GROUP BY l.run_id, l.subgraph_index
+) AS o ON o.run_id = s.run_id AND o.subgraph_index = s.subgraph_index
+JOIN internal.run AS r ON r.run_id = s.run_id
+LEFT JOIN internal.hardware_fact AS f
+    ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[o.place].quantity
+WHERE s.run_id IN (SELECT unnest(run_ids)) AND s.units_used_count = 0;
+
 -- Whether an action is what the power limit says of busy units and memories, beyond the prices of all others.
 CREATE MACRO is_unattributed(component, action) AS component = 'board' AND starts_with(action, 'unattributed_');
 
@@ -135,13 +171,13 @@ SELECT
     CASE WHEN count(DISTINCT {error_case}) OVER () > 1 THEN {label} ELSE {configured_hardware} END AS label,
     count(DISTINCT r.batch) OVER () > 1 AS is_batch_varying
 FROM asked AS a
-JOIN run AS r ON r.run_id = a.run_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
+JOIN internal.run AS r ON r.run_id = a.run_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
 
 -- These runs, each with its place among them.
 CREATE MACRO places_of(run_ids) AS TABLE
 SELECT r.run_id, list_position(run_ids, r.run_id) AS position
-FROM run AS r
+FROM internal.run AS r
 WHERE r.run_id IN (SELECT unnest(run_ids));
 
 -- What a model was built with, as it stands at the end of a workload's source.
@@ -160,7 +196,7 @@ CREATE MACRO scored_family(model, family) AS
 
 -- An assumption as a person gave it, or for a negative number that of the catalogue.
 CREATE MACRO assumed(name, given) AS
-    CASE WHEN given >= 0e0 THEN given ELSE (SELECT a.value FROM cost_assumption AS a WHERE a.assumption = name) END;
+    CASE WHEN given >= 0e0 THEN given ELSE (SELECT a.value FROM internal.cost_assumption AS a WHERE a.assumption = name) END;
 
 -- What is known of a metric by its name; find_metric holds the rows of the table `metric` (store/surface.py).
 CREATE MACRO metric_column(metric_name) AS find_metric(metric_name).column_name;
@@ -222,6 +258,16 @@ CREATE MACRO missed_limits(
         }
     );
 
+-- Hardware on which a framework's allocator keeps a workspace for each stream that it has used.
+CREATE MACRO allocators() AS TABLE
+SELECT
+    hardware_digest,
+    max(value) FILTER (quantity = 'coefficient.allocator_workspace') AS workspace_bytes,
+    max(value) FILTER (quantity = 'coefficient.allocator_stream_limit') AS stream_limit
+FROM internal.hardware_fact
+WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
+GROUP BY hardware_digest;
+
 -- What a framework that keeps a workspace for each stream reports; null where the streams are not known.
 CREATE MACRO allocated_bytes(run_bytes, workspace_bytes, stream_limit, stream_count) AS
     CASE
@@ -261,14 +307,14 @@ FROM (
                 THEN lag(output_shape) OVER before
             ELSE output_shape
         END AS copied_shape
-    FROM workload_operator
+    FROM internal.workload_operator
     WHERE workload_ids IS NULL OR list_contains(workload_ids, workload_id)
     WINDOW before AS (PARTITION BY workload_id ORDER BY operator_index ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)
 ) AS o
 LEFT JOIN (
     SELECT a.workload_id, a.operator_index, string_agg(t.shape, ' ' ORDER BY a.access_index) AS shapes
-    FROM workload_access AS a
-    JOIN workload_tensor AS t ON t.workload_id = a.workload_id AND t.tensor_index = a.tensor_index
+    FROM internal.workload_access AS a
+    JOIN internal.workload_tensor AS t ON t.workload_id = a.workload_id AND t.tensor_index = a.tensor_index
     WHERE a.role <> 'output' AND (workload_ids IS NULL OR list_contains(workload_ids, a.workload_id))
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
@@ -315,14 +361,28 @@ FROM (
             AS latency_width,
         mean_to_width() * max_by(e.mean_error_fraction, e.measurement_count) FILTER (e.quantity = 'energy')
             AS energy_width
-    FROM calibration_error AS e
-    JOIN calibration AS c ON c.calibration_digest = e.calibration_digest
+    FROM internal.calibration_error AS e
+    JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest
     WHERE e.split = 'cross_validated' AND e.family IS NULL AND e.runtime IS NOT NULL AND e.precision IS NOT NULL
     GROUP BY e.calibration_digest, c.hardware, e.runtime, e.precision
 ) AS n
 GROUP BY GROUPING SETS (
     (n.calibration_digest, n.hardware, n.runtime, n.precision), (n.calibration_digest, n.hardware, n.runtime)
 );
+
+-- The peak that the formulas of a class compute by: fabrics have their units and clock alone, and an MXU takes fp32 in
+-- passes of bf16.
+CREATE MACRO peak_of(architecture, "precision") AS CASE
+    WHEN architecture IN ('cgra', 'dpu') THEN NULL
+    WHEN architecture = 'tpu' AND "precision" = 'fp32' THEN 'peak.bf16'
+    ELSE 'peak.' || "precision"
+END;
+
+-- Whether a number is what a question set in place of the hardware's own.
+CREATE MACRO is_set(source) AS ends_with(source, '--set');
+
+-- 1 where errors are those of other hardware, which know nothing of this one's own numbers; 0 where they are its own.
+CREATE MACRO is_foreign(left_out, level) AS CAST(left_out IS NULL AND level IS DISTINCT FROM 5 AS INTEGER);
 
 -- What is stored of runs as actions, of those numbered from the first to the last: sums over the operators of the ledger.
 CREATE MACRO actions_between(first_run, last_run) AS TABLE
@@ -331,7 +391,7 @@ SELECT
     action_id,
     sum(action_count ORDER BY operator_index) AS action_count,
     sum(energy_fj) AS energy_fj
-FROM ledger_line
+FROM internal.ledger_line
 WHERE run_id BETWEEN first_run AND last_run
 GROUP BY run_id, action_id;
 
@@ -339,8 +399,11 @@ GROUP BY run_id, action_id;
 -- of 80 % intervals of the logarithms of their latency and energy with where they come from (docs/doubt.md). Latency: what
 -- the run's calibration was off on model families that its fit had not seen, else the finest group of measurements that
 -- the run is in. Energy: the same, together with what the bases of its prices leave open, where parts of one basis err
--- together, bases by themselves, and static energy with the time. Bytes are added as decimals, whose sum does not depend
--- on the order.
+-- together, bases by themselves, and static energy with the time. Where the errors are not of this very hardware, what its
+-- own numbers leave open beyond those of scored hardware is added: of latency peak and clock for the part that compute
+-- bounds, bandwidth for the part that memory bounds, the clock for the fixed part; of energy prices that its file gives
+-- (those without a range of the class, static power among them), and static energy with that time. What a question set is
+-- taken as given. Bytes are added as decimals, whose sum does not depend on the order.
 CREATE MACRO totals_between(first_run, last_run) AS TABLE
 WITH spent AS (
     SELECT
@@ -348,40 +411,65 @@ WITH spent AS (
         sum(g.energy_fj) AS energy_fj,
         list_sum(list(pow(b.half_width * CAST(g.energy_fj AS DOUBLE), 2) ORDER BY g.basis))
             / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS basis_square,
+        list_sum(list(pow(b.own_price_half_width * CAST(g.own_fj AS DOUBLE), 2) ORDER BY g.basis))
+            / nullif(pow(CAST(sum(g.energy_fj) AS DOUBLE), 2), 0e0) AS own_square,
         fraction(sum(g.static_fj), sum(g.energy_fj)) AS static_share
     FROM (
         SELECT
             l.run_id,
             e.basis,
             sum(l.energy_fj) AS energy_fj,
+            sum(CASE WHEN e.low_fj IS NULL AND NOT is_set(e.source) THEN l.energy_fj ELSE 0 END) AS own_fj,
             sum(CASE WHEN a.common_category = 'static' THEN l.energy_fj ELSE 0 END) AS static_fj
-        FROM run_action AS l
-        JOIN run AS r ON r.run_id = l.run_id
-        LEFT JOIN action AS a ON a.action_id = l.action_id
-        LEFT JOIN energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
+        FROM internal.run_action AS l
+        JOIN internal.run AS r ON r.run_id = l.run_id
+        LEFT JOIN internal.action AS a ON a.action_id = l.action_id
+        LEFT JOIN internal.energy_per_action AS e ON e.action_id = l.action_id AND e.hardware_digest = r.hardware_digest
         WHERE l.run_id BETWEEN first_run AND last_run
         GROUP BY l.run_id, e.basis
     ) AS g
-    LEFT JOIN basis_spread AS b ON b.price_basis = g.basis
+    LEFT JOIN internal.basis_spread AS b ON b.number_basis = g.basis
     GROUP BY g.run_id
 ),
 placed AS (
     SELECT
         run_id,
         sum(latency_fs) AS latency_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s >= memory_s) AS compute_fs,
+        sum(latency_fs - launch_fs) FILTER (compute_s < memory_s) AS memory_fs,
+        sum(launch_fs) AS launch_fs,
         CAST(sum(CAST(dram_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS dram_bytes,
         CAST(sum(CAST(moved_bytes AS DECIMAL(38, 9))) AS DOUBLE) AS moved_bytes,
         sum(CAST(units_used_count AS HUGEINT) * latency_fs) AS unit_fs,
         sum(computed_mac_count) AS computed_mac_count
-    FROM run_subgraph
-    WHERE run_id BETWEEN first_run AND last_run
+    FROM (
+        SELECT *, least(CAST(launch_s * 1e15 AS BIGINT), latency_fs) AS launch_fs
+        FROM internal.run_subgraph
+        WHERE run_id BETWEEN first_run AND last_run
+    )
     GROUP BY run_id
+),
+given AS (
+    SELECT
+        r.run_id,
+        max(b.own_number_half_width) FILTER (f.quantity <> 'memory_bandwidth') AS compute_width,
+        max(b.own_number_half_width) FILTER (f.quantity = 'memory_bandwidth') AS memory_width,
+        max(b.own_number_half_width) FILTER (f.quantity = 'clock') AS launch_width
+    FROM internal.run AS r
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.hardware_fact AS f
+        ON f.hardware_digest = r.hardware_digest
+        AND f.quantity IN ('clock', 'memory_bandwidth', coalesce(peak_of(v.architecture, r.precision), 'clock'))
+        AND NOT is_set(f.source)
+    JOIN internal.basis_spread AS b ON b.number_basis = f.basis
+    WHERE r.run_id BETWEEN first_run AND last_run
+    GROUP BY r.run_id
 ),
 worked AS (
     SELECT p.run_id, CAST(coalesce(sum(q.mac_count), 0) AS BIGINT) AS mac_count, sum(p.interval_fs) AS interval_fs
-    FROM run_operator AS p
-    JOIN run AS r ON r.run_id = p.run_id
-    LEFT JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+    FROM internal.run_operator AS p
+    JOIN internal.run AS r ON r.run_id = p.run_id
+    LEFT JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
     WHERE p.run_id BETWEEN first_run AND last_run
     GROUP BY p.run_id
 ),
@@ -397,10 +485,10 @@ scored AS (
         max_by(e.latency_width, e.precision) AS left_out_latency,
         max_by(e.energy_width, e.precision) AS left_out_energy,
         coalesce(bool_or(b.hardware_digest IS NOT NULL), FALSE) AS has_load
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-    LEFT JOIN error_scale AS s
+    FROM internal.run AS r
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN internal.error_scale AS s
         ON s.work IN ('', work_of(w.model))
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
@@ -412,7 +500,7 @@ scored AS (
         AND e.runtime = r.runtime
         AND e.precision IN ('', r.precision)
         AND operator_kind(w.model) = ''
-    LEFT JOIN (SELECT DISTINCT hardware_digest FROM hardware_load WHERE covers = 'board') AS b
+    LEFT JOIN (SELECT DISTINCT hardware_digest FROM internal.hardware_load WHERE covers = 'board') AS b
         ON b.hardware_digest = r.hardware_digest
     WHERE r.refusal IS NULL AND r.run_id BETWEEN first_run AND last_run
     GROUP BY r.run_id
@@ -434,6 +522,8 @@ SELECT
     sqrt(pow(w.latency_half_width, 2) + pow(w.energy_half_width, 2)
         - 2 * error_correlation() * w.latency_half_width * w.energy_half_width) AS power_half_width,
     w.price_half_width,
+    w.latency_own_half_width,
+    sqrt(w.energy_own_square) AS energy_own_half_width,
     CASE WHEN w.left_out_latency IS NULL THEN scale_basis(w.latency_scale.level) ELSE 'its calibration' END
         AS latency_basis,
     CASE
@@ -451,24 +541,43 @@ FROM (
             WHEN energy_scale.level < 2 AND has_load THEN price_half_width
             WHEN energy_scale.level < 2 THEN sqrt(pow(energy_scale.half_width, 2) + pow(price_half_width, 2))
             ELSE sqrt(
-                (energy_scale.group_count * pow(energy_scale.half_width, 2)
+                (energy_scale.group_count * (pow(energy_scale.half_width, 2) + energy_own_square)
                     + full_groups() * pow(price_half_width, 2)) / (energy_scale.group_count + full_groups())
             )
         END AS energy_half_width
     FROM (
         SELECT
-            c.*,
-            t.* EXCLUDE (run_id),
-            o.* EXCLUDE (run_id),
-            e.energy_fj,
-            sqrt(e.basis_square + pow(e.static_share * c.latency_half_width, 2)) AS price_half_width
+            *,
+            sqrt(basis_square + pow(static_share * latency_half_width, 2)) AS price_half_width,
+            is_foreign(left_out_energy, energy_scale.level)
+                * (own_square + pow(static_share * latency_own_half_width, 2)) AS energy_own_square
         FROM (
-            SELECT *, coalesce(left_out_latency, latency_scale.half_width) AS latency_half_width
-            FROM scored
-        ) AS c
-        JOIN placed AS t ON t.run_id = c.run_id
-        JOIN worked AS o ON o.run_id = c.run_id
-        JOIN spent AS e ON e.run_id = c.run_id
+            SELECT
+                *,
+                sqrt(pow(coalesce(left_out_latency, latency_scale.half_width), 2) + pow(latency_own_half_width, 2))
+                    AS latency_half_width
+            FROM (
+                SELECT
+                    c.*,
+                    t.* EXCLUDE (run_id),
+                    o.* EXCLUDE (run_id),
+                    e.* EXCLUDE (run_id),
+                    sqrt(
+                        is_foreign(c.left_out_latency, c.latency_scale.level)
+                        * coalesce(
+                            pow(coalesce(t.compute_fs, 0) * g.compute_width, 2)
+                                + pow(coalesce(t.memory_fs, 0) * g.memory_width, 2)
+                                + pow(t.launch_fs * g.launch_width, 2),
+                            0e0
+                        )
+                    ) / nullif(CAST(t.latency_fs AS DOUBLE), 0e0) AS latency_own_half_width
+                FROM scored AS c
+                JOIN placed AS t ON t.run_id = c.run_id
+                JOIN worked AS o ON o.run_id = c.run_id
+                JOIN spent AS e ON e.run_id = c.run_id
+                LEFT JOIN given AS g ON g.run_id = c.run_id
+            )
+        )
     )
 ) AS w;
 
@@ -484,6 +593,12 @@ CREATE MACRO metric_half_width(metric_name, latency_half_width, energy_half_widt
         * latency_half_width * energy_half_width
 );
 
+-- What of a variance is left to a factor where the own numbers of a hardware make a part of the half-width: that part is
+-- common to all its runs, and the other factors divide the rest.
+CREATE MACRO kept_part(factor, own_half_width, half_width) AS abs(
+    CAST(factor <> 'numbers' AS INTEGER) - coalesce(pow(own_half_width / nullif(half_width, 0e0), 2), 0e0)
+);
+
 -- Of runs (structs of run_id, half-widths and what errors may be alike in), what the error of each is made of: a row a
 -- factor, whose key runs that are alike in it have in common, with the parts of the variances of latency and energy that
 -- it has, and of what the two have in common.
@@ -493,12 +608,16 @@ SELECT
     u.latency_half_width,
     u.energy_half_width,
     s.factor,
-    s.latency_part,
-    s.energy_part,
-    s.joint_part,
+    s.latency_part * kept_part(s.factor, u.latency_own_half_width, u.latency_half_width) AS latency_part,
+    s.energy_part * kept_part(s.factor, u.energy_own_half_width, u.energy_half_width) AS energy_part,
+    s.joint_part * sqrt(
+        kept_part(s.factor, u.latency_own_half_width, u.latency_half_width)
+        * kept_part(s.factor, u.energy_own_half_width, u.energy_half_width)
+    ) AS joint_part,
     hash(CASE s.factor
         WHEN 'class' THEN 'class ' || u.architecture
         WHEN 'board' THEN 'board ' || u.hardware
+        WHEN 'numbers' THEN 'numbers of ' || u.hardware
         WHEN 'model' THEN concat_ws(' ', 'model', u.architecture, u.model)
         WHEN 'board_model' THEN concat_ws(' ', 'board and model', u.hardware, u.model)
         WHEN 'case' THEN concat_ws(' ', 'case', u.architecture, u.model, u.configuration)
@@ -511,8 +630,10 @@ CROSS JOIN (
         any_value(share) FILTER (quantity = 'latency') AS latency_part,
         any_value(share) FILTER (quantity = 'energy') AS energy_part,
         any_value(share) FILTER (quantity = 'joint') AS joint_part
-    FROM error_share
+    FROM internal.error_share
     GROUP BY factor
+    UNION ALL
+    SELECT 'numbers', 1e0, 1e0, error_correlation()
 ) AS s;
 
 -- These runs as error_terms takes them.
@@ -521,6 +642,8 @@ CREATE MACRO erring(run_ids) AS (
         'run_id': u.run_id,
         'latency_half_width': u.latency_half_width,
         'energy_half_width': u.energy_half_width,
+        'latency_own_half_width': u.latency_own_half_width,
+        'energy_own_half_width': u.energy_own_half_width,
         'architecture': v.architecture,
         'hardware': v.hardware,
         'model': w.source,
@@ -528,10 +651,10 @@ CREATE MACRO erring(run_ids) AS (
         'own': r.run_key
     })
     FROM (SELECT DISTINCT unnest(run_ids) AS run_id) AS a
-    JOIN run_total AS u ON u.run_id = a.run_id
-    JOIN run AS r ON r.run_id = a.run_id
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.run_total AS u ON u.run_id = a.run_id
+    JOIN internal.run AS r ON r.run_id = a.run_id
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 );
 
 -- Of each of these pairs of runs (structs of run_id and other_run_id), the covariance of what the two differ by: of the
@@ -558,9 +681,9 @@ FROM (
         any_value(b.latency_half_width) AS other_t,
         any_value(a.energy_half_width) AS e,
         any_value(b.energy_half_width) AS other_e,
-        coalesce(sum(CAST(1e15 * a.latency_part AS BIGINT)) FILTER (a.key = b.key), 0) AS latency_part,
-        coalesce(sum(CAST(1e15 * a.energy_part AS BIGINT)) FILTER (a.key = b.key), 0) AS energy_part,
-        coalesce(sum(CAST(1e15 * a.joint_part AS BIGINT)) FILTER (a.key = b.key), 0) AS joint_part
+        coalesce(sum(CAST(1e15 * sqrt(a.latency_part * b.latency_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS latency_part,
+        coalesce(sum(CAST(1e15 * sqrt(a.energy_part * b.energy_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS energy_part,
+        coalesce(sum(CAST(1e15 * sqrt(a.joint_part * b.joint_part) AS BIGINT)) FILTER (a.key = b.key), 0) AS joint_part
     FROM pair AS p
     JOIN term AS a ON a.run_id = p.run_id
     JOIN term AS b ON b.run_id = p.other_run_id AND b.factor = a.factor
@@ -657,7 +780,7 @@ WITH candidate AS MATERIALIZED (
         first_value(c.place) OVER by_cost AS first_place,
         first_value(c.cost) OVER by_cost AS first_cost
     FROM (SELECT unnest(candidates, recursive := TRUE)) AS c
-    JOIN metric AS m ON m.name = c.metric
+    JOIN internal.metric AS m ON m.name = c.metric
     WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
 ),
 paired AS (

@@ -27,9 +27,9 @@ SELECT
     v.hardware_digest,
     c.catalogue_digest,
     c.hardware_index
-FROM catalogue_entry AS c
-JOIN hardware_version AS v ON v.hardware_digest = c.hardware_digest
-JOIN hardware_fact AS f ON f.hardware_digest = v.hardware_digest
+FROM internal.catalogue_entry AS c
+JOIN internal.hardware_version AS v ON v.hardware_digest = c.hardware_digest
+JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest
 GROUP BY ALL;
 COMMENT ON VIEW hardware IS 'Hardware targets of the current catalogue';
 COMMENT ON COLUMN hardware.name IS 'Name for people';
@@ -46,9 +46,9 @@ SELECT
     f.fact_index,
     f.hardware_digest,
     coalesce(c.hardware_digest = f.hardware_digest, FALSE) AS is_current
-FROM hardware_fact AS f
-JOIN hardware_version AS v ON v.hardware_digest = f.hardware_digest
-LEFT JOIN catalogue_entry AS c ON c.hardware_digest = f.hardware_digest;
+FROM internal.hardware_fact AS f
+JOIN internal.hardware_version AS v ON v.hardware_digest = f.hardware_digest
+LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = f.hardware_digest;
 COMMENT ON VIEW hardware_facts IS 'One row per number of each hardware, with unit, basis and source; old versions stay, marked by is_current';
 
 CREATE VIEW hardware_links AS
@@ -68,10 +68,10 @@ SELECT
     l.link_index,
     l.hardware_digest,
     coalesce(c.hardware_digest = l.hardware_digest, FALSE) AS is_current
-FROM hardware_link AS l
-JOIN hardware_version AS v ON v.hardware_digest = l.hardware_digest
-JOIN hardware_fact AS f ON f.hardware_digest = l.hardware_digest
-LEFT JOIN catalogue_entry AS c ON c.hardware_digest = l.hardware_digest
+FROM internal.hardware_link AS l
+JOIN internal.hardware_version AS v ON v.hardware_digest = l.hardware_digest
+JOIN internal.hardware_fact AS f ON f.hardware_digest = l.hardware_digest
+LEFT JOIN internal.catalogue_entry AS c ON c.hardware_digest = l.hardware_digest
 GROUP BY ALL;
 COMMENT ON VIEW hardware_links IS 'Links of each hardware to devices of its kind and to its host, bandwidths in one direction; old versions stay, marked by is_current';
 COMMENT ON COLUMN hardware_links.basis IS 'Where the bandwidth comes from';
@@ -93,18 +93,31 @@ SELECT
     e.high_fj / 1e15 AS high_j,
     e.basis,
     e.source,
+    d.energy_per_action_fj / 1e15 AS described_energy_per_action_j,
+    d.basis AS described_basis,
+    d.source AS described_source,
     e.count_formula,
+    v.power_mode,
+    v.boundary,
+    v.changes,
     e.hardware_digest,
-    coalesce(c.hardware_digest = e.hardware_digest, FALSE) AS is_current
-FROM energy_per_action AS e
-JOIN action AS a ON a.action_id = e.action_id
-JOIN hardware_version AS v ON v.hardware_digest = e.hardware_digest
-LEFT JOIN catalogue_entry AS c ON c.hardware_digest = e.hardware_digest;
-COMMENT ON VIEW energy_reference IS 'Energy reference table: one row per hardware, component and action, at the hardware''s process node';
+    coalesce(e.hardware_digest = coalesce(u.hardware_digest, c.hardware_digest), FALSE) AS is_current
+FROM internal.energy_per_action AS e
+JOIN internal.action AS a ON a.action_id = e.action_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = e.hardware_digest
+LEFT JOIN internal.catalogue_entry AS c ON c.hardware = v.hardware
+LEFT JOIN internal.hardware_version AS u ON u.hardware_digest = c.usual_digest
+LEFT JOIN internal.energy_per_action AS d
+    ON d.hardware_digest = coalesce(c.hardware_digest, nullif(v.described_digest, ''), v.hardware_digest)
+    AND d.action_id = e.action_id;
+COMMENT ON VIEW energy_reference IS 'Energy reference tables: one row per hardware version, component and action, with the price that its runs use and the one that it is described with. Every ledger line has its row, by hardware_digest, component and action. Where is_current, an action stands once for a hardware';
+COMMENT ON COLUMN energy_reference.energy_per_action_j IS 'Of one count, as runs of this version use it at full voltage: with what its board adds, its calibration found and a question set';
+COMMENT ON COLUMN energy_reference.is_current IS 'Whether runs use this version where nothing else is asked: that of the current catalogue at its default mode and its board, under the calibration that ships';
+COMMENT ON COLUMN energy_reference.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
 
 CREATE VIEW metrics AS
 SELECT name, label, unit, column_name, per, is_higher_better, missing, metric_index
-FROM metric;
+FROM internal.metric;
 COMMENT ON VIEW metrics IS 'What runs are compared, ranked and chosen by, and the column that holds it';
 COMMENT ON COLUMN metrics.unit IS 'SI unit, or USD';
 COMMENT ON COLUMN metrics.per IS 'What one value is of: batch, inference, second, chip, million inferences';
@@ -142,9 +155,9 @@ SELECT
     bias_addition_count(o.kind, o.elementwise_count) AS bias_addition_count,
     bias_element_count(o.kind, o.operation, o.elementwise_count, o.gemm_n, o.gemm_groups, o.tap_count)
         AS bias_element_count
-FROM workload_operator AS o
-JOIN workload AS w ON w.workload_id = o.workload_id
-JOIN workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
+FROM internal.workload_operator AS o
+JOIN internal.workload AS w ON w.workload_id = o.workload_id
+JOIN internal.workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
 LEFT JOIN (
     SELECT
         workload_id,
@@ -152,7 +165,7 @@ LEFT JOIN (
         CAST(sum(byte_count) FILTER (WHERE role = 'input') AS BIGINT) AS input_bytes,
         CAST(sum(byte_count) FILTER (WHERE role = 'weight') AS BIGINT) AS weight_bytes,
         CAST(sum(byte_count) FILTER (WHERE role = 'output') AS BIGINT) AS output_bytes
-    FROM workload_access
+    FROM internal.workload_access
     GROUP BY workload_id, operator_index
 ) AS b ON b.workload_id = o.workload_id AND b.operator_index = o.operator_index;
 COMMENT ON VIEW operators IS 'Operators of every stored workload, with shapes, counts and bytes at the traced dtype';
@@ -167,24 +180,24 @@ SELECT
     o.name,
     o.aten,
     'no formula for its arithmetic: only its bytes are counted' AS reason
-FROM workload_operator AS o
-JOIN workload AS w ON w.workload_id = o.workload_id
+FROM internal.workload_operator AS o
+JOIN internal.workload AS w ON w.workload_id = o.workload_id
 WHERE o.kind = 'uncounted';
 COMMENT ON VIEW uncounted IS 'What could not be counted: a row, never a silent zero';
 
 CREATE VIEW assumptions AS
 SELECT n.workload_id, n.model, n.batch, n.assumption
-FROM (SELECT workload_id, model, batch, unnest(notes) AS assumption FROM workload) AS n;
+FROM (SELECT workload_id, model, batch, unnest(notes) AS assumption FROM internal.workload) AS n;
 COMMENT ON VIEW assumptions IS 'What a trace had to assume: worst cases for what depends on data';
 
 CREATE VIEW caveats AS
 SELECT workload_id, 'uncounted' AS kind, aten AS text, count(*) AS operator_count
-FROM workload_operator
+FROM internal.workload_operator
 WHERE kind = 'uncounted'
 GROUP BY workload_id, aten
 UNION ALL
 SELECT workload_id, 'assumed', unnest(notes), NULL
-FROM workload;
+FROM internal.workload;
 COMMENT ON VIEW caveats IS 'What a trace had to assume, or could not count';
 COMMENT ON COLUMN caveats.kind IS 'uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data';
 COMMENT ON COLUMN caveats.text IS 'ATen operator, or what was assumed and where';
@@ -227,9 +240,9 @@ SELECT
     r.hardware_digest,
     r.calibration_digest,
     r.is_newest
-FROM run AS r
-JOIN workload AS w ON w.workload_id = r.workload_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest;
+FROM internal.run AS r
+JOIN internal.workload AS w ON w.workload_id = r.workload_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest;
 COMMENT ON COLUMN run_configurations.clock_hz IS 'Full clock x clock_fraction: what the power cap leaves, in steady state';
 COMMENT ON VIEW run_configurations IS 'Every run, evaluated or refused, with what was asked: a workload on a configuration';
 
@@ -244,9 +257,9 @@ FROM (
         r.run_id,
         unnest([{settings}]) AS one,
         generate_subscripts([{settings}], 1) AS place
-    FROM run AS r
-    JOIN workload AS w ON w.workload_id = r.workload_id
-    JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    FROM internal.run AS r
+    JOIN internal.workload AS w ON w.workload_id = r.workload_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 ) AS s;
 COMMENT ON VIEW run_settings IS 'What was asked of each run, dimension by dimension; empty where it is as another dimension, as usual';
 COMMENT ON COLUMN run_settings.setting IS 'The dimension';
@@ -255,9 +268,9 @@ COMMENT ON COLUMN run_settings.setting_index IS 'Order of the dimensions';
 
 CREATE VIEW newest_runs AS
 SELECT max(r.run_id) AS run_id
-FROM run AS r
-JOIN workload AS w ON w.workload_id = r.workload_id
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
+FROM internal.run AS r
+JOIN internal.workload AS w ON w.workload_id = r.workload_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 WHERE r.refusal IS NULL AND len(v.changes) = 0
 GROUP BY {newest};
 COMMENT ON VIEW newest_runs IS 'The newest evaluated run of each configuration, over versions of formulas, calibrations and hardware; of none whose hardware a question changed';
@@ -350,7 +363,7 @@ LEFT JOIN (
         edp_of(energy_fj, latency_fs) AS edp_js,
         seconds(interval_fs) AS interval_s,
         fraction(energy_fj, interval_fs) AS average_power_w
-    FROM run_total
+    FROM internal.run_total
 ) AS x ON x.run_id = r.run_id;
 COMMENT ON VIEW run_figures IS 'Every run, evaluated or refused, with the figures of runs, which are null of a refused one';
 
@@ -371,12 +384,14 @@ SELECT
     u.edp_half_width,
     u.power_half_width,
     u.price_half_width,
+    u.latency_own_half_width,
+    u.energy_own_half_width,
     u.latency_basis,
     u.energy_basis,
     u.latency_group_count,
     u.energy_group_count
 FROM run_configurations AS r
-JOIN run_total AS u ON u.run_id = r.run_id;
+JOIN internal.run_total AS u ON u.run_id = r.run_id;
 COMMENT ON VIEW run_uncertainty IS 'How far each run may be off: a figure v lies between v exp(-h) and v exp(h) four times in five, h its half-width';
 
 -- Each of these runs against each other, in the metrics that follow from energy and latency: the probability that it is
@@ -395,7 +410,7 @@ WITH one AS MATERIALIZED (
         f.throughput_per_s,
         f.average_power_w
     FROM runs AS f
-    JOIN workload AS w ON w.workload_id = f.workload_id
+    JOIN internal.workload AS w ON w.workload_id = f.workload_id
     WHERE run_ids IS NULL OR f.run_id IN (SELECT unnest(run_ids))
 ),
 pair AS (
@@ -434,7 +449,7 @@ FROM (
         difference_half_width(m.latency_power, m.energy_power, d.latency_square, d.energy_square, d.joint_square)
             AS half_width
     FROM pair AS p
-    JOIN metric AS m ON m.name = p.metric
+    JOIN internal.metric AS m ON m.name = p.metric
     JOIN differences_of((
         SELECT list({'run_id': a.run_id, 'other_run_id': b.run_id})
         FROM one AS a
@@ -489,8 +504,11 @@ SELECT
     fraction(p.spent.overhead_fj, p.spent.energy_fj) AS overhead_fraction,
     edp_of(p.spent.energy_fj, p.latency_fs) AS edp_js,
     edp_share(p.spent.energy_fj, p.latency_fs, t.energy_fj, t.latency_fs) AS edp_share_js,
-    p.units_used_count,
-    r.units_total_count,
+    coalesce(other_units()[p.other_place].name, r.unit_name) AS unit_name,
+    CASE WHEN p.other_place IS NULL THEN p.units_used_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
+        AS units_used_count,
+    CASE WHEN p.other_place IS NULL THEN r.units_total_count ELSE CAST(coalesce(f.value, 1e0) AS INTEGER) END
+        AS units_total_count,
     p.tile_count,
     p.wave_count,
     p.kernel_count,
@@ -503,7 +521,7 @@ SELECT
     p.pass_bytes,
     p.computed_mac_count
 FROM run_configurations AS r
-JOIN run_total AS t ON t.run_id = r.run_id
+JOIN internal.run_total AS t ON t.run_id = r.run_id
 JOIN LATERAL (
     SELECT
         subgraph_index,
@@ -523,6 +541,7 @@ JOIN LATERAL (
         any_value(bottleneck) AS bottleneck,
         any_value(operator_count) AS operator_count,
         any_value(mac_count) AS mac_count,
+        CASE WHEN any_value(units_used_count) = 0 THEN any_value(other_place) END AS other_place,
         coalesce(
             any_value(spent),
             {'energy_fj': 0, 'compute_fj': 0, 'memory_fj': 0, 'control_fj': 0, 'static_fj': 0, 'overhead_fj': 0}
@@ -544,34 +563,43 @@ JOIN LATERAL (
             s.executed_mac_count,
             s.computed_mac_count,
             s.bottleneck
-        FROM run_subgraph AS s
+        FROM internal.run_subgraph AS s
         WHERE s.run_id = r.run_id
         UNION ALL BY NAME
         SELECT
             l.subgraph_index,
-            energy_by_part(a.part, a.common_category, l.energy_fj) AS spent
+            energy_by_part(a.part, a.common_category, l.energy_fj) AS spent,
+            max(a.other_place) AS other_place
         FROM (
             SELECT e.subgraph_index, e.action_id, sum(e.energy_fj) AS energy_fj
-            FROM ledger_line AS e
+            FROM internal.ledger_line AS e
             WHERE e.run_id = r.run_id
             GROUP BY e.subgraph_index, e.action_id
         ) AS l
-        JOIN action AS a ON a.action_id = l.action_id
+        JOIN (
+            SELECT action_id, part, common_category, other_unit_place(component) AS other_place
+            FROM internal.action
+        ) AS a ON a.action_id = l.action_id
         GROUP BY l.subgraph_index
         UNION ALL BY NAME
         SELECT o.subgraph_index, count(*) AS operator_count, CAST(sum(q.mac_count) AS BIGINT) AS mac_count
         FROM (
             SELECT c.subgraph_index, c.operator_index
-            FROM run_operator AS c
+            FROM internal.run_operator AS c
             WHERE c.run_id = r.run_id
         ) AS o
-        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+        JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
         GROUP BY o.subgraph_index
     )
     GROUP BY subgraph_index
 ) AS p ON p.latency_fs IS NOT NULL AND p.mac_count IS NOT NULL
-JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index;
+JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = p.subgraph_index
+LEFT JOIN internal.hardware_fact AS f
+    ON f.hardware_digest = r.hardware_digest AND f.quantity = other_units()[p.other_place].quantity;
 COMMENT ON VIEW subgraph_results IS 'Allocations: each subgraph on the hardware of a run. wave_fill_fraction is tiles over waves x units, padding_fraction the part of its tiles'' MAC slots without a MAC. edp_share_js sums to the run''s EDP, edp_js does not. Utilization is within the subgraph''s own latency';
+COMMENT ON COLUMN subgraph_results.unit_name IS 'What one of the units is called that the work is done by: of the hardware, or others that take what these leave, such as a vector unit';
+COMMENT ON COLUMN subgraph_results.units_used_count IS 'Of those, with work in the fullest wave';
+COMMENT ON COLUMN subgraph_results.units_total_count IS 'Of those, that there are';
 COMMENT ON COLUMN subgraph_results.name IS 'Of the operator that leads it';
 
 CREATE VIEW operator_results AS
@@ -611,7 +639,7 @@ SELECT
     bias_element_count(q.kind, q.operation, q.elementwise_count, q.gemm_n, q.gemm_groups, q.tap_count)
         AS bias_element_count
 FROM run_configurations AS r
-JOIN run_total AS t ON t.run_id = r.run_id
+JOIN internal.run_total AS t ON t.run_id = r.run_id
 JOIN LATERAL (
     SELECT
         operator_index,
@@ -646,7 +674,7 @@ JOIN LATERAL (
             o.separate_dram_bytes,
             o.separate_moved_bytes,
             o.separate_pass_bytes
-        FROM run_operator AS o
+        FROM internal.run_operator AS o
         WHERE o.run_id = r.run_id AND o.operator_index >= -r.workload_id -- always: two columns of r keep this a look-up
         UNION ALL BY NAME
         SELECT
@@ -654,19 +682,19 @@ JOIN LATERAL (
             energy_by_part(a.part, a.common_category, l.energy_fj) AS spent
         FROM (
             SELECT e.operator_index, e.action_id, sum(e.energy_fj) AS energy_fj
-            FROM ledger_line AS e
+            FROM internal.ledger_line AS e
             WHERE e.run_id = r.run_id
             GROUP BY e.operator_index, e.action_id
         ) AS l
-        JOIN action AS a ON a.action_id = l.action_id
+        JOIN internal.action AS a ON a.action_id = l.action_id
         GROUP BY l.operator_index
     )
     GROUP BY operator_index
 ) AS p ON p.latency_fs IS NOT NULL
-JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
+JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = p.operator_index
 JOIN LATERAL (
     SELECT c.subgraph_index, count(*) AS operator_count
-    FROM run_operator AS c
+    FROM internal.run_operator AS c
     WHERE c.run_id = r.run_id
     GROUP BY c.subgraph_index
 ) AS n ON n.subgraph_index = p.subgraph_index;
@@ -698,12 +726,12 @@ SELECT
     l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
     e.basis,
     e.source
-FROM ledger_line AS l
-JOIN run AS r ON r.run_id = l.run_id
-JOIN action AS a ON a.action_id = l.action_id
-JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-LEFT JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
+FROM internal.ledger_line AS l
+JOIN internal.run AS r ON r.run_id = l.run_id
+JOIN internal.action AS a ON a.action_id = l.action_id
+JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
 COMMENT ON VIEW energy_ledger IS 'One line per run, operator and action: count x energy per action x voltage factor of the line. Shares no column but run_id with runs. line_energy_fj is the stored fact; line_energy_j is an exact decimal, so its sums are exact in any order';
 
 CREATE VIEW energy_ledger_wide AS
@@ -732,12 +760,12 @@ SELECT
     l.energy_fj * CAST('0.000000000000001' AS DECIMAL(16, 15)) AS line_energy_j,
     e.basis,
     e.source
-FROM ledger_line AS l
+FROM internal.ledger_line AS l
 JOIN run_configurations AS r ON r.run_id = l.run_id
-JOIN action AS a ON a.action_id = l.action_id
-JOIN energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
-LEFT JOIN workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
-JOIN workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
+JOIN internal.action AS a ON a.action_id = l.action_id
+JOIN internal.energy_per_action AS e ON e.hardware_digest = r.hardware_digest AND e.action_id = l.action_id
+LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = r.workload_id AND g.subgraph_index = l.subgraph_index
+JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = l.operator_index;
 COMMENT ON VIEW energy_ledger_wide IS 'energy_ledger with the configuration of the run on each line, for statements that do not join';
 
 CREATE VIEW energy_parts AS
@@ -746,18 +774,18 @@ SELECT
     l.subgraph_index,
     l.operator_index,
     unnest(energy_by_part(a.part, a.common_category, l.energy_fj))
-FROM ledger_line AS l
-JOIN action AS a ON a.action_id = l.action_id
+FROM internal.ledger_line AS l
+JOIN internal.action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id, l.subgraph_index, l.operator_index;
 COMMENT ON VIEW energy_parts IS 'Energy of each operator of a run by part, and what of it is architectural overhead; exact, in femtojoules';
 
 CREATE VIEW events AS
 SELECT a.architecture, p.component, p.event, p.per, p.part_of, p.meaning, p.formula, '' AS divisor, p.event_index
 FROM placement_events() AS p
-CROSS JOIN (SELECT DISTINCT architecture FROM event) AS a
+CROSS JOIN (SELECT DISTINCT architecture FROM internal.event) AS a
 UNION ALL
 SELECT e.architecture, e.component, e.event, e.per, e.part_of, e.meaning, e.formula, e.divisor, e.event_index
-FROM event AS e;
+FROM internal.event AS e;
 COMMENT ON VIEW events IS 'What event_counts counts on each class of hardware, and how a count follows from actions of the ledger';
 COMMENT ON COLUMN events.component IS 'Where it happens';
 COMMENT ON COLUMN events.meaning IS 'In words';
@@ -782,12 +810,12 @@ WITH placed AS (
             s.tile_count,
             s.wave_count,
             s.executed_mac_count
-        FROM run_subgraph AS s
+        FROM internal.run_subgraph AS s
         UNION ALL BY NAME
         SELECT o.run_id, o.subgraph_index, q.mac_count
-        FROM run_operator AS o
-        JOIN run AS r ON r.run_id = o.run_id
-        JOIN workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+        FROM internal.run_operator AS o
+        JOIN internal.run AS r ON r.run_id = o.run_id
+        JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
     )
     GROUP BY run_id, subgraph_index
 ),
@@ -805,8 +833,8 @@ followed AS (
             {'event': 'padding', 'event_count': s.slot_count - s.mac_count}
         ], recursive := TRUE)
     FROM placed AS s
-    JOIN run AS r ON r.run_id = s.run_id
-    JOIN hardware_precision AS p ON p.hardware_digest = r.hardware_digest AND p.precision = r.precision
+    JOIN internal.run AS r ON r.run_id = s.run_id
+    JOIN internal.hardware_precision AS p ON p.hardware_digest = r.hardware_digest AND p.precision = r.precision
     WHERE s.latency_fs IS NOT NULL
 ),
 acted AS (
@@ -820,10 +848,10 @@ acted AS (
             sum(l.action_count * t.factor ORDER BY l.action_id), sum(l.action_count * t.floor ORDER BY l.action_id), 0e0
         ) AS action_count,
         CAST(sum(l.energy_fj) FILTER (WHERE t.is_cost) AS BIGINT) AS energy_fj
-    FROM ledger_line AS l
-    JOIN run AS r ON r.run_id = l.run_id
-    JOIN action AS a ON a.action_id = l.action_id
-    JOIN event_term AS t ON t.architecture = a.architecture AND t.component = a.component AND t.action = a.action
+    FROM internal.ledger_line AS l
+    JOIN internal.run AS r ON r.run_id = l.run_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
+    JOIN internal.event_term AS t ON t.architecture = a.architecture AND t.component = a.component AND t.action = a.action
     GROUP BY l.run_id, l.subgraph_index, l.operator_index, r.hardware_digest, t.event_index
 )
 SELECT
@@ -855,8 +883,8 @@ SELECT
     CASE WHEN e.is_priced THEN joules(coalesce(c.energy_fj, 0)) END AS event_energy_j,
     e.event_index
 FROM acted AS c
-JOIN event AS e ON e.event_index = c.event_index
-LEFT JOIN hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = e.divisor
+JOIN internal.event AS e ON e.event_index = c.event_index
+LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = e.divisor
 WHERE c.action_count > 0e0;
 COMMENT ON VIEW event_counts IS 'How often each event happens: of each operator what follows from actions of the ledger, of each subgraph what follows from where it was placed. Operators add up to subgraphs and subgraphs to the run';
 COMMENT ON COLUMN event_counts.component IS 'Where it happens';
@@ -868,21 +896,21 @@ SELECT
     CAST(sum_overhead(a.common_category, l.energy_fj) AS BIGINT) AS overhead_fj,
     joules(sum_overhead(a.common_category, l.energy_fj)) AS overhead_energy_j,
     fraction(sum_overhead(a.common_category, l.energy_fj), sum(l.energy_fj)) AS overhead_fraction
-FROM run_action AS l
-JOIN action AS a ON a.action_id = l.action_id
+FROM internal.run_action AS l
+JOIN internal.action AS a ON a.action_id = l.action_id
 GROUP BY l.run_id;
 COMMENT ON VIEW run_overheads IS 'Architectural overhead of each run: energy that is neither arithmetic nor off-chip memory nor board nor static';
 
 CREATE VIEW cost_assumptions AS
 SELECT assumption, value, unit, basis, source, note, assumption_index
-FROM cost_assumption;
+FROM internal.cost_assumption;
 COMMENT ON VIEW cost_assumptions IS 'What a price per inference assumes where nothing else is said';
 COMMENT ON COLUMN cost_assumptions.assumption IS 'utilization, lifetime, hours, pue, electricity or host';
 COMMENT ON COLUMN cost_assumptions.unit IS 'As its name is used: 1, year, h/year, USD/kWh';
 
 CREATE VIEW grid_regions AS
 SELECT region, name, year, gco2_per_kwh, basis, source, note, region_index
-FROM grid_region;
+FROM internal.grid_region;
 COMMENT ON VIEW grid_regions IS 'Carbon dioxide per kilowatt-hour by grid';
 COMMENT ON COLUMN grid_regions.name IS 'Name for people';
 
@@ -906,14 +934,14 @@ SELECT
     c.data_digest,
     c.hardware_digest,
     c.calibration_digest
-FROM calibration AS c
+FROM internal.calibration AS c
 LEFT JOIN (
     SELECT
         calibration_digest,
         arg_max(median_error_fraction, split = 'cross_validated') FILTER (quantity = 'latency')
             AS latency_error_fraction,
         arg_max(median_error_fraction, split = 'cross_validated') FILTER (quantity = 'energy') AS energy_error_fraction
-    FROM calibration_error
+    FROM internal.calibration_error
     WHERE split <> 'uncalibrated' AND runtime IS NULL AND precision IS NULL AND batch IS NULL AND family IS NULL
     GROUP BY calibration_digest
 ) AS e ON e.calibration_digest = c.calibration_digest;
@@ -935,8 +963,8 @@ SELECT
     k.meaning,
     k.coefficient_index,
     c.calibration_digest
-FROM calibration_coefficient AS k
-JOIN calibration AS c ON c.calibration_digest = k.calibration_digest;
+FROM internal.calibration_coefficient AS k
+JOIN internal.calibration AS c ON c.calibration_digest = k.calibration_digest;
 COMMENT ON VIEW calibration_coefficients IS 'What each calibration changed: before and after, with the meaning';
 COMMENT ON COLUMN calibration_coefficients.part IS 'time: a coefficient; energy: a factor on energies per action; static: static power';
 COMMENT ON COLUMN calibration_coefficients.value IS 'With the calibration';
@@ -948,9 +976,9 @@ SELECT DISTINCT
     c.hardware AS fitted_hardware,
     c.hardware <> v.hardware AS is_inherited,
     r.calibration_digest
-FROM run AS r
-JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-JOIN calibration AS c ON c.calibration_digest = r.calibration_digest;
+FROM internal.run AS r
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN internal.calibration AS c ON c.calibration_digest = r.calibration_digest;
 COMMENT ON VIEW calibrated_hardware IS 'Which hardware runs used under which calibration: fitted to it, or inherited from another of its generation';
 
 CREATE VIEW calibration_errors AS
@@ -970,8 +998,8 @@ SELECT
     e.rank_correlation,
     e.error_index,
     c.calibration_digest
-FROM calibration_error AS e
-JOIN calibration AS c ON c.calibration_digest = e.calibration_digest;
+FROM internal.calibration_error AS e
+JOIN internal.calibration AS c ON c.calibration_digest = e.calibration_digest;
 COMMENT ON VIEW calibration_errors IS 'How far each calibration was from its measurements: as fitted, and by fits that had not seen the family';
 COMMENT ON COLUMN calibration_errors.quantity IS 'latency or energy';
 COMMENT ON COLUMN calibration_errors.split IS 'uncalibrated: class defaults; fitted: rows of the fit; cross_validated: each family by a fit to all others';
@@ -1000,7 +1028,7 @@ SELECT
     conditions,
     seen,
     stream_count
-FROM measurement;
+FROM internal.measurement;
 COMMENT ON VIEW measurements IS 'What somebody measured';
 COMMENT ON COLUMN measurements.energy_j IS 'Per batch, as measured';
 COMMENT ON COLUMN measurements.latency_s IS 'Per batch, as measured';
@@ -1019,20 +1047,10 @@ SELECT
         WHEN bool_or(coalesce(m.seen, '') <> '') OVER (PARTITION BY m.hardware) THEN 'unseen family'
         ELSE 'unseen hardware'
     END AS split
-FROM measurement AS m
-LEFT JOIN model_entry AS e ON e.model = m.model;
+FROM internal.measurement AS m
+LEFT JOIN internal.model_entry AS e ON e.model = m.model;
 COMMENT ON VIEW measurement_splits IS 'How new each measurement is to the coefficients: fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
 COMMENT ON COLUMN measurement_splits.split IS 'fitted (chosen with it in view), same family (with others of its family on its hardware), unseen family (with other families), unseen hardware';
-
-CREATE VIEW allocators AS
-SELECT
-    hardware_digest,
-    max(value) FILTER (quantity = 'coefficient.allocator_workspace') AS workspace_bytes,
-    max(value) FILTER (quantity = 'coefficient.allocator_stream_limit') AS stream_limit
-FROM hardware_fact
-WHERE quantity IN ('coefficient.allocator_workspace', 'coefficient.allocator_stream_limit')
-GROUP BY hardware_digest;
-COMMENT ON VIEW allocators IS 'Hardware on which a framework''s allocator keeps a workspace for each stream that it has used';
 
 CREATE VIEW estimates AS
 SELECT
@@ -1067,8 +1085,8 @@ SELECT
     e.latency_fs,
     e.interval_fs,
     e.energy_fj
-FROM estimate AS e
-JOIN hardware_version AS v ON v.hardware_digest = e.hardware_digest;
+FROM internal.estimate AS e
+JOIN internal.hardware_version AS v ON v.hardware_digest = e.hardware_digest;
 COMMENT ON VIEW estimates IS 'What measured operators take in all, as they are evaluated in bulk; per batch';
 COMMENT ON COLUMN estimates.latency_fs IS 'Per batch, femtoseconds';
 COMMENT ON COLUMN estimates.kind IS 'Of the operator: gemm, conv2d, attention ...';
@@ -1157,7 +1175,7 @@ FROM (
             r.calibration,
             r.calibration_digest,
             r.architecture
-        FROM measurement AS m
+        FROM internal.measurement AS m
         JOIN run_configurations AS r
             ON r.configured_hardware = m.hardware
             AND r.hardware = split_part(m.hardware, '@', 1)
@@ -1166,14 +1184,14 @@ FROM (
             AND r.weight_precision = m.precision
             AND r.batch = m.batch
             AND r.runtime = m.runtime
-        LEFT JOIN allocators AS o ON o.hardware_digest = r.hardware_digest
+        LEFT JOIN allocators() AS o ON o.hardware_digest = r.hardware_digest
         WHERE r.refusal IS NULL AND r.boundary = 'board' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY row_number() OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
             ORDER BY r.run_id DESC
         ) = 1
     ) AS r
-    JOIN run_total AS x ON x.run_id = r.run_id
+    JOIN internal.run_total AS x ON x.run_id = r.run_id
     UNION ALL
     SELECT
         m.measurement_id,
@@ -1198,18 +1216,18 @@ FROM (
         s.latency_fs,
         s.interval_fs,
         s.energy_fj
-    FROM measurement AS m
+    FROM internal.measurement AS m
     JOIN estimates AS s
         ON s.configured_hardware = m.hardware
         AND s.model = m.model
         AND s.precision = m.precision
         AND s.batch = m.batch
         AND s.runtime = m.runtime
-    LEFT JOIN allocators AS o ON o.hardware_digest = s.hardware_digest
+    LEFT JOIN allocators() AS o ON o.hardware_digest = s.hardware_digest
     WHERE s.refusal IS NULL
 ) AS n
-LEFT JOIN calibration AS c ON c.calibration_digest = n.calibration_digest
-LEFT JOIN model_entry AS e ON e.model = n.model;
+LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
+LEFT JOIN internal.model_entry AS e ON e.model = n.model;
 COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction at the board under each calibration against each measurement, signed: positive is predicted too high. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
 
 CREATE VIEW prediction_errors AS
@@ -1263,7 +1281,7 @@ SELECT
     source,
     conditions,
     seen
-FROM operator_measurement;
+FROM internal.operator_measurement;
 COMMENT ON VIEW operator_measurements IS 'Measured device time of operators inside models, by operation and shapes, and of kernels without operator';
 COMMENT ON COLUMN operator_measurements.operation IS 'As in operator_signatures; empty for kernels that no operator of the trace stands for';
 COMMENT ON COLUMN operator_measurements.operator_count IS 'Operators of the trace with this operation and these shapes';
@@ -1289,7 +1307,7 @@ WITH newest AS (
         coalesce(f.value / c.value, 0e0) * coalesce(g.value, 1e0) AS kernel_gap_s
     FROM (
         SELECT DISTINCT hardware, model, precision, batch, runtime
-        FROM operator_measurement
+        FROM internal.operator_measurement
     ) AS m
     JOIN run_configurations AS r
         ON r.configured_hardware = m.hardware
@@ -1299,11 +1317,11 @@ WITH newest AS (
         AND r.weight_precision = m.precision
         AND r.batch = m.batch
         AND r.runtime = m.runtime
-    LEFT JOIN hardware_fact AS f
+    LEFT JOIN internal.hardware_fact AS f
         ON f.hardware_digest = r.hardware_digest AND f.quantity = 'coefficient.gap_clocks'
-    LEFT JOIN hardware_fact AS c
+    LEFT JOIN internal.hardware_fact AS c
         ON c.hardware_digest = r.hardware_digest AND c.quantity = 'clock_boost'
-    LEFT JOIN hardware_fact AS g
+    LEFT JOIN internal.hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
     WHERE r.refusal IS NULL AND r.boundary = 'board' AND len(r.changes) = 0
     QUALIFY row_number() OVER (
@@ -1321,7 +1339,7 @@ predicted AS (
     FROM newest AS n
     JOIN signatures_among((SELECT coalesce(list(DISTINCT m.workload_id), []) FROM newest AS m)) AS s
         ON s.workload_id = n.workload_id
-    JOIN run_operator AS o ON o.run_id = n.run_id AND o.operator_index = s.operator_index
+    JOIN internal.run_operator AS o ON o.run_id = n.run_id AND o.operator_index = s.operator_index
     GROUP BY n.run_id, s.operation, s.shapes, s.kind
 )
 SELECT
@@ -1346,7 +1364,7 @@ SELECT
     n.architecture,
     m.seen,
     n.calibration
-FROM operator_measurement AS m
+FROM internal.operator_measurement AS m
 JOIN newest AS n
     ON n.hardware = m.hardware
     AND n.model = m.model
@@ -1358,5 +1376,5 @@ JOIN predicted AS p
     AND p.operation = m.operation
     AND p.shapes = m.shapes
     AND p.operator_count = m.operator_count
-LEFT JOIN model_entry AS e ON e.model = m.model;
+LEFT JOIN internal.model_entry AS e ON e.model = m.model;
 COMMENT ON VIEW operator_prediction_errors IS 'Measured device time of operators against the newest prediction of the same configuration, without kernel gaps; signed: positive is predicted too high';

@@ -16,7 +16,8 @@ from joulemap.answer.edp.answer import EdpAnswer as EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
-from joulemap.answer.flip import BatchWinner as BatchWinner, Flip as Flip, FlipAnswer as FlipAnswer
+from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
+from joulemap.answer.flip.pair import Flip as Flip
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer
 from joulemap.answer.hardware_file import (

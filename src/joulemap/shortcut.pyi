@@ -18,7 +18,7 @@ from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.answer.cost import CostAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.flip import FlipAnswer
+from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer

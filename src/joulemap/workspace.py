@@ -48,7 +48,7 @@ class Workspace:
     break_down = ModelQuestion("answer.part", "RunKeywords")
     explain = ModelQuestion("answer.explain.answer", "RunKeywords")
     sensitivity = ModelQuestion("answer.sensitivity")
-    flip = ModelQuestion("answer.flip", "RunKeywords")
+    flip = ModelQuestion("answer.flip.answer", "RunKeywords")
     architectures = ModelQuestion("answer.architecture.contrast")
     pareto = ModelQuestion("answer.pareto")
     plot = ModelQuestion("answer.plot", "")

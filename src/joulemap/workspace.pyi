@@ -21,7 +21,7 @@ from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.flip import FlipAnswer
+from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer

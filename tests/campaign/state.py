@@ -15,29 +15,29 @@ CONTENT: Final = """
 WITH subgraphs AS (
     SELECT run_id, count(*) AS row_count, sum(latency_fs) AS total,
         bit_xor(hash(subgraph_index, latency_fs, moved_bytes, units_used_count, bottleneck)) AS digest
-    FROM run_subgraph GROUP BY run_id
+    FROM internal.run_subgraph GROUP BY run_id
 ), operators AS (
     SELECT run_id, count(*) AS row_count, sum(latency_fs) AS total,
         bit_xor(hash(subgraph_index, operator_index, latency_fs, moved_bytes, separate_energy_fj)) AS digest
-    FROM run_operator GROUP BY run_id
+    FROM internal.run_operator GROUP BY run_id
 ), lines AS (
     SELECT run_id, count(*) AS row_count, sum(energy_fj) AS total,
         bit_xor(hash(subgraph_index, operator_index, component, action, action_count, energy_fj)) AS digest
-    FROM ledger_line JOIN action USING (action_id) GROUP BY run_id
+    FROM internal.ledger_line JOIN internal.action USING (action_id) GROUP BY run_id
 ), works AS (
     SELECT workload_id, count(*) AS row_count, bit_xor(hash(operator_index, operation, mac_count)) AS digest
-    FROM workload_operator GROUP BY workload_id
+    FROM internal.workload_operator GROUP BY workload_id
 ), facts AS (
     SELECT hardware_digest, count(*) AS row_count, bit_xor(hash(quantity, value, unit)) AS digest
-    FROM hardware_fact GROUP BY hardware_digest
+    FROM internal.hardware_fact GROUP BY hardware_digest
 )
 SELECT r.run_key AS key,
     concat_ws('|', w.workload_key, r.hardware_digest, r.power_mode, r.precision, r.batch, r.runtime, r.refusal,
         r.weight_bytes, r.activation_bytes, r.clock_fraction,
         s.row_count, s.total, s.digest, o.row_count, o.total, o.digest, l.row_count, l.total, l.digest,
         k.row_count, k.digest, f.row_count, f.digest) AS digest
-FROM run AS r
-LEFT JOIN workload AS w USING (workload_id)
+FROM internal.run AS r
+LEFT JOIN internal.workload AS w USING (workload_id)
 LEFT JOIN subgraphs AS s USING (run_id)
 LEFT JOIN operators AS o USING (run_id)
 LEFT JOIN lines AS l USING (run_id)
@@ -45,7 +45,7 @@ LEFT JOIN works AS k USING (workload_id)
 LEFT JOIN facts AS f USING (hardware_digest)
 UNION ALL
 SELECT concat_ws(' ', 'measured', hardware, model, precision, batch, runtime), concat_ws('|', latency_s, source)
-FROM measurement WHERE source = 'campaign'
+FROM internal.measurement WHERE source = 'campaign'
 ORDER BY key
 """
 

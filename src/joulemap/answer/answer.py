@@ -93,8 +93,6 @@ class RunAnswer(Answer):
     """What a question about runs hands out."""
 
     scope: Scope
-    doubt: str = ""
-    """How far its figures may be off, in a line; empty where each says it of itself."""
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
@@ -125,7 +123,6 @@ class RunAnswer(Answer):
         """
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
-        sure = sure or self.doubt
         told = add_marks(notes, (*sections, *details))
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(

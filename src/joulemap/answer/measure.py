@@ -274,7 +274,8 @@ def _store(connection: Connection, measurement: Measurement) -> int:
     write_measurements(connection, [measurement])
     ((measurement_id,),) = execute(
         connection,
-        "SELECT max(measurement_id) FROM measurement WHERE latency_s = $latency_s AND conditions = $conditions",
+        "SELECT max(measurement_id) "
+        "FROM internal.measurement WHERE latency_s = $latency_s AND conditions = $conditions",
         {"latency_s": measurement.latency_s, "conditions": measurement.conditions},
     ).fetchall()
     return int(measurement_id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import find_doubt, prove
+from joulemap.answer.run import prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, check_name
@@ -108,6 +108,7 @@ class PartAnswer(RunAnswer):
             self.rows,
             answer=self._tell_largest(),
             details=(Section(f"Energy of each {self.level} by {self.by}", self._whole(runs)),),
+            sure=self.scope.say_spread(),
             notes=self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
@@ -281,7 +282,6 @@ def _break_down(
             subgraph=subgraph,
             categories=fetch(connection, PartCategory, **given, is_common=is_common) if is_by_category else None,
             actions=None if is_by_category else fetch(connection, PartAction, **given),
-            doubt=find_doubt(connection, ids),
         )
     if not answer.rows.rows:
         raise UnsupportedError(f"{subgraph}: none of its operators runs as a kernel, so that it takes no energy")

@@ -52,7 +52,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "sweep": Asked("sweep.answer", "sweep"),
     "waterfall": Asked("explain.answer", "explain", 2, metrics=PART_METRICS),
     "tornado": Asked("sensitivity", "sensitivity", 1, metrics=VARIED_METRICS),
-    "flip": Asked("flip", "flip", 2, metrics=VARIED_METRICS),
+    "flip": Asked("flip.answer", "flip", 2, metrics=VARIED_METRICS),
     "cost": Asked("cost", "cost"),
     "utilization": Asked("utilization.answer", "utilization", keywords={"has_advice": False}),
 }

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from joulemap.present.cell import show_doubt
 from joulemap.present.document import Text
-from joulemap.store.query import fetch
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
     from joulemap.present.document import Shown
     from joulemap.row.analyze import RunTotal
     from joulemap.row.edp import EdpTotal
-    from joulemap.store.connection import Connection
 
 ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
@@ -64,24 +61,6 @@ OVERLAPPING: Final = 1.0 - 1e-9
 def overlaps(interval_s: float | None, latency_s: float | None) -> bool:
     """Whether a batch starts before the one before it has ended."""
     return interval_s is not None and latency_s is not None and interval_s < OVERLAPPING * latency_s
-
-
-def find_doubt(connection: Connection, run_ids: Sequence[int]) -> str:
-    """Return how far figures of runs may be off, in a line."""
-    from joulemap.row.report import PredictionStanding
-
-    rows = fetch(connection, PredictionStanding, run_ids=list(run_ids))
-    return say_doubt({name: [row.half_width for row in rows if row.quantity == name] for name in ("energy", "latency")})
-
-
-def say_doubt(half_widths: Mapping[str, Iterable[float | None]]) -> str:
-    """Return how far figures may be off, in a line: quantity -> half-widths of the logarithms; empty for none."""
-    spans = []
-    for quantity, found in half_widths.items():
-        widths = sorted(width for width in found if width is not None)
-        ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
-        spans += [f"{' to '.join(ends)} ({quantity})"] if ends else []
-    return f"4 in 5 measurements are within {' and '.join(spans)} of the figure" if spans else ""
 
 
 def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:

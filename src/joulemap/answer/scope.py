@@ -14,12 +14,13 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_share
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_doubt, show_share
 from joulemap.present.document import Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
+    Outline,
     find_configurations,
     find_outlines,
     find_projected_hardware,
@@ -49,6 +50,19 @@ SHOWN_UNCALIBRATED: Final = 6
 
 SHOWN_CHANGES: Final = 3
 """Hardware with different changes that a heading names; all the others stand in the notes."""
+
+LEAST_OWN: Final = 0.1
+"""Of a half-width: what a hardware's own numbers make of it at least, where that is said."""
+
+DOUBTED_IN: Final[Mapping[str, tuple[str, ...]]] = {
+    "energy": ("energy",),
+    "efficiency": ("energy",),
+    "latency": ("latency",),
+    "throughput": ("latency",),
+    "edp": ("latency", "energy"),
+    "power": ("latency", "energy"),
+}
+"""Metric -> the quantities whose doubt is in it, for which it is said how far off it is."""
 
 TIE_RATIO: Final = 1.005
 """What is closer than this looks alike at the digits shown."""
@@ -93,6 +107,9 @@ class Scope:
     """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
+    doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
+    """Hardware at its power mode -> latency and energy -> half-width of the 80 % interval of its logarithm, and the
+    part of it that the hardware's own numbers leave open; the largest of its runs."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
     has nothing else stands beside hardware that a compiler of the framework serves."""
@@ -134,6 +151,44 @@ class Scope:
         for hardware, told in self.changes.items():
             groups.setdefault(told, []).append(self.mark(hardware))
         return [f"{join_words(names)} with {join_words(told)}" for told, names in groups.items()]
+
+    def say_doubts(self, quantities: Collection[str]) -> list[str]:
+        """Return how far off each hardware's figures may be, and what its own assumed numbers make of that."""
+        lines = []
+        for name, widths in self.doubts.items():
+            told = [
+                show_doubt(width) + (f", of which {self._own(name)} {show_doubt(own)}" if own >= LEAST_OWN else "")
+                for quantity, (width, own) in widths.items()
+                if quantity in quantities
+            ]
+            lines += [f"{self.mark(name)} {' and '.join(told)}"] if told else []
+        return lines
+
+    def say_spread(self) -> str:
+        """Return how far off figures may be, in a line, of the surest and the least sure; empty for none."""
+        spans = []
+        for quantity in ("energy", "latency"):
+            widths = sorted(found[quantity][0] for found in self.doubts.values() if quantity in found)
+            ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
+            spans += [f"{' to '.join(ends)} ({quantity})"] if ends else []
+        return f"4 in 5 measurements are within {' and '.join(spans)} of the figure" if spans else ""
+
+    def say_own_doubts(self, quantities: Collection[str] = ("latency", "energy")) -> list[str]:
+        """Return how much of the doubt about hardware is its own assumed numbers, of those that rest on such."""
+        told = []
+        for name, widths in self.doubts.items():
+            parts = [
+                f"{show_doubt(own)} of {quantity}"
+                for quantity, (_, own) in widths.items()
+                if own >= LEAST_OWN and quantity in quantities
+            ]
+            told += [f"{self._own(name)} of {self.mark(name)} {' and '.join(parts)}"] if parts else []
+        less = len(told) - SHOWN_UNCALIBRATED
+        more = f" and those of {less} more" if less > 0 else ""
+        return [f"of which {'; '.join(told[:SHOWN_UNCALIBRATED])}{more}"] if told else []
+
+    def _own(self, name: str) -> str:
+        return "your assumed numbers" if name.partition("@")[0] in self.spelling else "assumed numbers"
 
     def check_evaluated(self) -> None:
         """Raise UnsupportedError with the reasons where every run was refused."""
@@ -182,6 +237,7 @@ class Scope:
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
+            *(f"of how far off it may be: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
             *map(describe_caveat, self.caveats),
         ]
 
@@ -263,6 +319,10 @@ class Scope:
             "uncalibrated": self.uncalibrated,
             "engines": dict(self.engines),
             "changes": dict(self.changes),
+            "half_widths": {
+                name: {quantity: {"all": width, "own": own} for quantity, (width, own) in widths.items()}
+                for name, widths in self.doubts.items()
+            },
         }
 
 
@@ -336,11 +396,26 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
+        "doubts": _find_doubts(runs.values()),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
         "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
     }
+
+
+def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return what `Scope.doubts` has."""
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for run in runs:
+        widths = found.setdefault(run.configured_hardware, {})
+        for quantity, width, own in (
+            ("latency", run.latency_half_width, run.latency_own_half_width),
+            ("energy", run.energy_half_width, run.energy_own_half_width),
+        ):
+            if width is not None:
+                widths[quantity] = max(widths.get(quantity, (0.0, 0.0)), (width, own or 0.0))
+    return found
 
 
 def describe_calibration(row: StoredCalibration, hardware: Collection[str]) -> list[str]:

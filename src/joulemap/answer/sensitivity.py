@@ -10,8 +10,8 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.computed import make_table, told
-from joulemap.answer.scope import find_scope
-from joulemap.domain.constant import LOSS
+from joulemap.answer.scope import DOUBTED_IN, find_scope
+from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import check_name
@@ -22,7 +22,7 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Section, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, grid, say_rest
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -31,7 +31,20 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
-SHOWN: Final = 20
+SHOWN: Final = 10
+"""Constants that decide, of all hardware together."""
+
+FEWEST: Final = 3
+"""Of one hardware where there are many."""
+
+TOLD: Final = 2
+"""Hardware of which it is said what moves them most."""
+
+DIGITS: Final = 3
+"""Of constants where it is decided; the details have more."""
+
+STILL: Final = 5e-4
+"""Elasticity below which a constant moves nothing where it is."""
 
 LEAST_SPAN: Final = 1e-9
 """Of a metric: what moves it by less does not move it."""
@@ -43,6 +56,8 @@ class Sensitivity:
 
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
     constant: str = told("its name, as --set takes it")
+    word: str = told("what people call it")
+    meaning: str = told("what it is, of a coefficient, or how it is counted, of a price; empty for all other")
     kind: str = told("price, quantity, geometry, memory, peak, coefficient or use")
     value: float = told("as the run has it, in unit")
     unit: str = told("SI unit")
@@ -97,7 +112,7 @@ class SensitivityAnswer(RunAnswer):
                 continue
             first = rows[0]
             ends = [show_quantity(value, metric.unit) for value in (first.metric_low, first.metric_high)]
-            told = f"{first.constant} moves it most: {' and '.join(filter(None, ends))} at the ends of its range"
+            told = f"{first.word} moves it most: {' and '.join(filter(None, ends))} at the ends of its range"
             subject = self.scope.bounded(
                 f"{self.scope.title}: {metric.label} on {self.scope.mark(name)}, "
                 f"{show_quantity(first.metric_value, metric.unit)}"
@@ -106,10 +121,9 @@ class SensitivityAnswer(RunAnswer):
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` constants of each hardware; programs get all."""
+        """Return it with `limit` constants in a table; programs get all."""
         names = list(dict.fromkeys(row.hardware for row in self.rows))
-        sections = tuple(self._draw(name, limit) for name in names)
-        label = METRIC[self.metric].label
+        each = max(limit // max(len(names), 1), FEWEST)
         pair = [self.scope.spell(name) for name in names[:2]]
         steps = [["flip", self.scope.model, *pair, "--metric", self.metric, *repeated]] if len(pair) > 1 else []
         first = self.rows[0] if self.rows.rows else None
@@ -117,7 +131,63 @@ class SensitivityAnswer(RunAnswer):
             again = ["compare", self.scope.model, "--hardware", self.scope.spell(first.hardware)]
             steps.append([*again, "--set", f"{first.constant}=x1.5", *repeated])
         return self._compose(
-            f"{self.scope.title}: what moves {label}", sections, self.rows, notes=self._notes(), steps=steps
+            f"{self.scope.title}: what moves {METRIC[self.metric].label}",
+            (Section("", self._decisive([row for name in names for row in self._choose(name, each)], names)),),
+            self.rows,
+            answer="; ".join(map(self._say_first, names[:TOLD])),
+            sure=self._say_sure(),
+            details=[self._draw(name, 2 * limit) for name in names],
+            notes=self._notes(),
+            steps=steps,
+        )
+
+    def _moving(self, hardware: str) -> list[Sensitivity]:
+        return [row for row in self.of(hardware) if _moves(row)]
+
+    def _say_sure(self) -> str:
+        """Return how far off each hardware's figure may be; empty for a metric without an interval of its own."""
+        quantities = DOUBTED_IN.get(self.metric, ())
+        lines = self.scope.say_doubts(quantities)
+        verb = "is" if len(quantities) == 1 else "are"
+        return (
+            f"four times in five {' and '.join(quantities)} {verb} as near as this: {'; '.join(lines)}" if lines else ""
+        )
+
+    def _choose(self, hardware: str, count: int) -> list[Sensitivity]:
+        """Return what moves a hardware most, static power in any case."""
+        rows = self._moving(hardware)
+        static = [row for row in rows[count:] if row.constant == STATIC]
+        return [*rows[: count - len(static)], *static]
+
+    def _say_first(self, name: str) -> str:
+        """Return what moves a hardware most, and between which ends."""
+        unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
+        rows = self._moving(name)
+        if not rows:
+            return f"nothing moves {label} on {self.scope.mark(name)}"
+        row = rows[0]
+        value = show_quantity(row.metric_value, unit)
+        ends = _show_ends(row.metric_low, row.metric_high, unit)
+        what = f"{row.word} alone ({_say_range(row)}, {row.basis})"
+        return f"{label} on {self.scope.mark(name)}, {value}, is {ends} by its {what}"
+
+    def _decisive(self, rows: Sequence[Sensitivity], names: Sequence[str]) -> Grid:
+        unit, label = METRIC[self.metric].unit, METRIC[self.metric].label
+        owner = (("of", "hardware"),) if len(names) > 1 else ()
+        return grid(
+            attrs.evolve(self.rows, rows=tuple(rows)),
+            (
+                ("what", "word"),
+                *owner,
+                ("is", lambda row: show_constant(row.value, row.unit, DIGITS)),
+                ("may be", _say_range),
+                (f"{label} then", lambda row: _show_ends(row.metric_low, row.metric_high, unit)),
+                ("moves it by", lambda row: show_share(row.span_fraction)),
+                ("for each %", lambda row: _signed(row.elasticity)),
+                ("basis", "basis"),
+            ),
+            keep=("of", "moves it by", "may be", "basis", f"{label} then"),
+            projected=self.scope.projected,
         )
 
     def _draw(self, hardware: str, limit: int) -> Section:
@@ -174,6 +244,24 @@ def _moves(row: Sensitivity) -> bool:
     return any(value is not None and abs(value) > LEAST_SPAN for value in found)
 
 
+def _say_range(row: Sensitivity) -> str:
+    """Return the ends that a constant may be between; the one that it may be where the other cannot be."""
+    ends = [show_constant(one, row.unit, DIGITS) for one in (row.low, row.high) if one is not None]
+    if row.spread == "exact" or not ends:
+        return ""
+    return _span(ends) if len(ends) > 1 else f"{'from' if row.high is None else 'up to'} {ends[0]}"
+
+
+def _show_ends(low: float | None, high: float | None, unit: str) -> str:
+    return _span([show_quantity(one, unit) for one in sorted(one for one in (low, high) if one is not None)])
+
+
+def _span(ends: Sequence[str]) -> str:
+    """Return the ends of a range with their unit once, where they have the same."""
+    units = {end.partition(" ")[2] for end in ends}
+    return " to ".join([*(end.partition(" ")[0] if len(units) == 1 else end for end in ends[:-1]), *ends[-1:]])
+
+
 def _signed(value: float | None) -> str:
     return "" if value is None else f"{value:+.3f}" if abs(value) >= 5e-4 else "0"
 
@@ -210,9 +298,14 @@ def sensitivity(
 
 
 def _rank(variation: Variation, metric: VariedMetricName) -> list[Sensitivity]:
-    """Return the constants of one run, those with the largest span first, then the largest elasticity."""
+    """Return the constants of one run: those that move it where they are, by what they may move it; then the others."""
     rows = [_row(variation, name, metric) for name in variation.constants]
-    return sorted(rows, key=lambda row: (-(row.span_fraction or 0.0), -abs(row.elasticity or 0.0), row.constant))
+
+    def place(row: Sensitivity) -> tuple[bool, float, float, str]:
+        effect = abs(row.elasticity or 0.0)
+        return effect < STILL, -(row.span_fraction or 0.0), -effect, row.constant
+
+    return sorted(rows, key=place)
 
 
 def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivity:
@@ -239,6 +332,8 @@ def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivi
     return Sensitivity(
         hardware=variation.name,
         constant=name,
+        word=constant.word,
+        meaning=constant.meaning,
         kind=constant.kind,
         value=constant.value,
         unit=constant.unit,

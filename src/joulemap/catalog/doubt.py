@@ -47,7 +47,7 @@ def load_doubt() -> Doubt:
             for row in _read(SHARES)
         ),
         spreads=tuple(
-            BasisSpread(price_basis=row["price_basis"], half_width=_quantity(row, "half_width"))
+            BasisSpread(number_basis=row["number_basis"], half_width=_quantity(row, "half_width"))
             for row in _read(SPREADS)
         ),
     )

@@ -13,6 +13,8 @@ import attrs
 from joulemap.catalog.default import complete_geometry, complete_levels, complete_quantities
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
+    LEVEL_KINDS,
+    LEVEL_PLACES,
     ArchitectureFile,
     ChipQuantities,
     HardwareFile,
@@ -120,8 +122,8 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     quantities: dict[str, Any] = dict(complete_quantities(given, peaks, shared.defaults))
     modes = tuple(_resolve_mode(mode, resolve, quantities) for mode in chip.power_modes)
     for level in chip.memory_levels:
-        _check_choice(f"memory_levels.{level.name}.kind", level.kind, ("cache", "scratchpad"))
-        _check_choice(f"memory_levels.{level.name}.per", level.per, ("processing_element", "unit", "core", "chip"))
+        _check_choice(f"memory_levels.{level.name}.kind", level.kind, LEVEL_KINDS)
+        _check_choice(f"memory_levels.{level.name}.per", level.per, LEVEL_PLACES)
     levels = tuple(
         MemoryLevel(
             name=level.name,
@@ -217,8 +219,7 @@ def _check_array(peaks: Mapping[str, Peak], geometry: Mapping[str, Quantity]) ->
 
 def _check_texts(chip: HardwareFile) -> None:
     for deployment in chip.deployment:
-        if deployment not in DEPLOYMENTS:
-            raise ValueError(f"deployment: {deployment!r} is none of {', '.join(DEPLOYMENTS)}")
+        _check_choice("deployment", deployment, DEPLOYMENTS)
     for alias in chip.aliases:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._+-]*", alias):
             raise ValueError(f"aliases: {alias!r} is not letters, digits and spaces, . _ + or - between them")
@@ -389,8 +390,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
 
 
 def _resolve_peak(precision: str, entry: PeakEntry, resolve: Resolve, unit_count: int, clock_hz: float) -> Peak:
-    if precision not in PRECISION_BYTES:
-        raise ValueError(f"peaks.{precision}: unknown precision; known: {', '.join(PRECISION_BYTES)}")
+    _check_choice(f"peaks.{precision}: unknown precision", precision, tuple(PRECISION_BYTES))
     rate = resolve(f"peaks.{precision}.rate", entry.rate, "ops/s")
     units = entry.unit_count or unit_count
     clock = entry.clock_ghz * 1e9 if entry.clock_ghz else clock_hz

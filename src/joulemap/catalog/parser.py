@@ -15,6 +15,7 @@ from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
 from cattrs.v import transform_error
 
 from joulemap.catalog.digest import DATA
+from joulemap.catalog.schema import tell_allowed
 from joulemap.system.errors import CatalogueError
 from joulemap.system.file import FileError, read_bytes
 
@@ -117,5 +118,7 @@ def parse_content(label: str, content: bytes, record: type[Structured]) -> Struc
 def _place(reason: str) -> str:
     """Return `what @ .where` as `where: what`."""
     what, _, where = reason.rpartition(" @ ")
-    where = re.sub(r"\['([^']*)'\]", r".\1", where)
-    return f"{where.removeprefix('.')}: {what}" if where.strip(".") else what
+    where = re.sub(r"\['([^']*)'\]", r".\1", where).removeprefix(".")
+    expected = tell_allowed(where) if what == "missing" else ""
+    what = f"{what}, expected {expected}" if expected else what
+    return f"{where}: {what}" if where.strip(".") else what

@@ -2,18 +2,83 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from joulemap.domain.configuration import BOUNDARIES, CHIP
-from joulemap.domain.quantity import Quantity
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
+from joulemap.domain.hardware import LINK_ENDS, LOAD_COVERS, UNITS
+from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.role import ROLES
 from joulemap.system.record import frozen
 from joulemap.system.units import SI_SCALE
 
 ANY: Final = "any"
 """Row of a table of coefficients that holds for all others."""
+
+
+LEVEL_KINDS: Final = ("cache", "scratchpad")
+LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
+
+CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "architecture": tuple(CLASS_HARDWARE),
+    "basis": BASES,
+    "kind": LEVEL_KINDS,
+    "per": LEVEL_PLACES,
+    "connects": LINK_ENDS,
+    "covers": LOAD_COVERS,
+    "runtime": RUNTIMES,
+    "precision": tuple(PRECISION_BYTES),
+}
+"""Key of a hardware file -> what it may be."""
+
+MEASURED_IN: Final[Mapping[str, str]] = {
+    **UNITS,
+    "rate": "ops/s",
+    "capacity": "B",
+    "bandwidth": "B/s",
+    "power": "W",
+    **dict.fromkeys(("link_count", "lane_count", "domain_size"), "1"),
+}
+"""Number of a hardware file -> its SI unit."""
+
+PLAIN: Final[Mapping[str, str]] = {
+    "id": "lower case letters, digits and _",
+    "sources": 'a table [sources] of key = "document"',
+    "quantities": "a table [quantities]",
+    "peaks": f"a table [peaks.PRECISION], PRECISION one of {', '.join(PRECISION_BYTES)}",
+    "source": "a key of [sources], or where it comes from",
+    "value": "a number",
+    "batch": "a whole number from 1",
+    "energy_pj": "a number, in picojoules",
+    "name": "a name",
+    "model": "a model that ships: `joulemap model list`",
+    "component": "a component, action and price of the class: `joulemap hardware show ID --energy`",
+    "action": "an action of that component: `joulemap hardware show ID --energy`",
+}
+"""Key of a hardware file -> what it is, where no list says it."""
+
+
+def list_units(unit: str) -> str:
+    """Return the units that a file may write a number of an SI unit in."""
+    return ", ".join(one for one, (_, measured) in SI_SCALE.items() if measured == unit)
+
+
+def tell_allowed(where: str) -> str:
+    """Return what a key of a hardware file, as `quantities.clock.unit`, may be; empty for one of another file."""
+    *above, key = re.sub(r"\[\d+\]", "", where).split(".")
+    if key in CHOICES:
+        return f"one of {', '.join(CHOICES[key])}"
+    if key == "unit" and above[0] == "coefficients":
+        return "that of the coefficient: `joulemap hardware show ID`"
+    if key == "unit":
+        return f"one of {'1, bit' if above[0] == 'geometry' else list_units(MEASURED_IN.get(above[-1], '1'))}"
+    if key in MEASURED_IN:
+        return f"{{ value, unit, basis, source }}, its unit one of {list_units(MEASURED_IN[key])}"
+    return PLAIN.get(key, "")
 
 
 @frozen(kw_only=True)
@@ -31,12 +96,12 @@ class QuantityEntry:
     def resolve(self, sources: dict[str, str], expected_unit: str) -> Quantity:
         """Return the number in SI with its source spelled out; ValueError says what is wrong."""
         if self.unit not in SI_SCALE:
-            raise ValueError(f"unknown unit {self.unit!r}; known: {', '.join(SI_SCALE)}")
+            raise ValueError(f"unknown unit {self.unit!r}, expected one of {list_units(expected_unit)}")
         factor, unit = SI_SCALE[self.unit]
         if unit != expected_unit:
             raise ValueError(f"unit {self.unit!r} measures {unit}, expected {expected_unit}")
         if self.source not in sources:
-            raise ValueError(f"source {self.source!r} is not in [sources]")
+            raise ValueError(f"source {self.source!r} is not in [sources], which has {', '.join(sources) or 'none'}")
         return Quantity(
             value=self.value * factor,
             unit=unit,

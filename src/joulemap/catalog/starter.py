@@ -2,47 +2,107 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.load import load_catalogue, load_class
 from joulemap.catalog.parser import read_file
-from joulemap.catalog.schema import HardwareFile
+from joulemap.catalog.schema import ChipQuantities, HardwareFile
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.catalogue import find_entry
-from joulemap.domain.hardware import Hardware
+from joulemap.domain.hardware import UNITS, Hardware
+from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import UsageError
+from joulemap.system.units import SI_SCALE
 
 HEAD: Final = """\
 # A hardware target of your own. Check it with `joulemap hardware check FILE`, use it with `--hardware FILE`, or name
 # its folder in $JOULEMAP_HARDWARE.
 #
-# A quantity is {{ value, unit, basis, source }}: unit as the source writes it (GHz, GB/s, MiB, TOPS ...), basis one of
-# measured, published, derived, scaled, recalled, assumed, source a key of [sources]. A number that another one
-# contradicts is refused, unless it has an `explanation`.
+# A quantity is {{ value, unit, basis, source }}, with a `note` where it needs one: unit as the source writes it (GHz,
+# GB/s, MiB, TOPS ...), basis one of measured, published, derived, scaled, recalled, assumed, source a key of [sources].
+# A number that another one contradicts is refused, unless it has an `explanation`.
 """
 
 MINIMAL: Final = """\
 id = "{id}"
-architecture = "{architecture}"{comment}
+architecture = "{architecture}"
+
+# Behind a # stands what may be left out: the class fills it in, marked assumed, or does without. Here it is as for
+# {example}; take the # away and write what is true of yours.
+# name = "{id}"
+# vendor = "who makes it"
+# deployment = {deployment}
+# microarchitecture = "{microarchitecture}"
+# unit_name = "{unit_name}"
+# memory_type = "{memory_type}"
+# aliases = []
+# doubts = []
+# projection = "why its key numbers are projections; empty for a chip that exists"
+# unavailable = "why it can be neither bought nor rented; empty where it can"
 
 [sources]
 mine = "where these numbers come from: document, page, link"
 
 [quantities]
-unit_count = {{ value = {unit_count:g}, unit = "1", basis = "assumed", source = "mine" }}
-clock = {{ value = {clock_ghz:g}, unit = "GHz", basis = "assumed", source = "mine" }}
-memory_capacity = {{ value = {capacity_gb:g}, unit = "GB", basis = "assumed", source = "mine" }}
-memory_bandwidth = {{ value = {bandwidth_gb_per_s:g}, unit = "GB/s", basis = "assumed", source = "mine" }}
-tdp = {{ value = {tdp_w:g}, unit = "W", basis = "assumed", source = "mine" }}
 """
 
-MINIMAL_PEAK: Final = """
-[peaks.{precision}]
-rate = {{ value = {rate_tops:g}, unit = "{unit}", basis = "assumed", source = "mine" }}
+OTHERS: Final = """
+# [[power_modes]]
+# name = "low"
+# tdp = {mode_tdp}
+# clock = {mode_clock}
+# unit_count = {unit_count}
+# memory_bandwidth = {memory_bandwidth}
+# static_power = {static_power}
+
+# [[links]]
+# name = "pcie"
+# connects = "host"
+# generation = "4"
+# link_count = {{ value = 1, unit = "1", basis = "assumed", source = "mine" }}
+# lane_count = {{ value = 16, unit = "1", basis = "assumed", source = "mine" }}
+# bandwidth = {{ value = 31.5, unit = "GB/s", basis = "assumed", source = "mine" }}
+
+# [[links]]
+# name = "mine"
+# connects = "device"
+# topology = "ring"
+# link_count = {{ value = 2, unit = "1", basis = "assumed", source = "mine" }}
+# bandwidth = {{ value = 50, unit = "GB/s", basis = "assumed", source = "mine" }}
+# domain_size = {{ value = 8, unit = "1", basis = "assumed", source = "mine" }}
+
+# [[loads]]
+# name = "measured"
+# model = "resnet50"
+# precision = "{precision}"
+# batch = 1
+# runtime = "engine"
+# covers = "board"
+# power = {load_power}
+
+# [[coefficients]]
+# name = "{coefficient.name}"
+# value = {coefficient.value!r}
+# unit = "{coefficient.unit}"
+# basis = "assumed"
+# source = "instead of that of the class"
+
+# [[energy_overrides]]
+# component = "{action.component}"
+# action = "{action.action}"
+# energy_pj = {action.energy_pj!r}
+# basis = "assumed"
+# source = "instead of that of the class"
 """
+
+SHOWN_UNITS: Final = {"Hz": "GHz", "B/s": "GB/s", "T/s": "GT/s"}
+"""SI unit -> the one that a file says it in."""
 
 
 def own_id(name: str) -> str:
@@ -68,32 +128,70 @@ def _find_file(name: str) -> Path:
 
 
 def minimal_text(architecture: str) -> str:
-    """Return the smallest file of a class, with the numbers of a shipped one; CatalogueError for a class unknown."""
+    """Return the smallest file of a class, with the numbers of a shipped one; CatalogueError for a class unknown.
+
+    Every other key that a file of this class may have stands in it as a comment.
+    """
     shared = load_class(architecture, "template")
     example = _example(architecture)
-    comment = f"\n# a unit of this class: {example.unit_name}"
-    if shared.defaults:
-        rules = "".join(f"\n#   {quantity}" for quantity in dict.fromkeys(entry.quantity for entry in shared.defaults))
-        comment += (
-            f"\n# left out here, filled in by the class and marked assumed; write any of them to know better:{rules}"
-        )
     text = MINIMAL.format(
         id=own_id(architecture),
         architecture=architecture,
-        comment=comment,
-        unit_count=example.units,
-        clock_ghz=example.clock.value / 1e9,
-        capacity_gb=example.memory_capacity.value / 1e9,
-        bandwidth_gb_per_s=example.memory_bandwidth.value / 1e9,
-        tdp_w=example.tdp.value,
+        example=example.name,
+        deployment=json.dumps(example.deployment),
+        microarchitecture=example.microarchitecture,
+        unit_name=example.unit_name,
+        memory_type=example.memory_type,
     )
-    for precision, peak in example.peaks.items():
-        text += MINIMAL_PEAK.format(
-            precision=precision,
-            rate_tops=peak.rate.value / 1e12,
-            unit="TOPS" if precision.startswith("int") else "TFLOPS",
-        )
+    for field in attrs.fields(ChipQuantities):
+        mark = "" if field.default is attrs.NOTHING else "# "
+        text += _write(field.name, getattr(example, field.name), mark, UNITS[field.name])
+    for place, (precision, peak) in enumerate(example.peaks.items()):
+        text += f"\n[peaks.{precision}]\n" + _write("rate", _rate(precision, peak.rate), "")
+        if place:
+            continue
+        text += f"# operations_per_clock = {peak.operations_per_clock!r}\n# clock_ghz = {peak.clock_hz / 1e9!r}\n"
+        text += f"# unit_count = {peak.unit_count}\n"
+        text += f"# engine = {json.dumps(peak.engine or 'the component that gives it')}\n"
+        text += f"# explanation = {json.dumps(peak.explanation or 'why it is not units x operations x clock')}\n"
+    if shared.geometry:
+        text += "\n# [geometry]\n"
+        text += "".join(_write(name, example.geometry.get(name), "# ", "1") for name in shared.geometry)
+    for level in example.memory_levels:
+        text += f'\n# [[memory_levels]]\n# name = "{level.name}"\n# kind = "{level.kind}"\n# per = "{level.per}"\n'
+        text += _write("capacity", level.capacity, "# ") + _write("bandwidth", level.bandwidth, "# ", "B/s")
+    of = {name: _entry(getattr(example, name)) for name in ("unit_count", "memory_bandwidth", "static_power")}
+    text += OTHERS.format(
+        **of,
+        mode_tdp=_entry(attrs.evolve(example.tdp, value=(example.tdp.value + example.static_power.value) / 2)),
+        mode_clock=_entry(attrs.evolve(example.clock, value=example.clock.value / 2)),
+        load_power=_entry(attrs.evolve(example.tdp, value=(example.tdp.value + example.static_power.value) / 2)),
+        precision=next(iter(example.peaks)),
+        coefficient=shared.coefficients[0],
+        action=shared.actions[0],
+    )
     return HEAD.format() + text
+
+
+def _rate(precision: str, rate: Quantity) -> Quantity:
+    """Return a peak in the unit that data sheets print."""
+    return attrs.evolve(rate, value=rate.value / 1e12, unit="TOPS" if precision.startswith("int") else "TFLOPS")
+
+
+def _write(key: str, quantity: Quantity | None, mark: str, unit: str = "") -> str:
+    """Return the line of a key; of one that the example has no number for, its unit alone."""
+    if quantity is None:
+        return f"# {key}: in {SHOWN_UNITS.get(unit, unit)}, not known here\n"
+    return f"{mark}{key} = {_entry(quantity)}\n"
+
+
+def _entry(quantity: Quantity) -> str:
+    """Return a number as a file has it, assumed."""
+    unit = SHOWN_UNITS.get(quantity.unit, quantity.unit)
+    if unit == "B":
+        unit = next((one for one in ("GB", "MiB", "KiB") if quantity.value % SI_SCALE[one][0] == 0), unit)
+    value = quantity.value / SI_SCALE[unit][0] if SI_SCALE[unit][1] == quantity.unit else quantity.value
+    return f'{{ value = {value:.12g}, unit = "{unit}", basis = "assumed", source = "mine" }}'
 
 
 def _example(architecture: str) -> Hardware:

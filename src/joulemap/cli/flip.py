@@ -21,7 +21,7 @@ def flip(
     *,
     hardware: TwoHardwareOptions,
     metric: Annotated[VariedMetricName, typer.Option(help="What one of the two is better in.")] = "energy",
-    limit: Limit = 12,
+    limit: Limit = 10,
     run: RunOptions,
     usage: UsageOptions,
     plot: PlotOptions,
@@ -29,9 +29,9 @@ def flip(
 ) -> None:
     """Say how wrong each constant would have to be for the other of two hardware to be better, and what to measure.
 
-    For each price, static power, bandwidth, clock, efficiency and other constant of A, B or both: the factor at which
-    they are alike, and how many spreads of that constant it is; then whose doubt makes the doubt about the ratio, and
-    the measurement that would take most of it away.
+    For each price, static power, bandwidth, clock, efficiency and other constant of A, B or both: the value at which
+    they are alike, and the chance that it is that wrong; how sure the winner is, whose numbers make the doubt, and the
+    measurement that would take most of it away. --details has the names that --set takes.
 
     \b
     joulemap flip resnet18 h100_sxm5 tpu_v4 --metric energy

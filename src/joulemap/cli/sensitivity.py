@@ -20,7 +20,7 @@ def sensitivity(
     model: Model,
     *,
     metric: Annotated[VariedMetricName, typer.Option(help="What the constants are sorted by.")] = "energy",
-    limit: Limit = 20,
+    limit: Limit = 10,
     hardware: NamedHardwareOptions,
     run: RunOptions,
     usage: UsageOptions,
@@ -31,7 +31,7 @@ def sensitivity(
 
     Prices per action, static power, clocks, bandwidths, units, efficiencies and every other coefficient that the run
     asks for: what the metric would be at the low and the high end of each, and the percent that it moves for each
-    percent of the constant. The names are those that --set takes.
+    percent of the constant. --details has the names that --set takes.
 
     \b
     joulemap sensitivity resnet18 h100_sxm5

@@ -34,15 +34,22 @@ def sql(
 ) -> None:
     """Run one SQL statement on the results, read-only.
 
-    Views: runs, subgraph_results, operator_results, energy_ledger, operators, hardware, hardware_facts,
-    energy_reference, measurements, prediction_errors, uncounted, refused_runs, cost_assumptions, grid_regions.
+    "SHOW TABLES" lists the views that stay as they are, "DESCRIBE runs" the columns of one. Most is in runs,
+    subgraph_results, operator_results, energy_ledger, operators, hardware, hardware_facts and energy_reference.
 
     \b
+    joulemap sql "SHOW TABLES"
     joulemap sql "SELECT hardware, energy_j, latency_s FROM runs ORDER BY energy_j"
     joulemap sql "SELECT category, sum(line_energy_j) FROM energy_ledger WHERE run_id = 1 GROUP BY ALL" -f csv
     joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
     joulemap sql "SELECT * FROM energy_ledger" | head -3
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
+
+    Views of your own stand in a database of your own, which any DuckDB client makes:
+
+    \b
+    ATTACH 'joulemap.duckdb' AS results (READ_ONLY);
+    CREATE VIEW light AS SELECT hardware, energy_j FROM results.runs WHERE energy_j < 0.1;
     """
     from joulemap.store.query import read_value
 

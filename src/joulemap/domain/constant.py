@@ -10,6 +10,8 @@ from joulemap.domain.reference import FJ_PER_J, LOSS_ACTION, STATIC_ACTION
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
 
@@ -22,12 +24,50 @@ OF_HARDWARE: Final = KINDS[:-1]
 INPUTS: Final = ("coefficient.chip_energy",)
 """What prices are made with and no formula asks for: the prices are constants of their own."""
 
-QUANTITIES: Final = (
-    "unit_count", "clock", "clock_boost", "clock_die", "memory_capacity", "memory_bandwidth", "tdp", "static_power",
-    "idle_power", "price_purchase", "price_cloud", "host_share",
-)  # fmt: skip
-"""Quantities of a hardware that an answer depends on by themselves. The process node decides prices and nothing else,
-and these are constants of their own; other clocks and data rates are told and not computed with."""
+QUANTITIES: Final[Mapping[str, str]] = {
+    "unit_count": "number of units",
+    "clock": "clock",
+    "clock_boost": "highest clock",
+    "clock_die": "highest clock of the die",
+    "memory_capacity": "memory size",
+    "memory_bandwidth": "memory bandwidth",
+    "tdp": "power limit",
+    "static_power": "static power",
+    "idle_power": "idle power",
+    "price_purchase": "price",
+    "price_cloud": "rent",
+    "host_share": "cost of the host",
+}
+"""Quantities of a hardware that an answer depends on by themselves, and what people call them. The process node decides
+prices and nothing else, and these are constants of their own; other clocks and data rates are told and not computed
+with."""
+
+WORDS: Final[Mapping[str, str]] = {
+    **QUANTITIES,
+    "board.regulator_loss": "loss of the regulators",
+    "board.unattributed_memory_second": "unexplained power of the memory",
+    "coefficient.device_time_scale": "device time",
+    "coefficient.launch_time_scale": "launch time",
+    "coefficient.cap_share": "dynamic share of the power limit",
+    "coefficient.dram_efficiency": "attained memory bandwidth",
+    "use.electricity": "price of electricity",
+    "use.grid": "carbon of the grid",
+    "use.host": "cost of the host",
+    "use.hours": "hours of use a year",
+    "use.lifetime": "lifetime",
+    "use.pue": "overhead of the datacentre",
+    "use.utilization": "share of the hours that it works",
+}
+"""Constant -> what people call it, where its name does not say it."""
+
+SPELLED: Final[Mapping[str, str]] = {
+    short: short.upper()
+    for short in (
+        "alu", "axi", "cmem", "cuda", "dma", "dram", "dsp", "fifo", "fma", "gemm", "l1", "l2", "l3", "mac", "msmc",
+        "mxu", "noc", "pe", "pmu", "sdpa", "simd", "simt", "sram", "tlb", "vliw", "vmem", "vpu",
+    )
+} | {"b": "byte", "op": "operation", "conv": "convolution"}  # fmt: skip
+"""Parts of names that are read otherwise than they are written."""
 
 PREFIXES: Final = ("geometry", "memory", "peak", "coefficient", "energy")
 """What may stand before a name; it is left out where the rest says which constant is meant."""
@@ -52,11 +92,18 @@ class Constant:
     """SI; of a price J, W where it is for a second, and 1 where it is for a joule."""
     per: str = ""
     """What one count of a price is."""
+    meaning: str = ""
+    """What it is, in a line, where its class says so."""
     low: float | None = None
     """Lower end of the plausible range; None where the data has none."""
     high: float | None = None
     basis: str
     source: str
+
+    @property
+    def word(self) -> str:
+        """What people call it, without whose it is."""
+        return name_constant(self.name, self.per)
 
     @property
     def is_linear(self) -> bool:
@@ -90,6 +137,7 @@ def list_constants(hardware: Hardware) -> dict[str, Constant]:
                     unit=quantity.unit,
                     basis=quantity.basis,
                     source=quantity.source,
+                    meaning=quantity.note if kind == "coefficient" else "",
                 )
             )
     return {one.name: one for one in found}
@@ -109,7 +157,34 @@ def _price(action: EnergyAction) -> Constant:
         high=joules(action.high_fj),
         basis=action.basis,
         source=action.source,
+        meaning=action.count_formula,
     )
+
+
+def name_constant(name: str, per: str = "") -> str:
+    """Return what people call a constant; `per` is what one count of a price is.
+
+    A name says it where `WORDS` has no other: `dram.read` is the energy per byte of DRAM read.
+    """
+    if name in WORDS:
+        return WORDS[name]
+    kind, _, rest = name.partition(".")
+    if kind == "peak":
+        return f"peak at {rest}"
+    if kind == "memory":
+        level, _, field = rest.partition(".")
+        return f"{'size' if field == 'capacity' else field} of {_spell(level)}"
+    if kind in ("geometry", "coefficient"):
+        return _spell(rest)
+    if name.startswith("board.unattributed_"):
+        return f"unexplained energy per {_spell(rest.removeprefix('unattributed_'))}"
+    one, what = _spell(per.partition(".")[0]), _spell(name)
+    return f"energy per {what}" if not one or one in what else f"energy per {one} of {what}"
+
+
+def _spell(name: str) -> str:
+    """Return the parts of a name as words."""
+    return " ".join(SPELLED.get(part, part) for part in name.replace(".", "_").lower().split("_"))
 
 
 def match_names(name: str, constants: dict[str, Constant]) -> list[str]:

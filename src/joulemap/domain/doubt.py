@@ -12,10 +12,14 @@ from typing import Final, Literal
 import attrs
 
 from joulemap.domain.quantity import BASES, Quantity
+from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.system.record import frozen
 
 Standing = Literal["this hardware", "its class", "other classes"]
 """Whose measurements say how far predictions of a run are off."""
+
+NORMAL: Final = 1.2815515655446004
+"""Half-width of an 80 % interval of the standard normal distribution."""
 
 LOGISTIC: Final = 2.1972245773362196
 """Half-width of an 80 % interval of the standard logistic distribution: ln(0.9 / 0.1)."""
@@ -23,6 +27,9 @@ LOGISTIC: Final = 2.1972245773362196
 MEAN_TO_WIDTH: Final = 1.6094379124341003
 """Half-width of an 80 % interval over the mean of absolute errors, ln(5): exact where they are exponential, 1.606 of a
 normal distribution."""
+
+SCORED: Final = "derived"
+"""The least sure basis that peaks, bandwidths and clocks of hardware have on which predictions were scored."""
 
 FULL_GROUPS: Final = 2.0
 """Groups of measurements that weigh as much as what was thought without them."""
@@ -44,6 +51,14 @@ OWN: Final = "own"
 
 MODEL: Final = "model"
 """Kind of work of a whole model; that of a single operator is its kind."""
+
+MOST_EXPONENT: Final = 700.0
+"""That a double holds the exponential of."""
+
+
+def chance_above(ratio: float, half_width: float) -> float:
+    """Return the probability that what is predicted to be so many times better is so: the SQL's `probability_above`."""
+    return 1.0 / (1.0 + math.exp(min(-LOGISTIC * math.log(ratio) / half_width, MOST_EXPONENT)))
 
 
 @frozen(kw_only=True)
@@ -78,11 +93,16 @@ class ErrorShare:
 
 @frozen(kw_only=True)
 class BasisSpread:
-    """How far prices per action of a basis may be off together, where nobody measured what they add up to."""
+    """How far numbers of a basis may be off together, where nobody measured what they add up to."""
 
-    price_basis: str = attrs.field(validator=attrs.validators.in_(BASES))
+    number_basis: str = attrs.field(validator=attrs.validators.in_(BASES))
     half_width: Quantity
-    """Of the natural logarithm."""
+    """Of prices per action: of the natural logarithm."""
+
+    @property
+    def number_half_width(self) -> float:
+        """Of a peak, a bandwidth or a clock: that of the spread that `sensitivity` gives one of this basis."""
+        return NORMAL * math.log(BASIS_SPREAD[self.number_basis])
 
 
 @frozen(kw_only=True)
@@ -92,6 +112,25 @@ class Doubt:
     scales: tuple[ErrorScale, ...]
     shares: tuple[ErrorShare, ...]
     spreads: tuple[BasisSpread, ...]
+
+    def own_half_widths(self) -> tuple[tuple[float, float], ...]:
+        """Return what a price, and a number, of each basis leaves open that stands in a hardware file.
+
+        Errors of hardware that was scored hold what numbers like its own, `SCORED` at worst, leave open: this is what a
+        less sure one leaves open beyond.
+        """
+        known = next(one for one in self.spreads if one.number_basis == SCORED)
+
+        def beyond(width: float, held: float) -> float:
+            return math.sqrt(max(width**2 - held**2, 0.0))
+
+        return tuple(
+            (
+                beyond(one.half_width.value, known.half_width.value),
+                beyond(one.number_half_width, known.number_half_width),
+            )
+            for one in self.spreads
+        )
 
     def complete_shares(self) -> tuple[ErrorShare, ...]:
         """Return the shares, what they leave to each run, and how `CORRELATION` divides among them.

@@ -144,6 +144,7 @@ def _slice(
             "bottleneck": first.bottleneck,
             "units_used_count": first.units_used_count,
             "units_total_count": first.units_total_count,
+            "unit_name": first.unit_name,
             "mac_count": sum(step.mac_count for step in steps),
             "moved_bytes": sum(step.moved_bytes for step in steps),
             "dram_bytes": sum(step.dram_bytes for step in steps),

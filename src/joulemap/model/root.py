@@ -14,7 +14,9 @@ TOLERANCE: Final = 1e-6
 
 MOST_STEPS: Final = 100
 
-_ENDS: Final = (MOST_FACTOR, 30.0, 10.0, 5.0, 3.0, 2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01)
+_ENDS: Final = (
+    MOST_FACTOR, 50.0, 30.0, 20.0, 15.0, 10.0, 7.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01,
+)  # fmt: skip
 """Factors that are tried, the largest first, where a constant cannot be wrong by all that is looked for."""
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.calibration import calibrated_digest
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.hardware import bounded_digest
 from joulemap.domain.key import NO_KEY
 from joulemap.model.version import formula_version
 from joulemap.system.errors import CatalogueError
@@ -16,7 +18,7 @@ from joulemap.system.errors import CatalogueError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.calibration import Calibration, CalibrationEntry
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
@@ -71,6 +73,12 @@ def usual_hardware(hardware: Hardware, calibration: Calibration | None) -> Hardw
     anchored = anchor_hardware(hardware)
     fitted = anchored if calibration is None else apply_calibration(anchored, calibration)
     return bound_hardware(fitted, DEFAULT_MODE, BOARD)
+
+
+def usual_digest(hardware: Hardware, calibration: CalibrationEntry | None) -> str:
+    """Return the digest of `usual_hardware`."""
+    fitted = hardware.digest if calibration is None else calibrated_digest(hardware.digest, calibration.digest)
+    return bounded_digest(fitted, BOARD, hardware.priced_at, formula_version(hardware.architecture))
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:

@@ -181,12 +181,14 @@ def _store_usual(connection: Connection) -> None:
 
 def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     """Make the current catalogue the database's; return id -> entry."""
+    from joulemap.catalog.calibration import find_shipped
     from joulemap.catalog.doubt import load_doubt
     from joulemap.catalog.event import load_events
     from joulemap.catalog.load import load_catalogue
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.role import load_roles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_shipped
+    from joulemap.plan.boundary import usual_digest
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
     from joulemap.store.digest import Digester
     from joulemap.store.measurement import clear_operator_measurements, read_operator_file, write_measurements
@@ -196,7 +198,8 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     operators = describe_examples()
     models = load_models() | {name: entry for name, (entry, _) in operators.items()}
     shipped = load_shipped() | {name: counted for name, (_, counted) in operators.items()}
-    write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"))
+    usual = {one.id: usual_digest(one, find_shipped(one)) for one in catalogue.hardware.values()}
+    write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"), usual)
     write_cost(connection, load_assumptions(), load_regions())
     write_roles(connection, load_roles())
     write_events(connection, load_events())

@@ -163,11 +163,12 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
     raise UsageError(f"{demand.label}: {who} has {'no' if len(asked) == 1 else 'a'} constant {demand.name!r}; {advice}")
 
 
-def show_constant(value: float, unit: str) -> str:
-    """Return a value of a constant as people read it."""
+def show_constant(value: float, unit: str, digits: int = 6) -> str:
+    """Return a value of a constant as people read it, to so many digits where it has no prefix."""
     if unit in _PREFIXED:
         return format_si(value, unit)
-    return f"{value:.6g}" if unit == "1" else f"{value:.6g} {unit}"
+    told = f"{float(f'{value:.{digits}g}'):g}"
+    return told if unit == "1" else f"{told} {unit}"
 
 
 def describe_change(change: Change) -> str:

@@ -157,6 +157,22 @@ def show_chance(probability: float) -> str:
     return f"{over}{min(probability, MOST_SURE) * 100:.0f} %"
 
 
+RAREST: Final = 1e-3
+"""Chance below which it is no longer told apart from others."""
+
+
+FEW_TIMES: Final = 4.0
+"""Once in fewer times than this is told with a decimal."""
+
+
+def show_odds(probability: float) -> str:
+    """Return how often something is so, as people say it of what is rare: `1 in 20`, `under 1 in 1000`."""
+    if probability < RAREST:
+        return "under 1 in 1000"
+    once = 1.0 / probability
+    return f"1 in {once:.1f}".removesuffix(".0") if once < FEW_TIMES else f"1 in {float(f'{once:.2g}'):.0f}"
+
+
 WIDE: Final = 0.5
 """Half-width of a logarithm from which on an interval is told as a factor: its ends are too unlike for one share."""
 

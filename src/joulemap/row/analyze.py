@@ -281,9 +281,13 @@ class SubgraphShare(Row, query="analyze.subgraph"):
     dram_bytes: float
     """B: read and written off chip."""
     units_used_count: int
-    """Units with work in the fullest wave of its subgraph."""
+    """Of those, with work in the fullest wave of its subgraph."""
     units_total_count: int
-    """Units that have this precision."""
+    """Of those, that there are at this precision."""
+    unit_name: str
+    """What one of the units is called that do the work of its subgraph: of the hardware, or others that take what
+    these leave.
+    """
     tile_count: float
     """Tiles of work."""
     wave_count: float

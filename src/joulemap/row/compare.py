@@ -36,11 +36,13 @@ class Placement(Row, query="compare.allocation"):
     launch_s: float
     """s: fixed cost of the kernels of its subgraph."""
     units_used_count: int
-    """Units with work in the fullest wave of its subgraph."""
+    """Of those, with work in the fullest wave of its subgraph."""
     units_total_count: int
-    """Units that have this precision."""
+    """Of those, that there are at this precision."""
     unit_name: str
-    """What one unit is called."""
+    """What one of the units is called that do the work of its subgraph: of the hardware, or others that take what
+    these leave.
+    """
     tile_count: float
     """Tiles of work."""
     wave_count: float
@@ -347,6 +349,8 @@ class Contender(Row, query="compare.part"):
     """What bounds its subgraph: compute, memory or launch."""
     units_used_count: int
     """Units with work in the fullest wave of its subgraph."""
+    unit_name: str
+    """What one of those is called."""
     is_available: bool
     """The hardware can be bought or rented, at a price that is no guess."""
     run_id: int

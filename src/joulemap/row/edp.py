@@ -72,7 +72,7 @@ class EdpCut(Row, query="edp.cut"):
     """
 
     level: str
-    """What is counted: subgraph or operator."""
+    """What is counted: subgraph, or operator with the biases inside products."""
     cut_fraction: float
     """Of the energy-delay product that is asked for."""
     top_count: int
@@ -135,8 +135,9 @@ class EdpShare(Row, query="edp.distribution"):
 
 
 class EdpOperatorShare(Row, query="edp.operator"):
-    """How a run's energy-delay product spreads over its operators, by part and cumulatively; one row per operator;
-    shares sum to the run's energy-delay product.
+    """How a run's energy-delay product spreads over its operators, and the biases inside them, by part and
+    cumulatively; one row per operator, and one for the bias that a product adds as part of itself; shares sum to
+    the run's energy-delay product.
     """
 
     rank: int
@@ -146,23 +147,21 @@ class EdpOperatorShare(Row, query="edp.operator"):
     subgraph_index: int
     """Of the subgraph, in the order of first operators."""
     name: str
-    """Of the operator: module path, with the operation where the module holds several; of a subgraph that of the
-    operator that leads it.
-    """
+    """Of the operator; of a bias that of its product with .bias behind it."""
     operation: str
-    """Of the operator, or of that which leads the subgraph: conv2d, linear, add."""
+    """conv2d, relu, add ...; bias."""
     kind: str
-    """What it is to a mapping model."""
+    """What it is to a mapping model: conv, linear, elementwise ...; bias."""
     fusion_pattern: str
     """Operations of the subgraph, in order."""
     is_fused: bool
     """Shares its kernel with other operators."""
     energy_fj: int
-    """fJ: exact."""
+    """fJ: exact; of a bias its additions at their price, which its product has not."""
     energy_j: float
     """J: energy, static energy included."""
     latency_fs: int
-    """fs: exact."""
+    """fs: exact; of a bias 0, for its time is its product's."""
     latency_s: float
     """s: of its kernels; of an operator its share of its kernel's."""
     edp_js: float
@@ -170,7 +169,7 @@ class EdpOperatorShare(Row, query="edp.operator"):
     edp_share_js: float
     """Js: (E_i T + E t_i) / 2; adds up to E T."""
     share_fraction: float
-    """(E_i / E + t_i / T) / 2: its share of the run's energy-delay product."""
+    """edp_share_js over E T."""
     cumulative_fraction: float
     """Of this and all larger shares; 1 in the last row."""
     compute_share_fraction: float

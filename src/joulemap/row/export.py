@@ -41,9 +41,13 @@ class Step(Row, query="export.operator"):
     bottleneck: str
     """The largest of compute, memory and launch time of its subgraph."""
     units_used_count: int
-    """Units with work in the fullest wave of its subgraph."""
+    """Of those, with work in the fullest wave of its subgraph."""
     units_total_count: int
-    """Units that have this precision."""
+    """Of those, that there are at this precision."""
+    unit_name: str
+    """What one of the units is called that do the work of its subgraph: of the hardware, or others that take what
+    these leave.
+    """
     mac_count: int
     """multiply-accumulates."""
     moved_bytes: float

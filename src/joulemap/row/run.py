@@ -13,9 +13,13 @@ class Allocation(Row, query="run.allocation"):
     subgraph_index: int
     """Of the subgraph, in the order of first operators."""
     units_used_count: int
-    """Units with work in the fullest wave of its subgraph."""
+    """Of those, with work in the fullest wave of its subgraph."""
     units_total_count: int
-    """Units that have this precision."""
+    """Of those, that there are at this precision."""
+    unit_name: str
+    """What one of the units is called that do the work of its subgraph: of the hardware, or others that take what
+    these leave.
+    """
     tile_count: float
     """Tiles of work."""
     wave_count: float

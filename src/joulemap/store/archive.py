@@ -54,21 +54,25 @@ OPTIONS: Final[Mapping[str, str]] = {
 _CHOSEN: Final = """
 CREATE TEMP TABLE chosen_run_id AS SELECT unnest($run_ids::INTEGER[]) AS run_id;
 CREATE TEMP TABLE chosen_workload_id AS
-    SELECT DISTINCT r.workload_id FROM run AS r SEMI JOIN chosen_run_id USING (run_id);
+    SELECT DISTINCT r.workload_id FROM internal.run AS r SEMI JOIN chosen_run_id USING (run_id);
 CREATE TEMP TABLE chosen_calibration_digest AS
-    SELECT DISTINCT r.calibration_digest FROM run AS r SEMI JOIN chosen_run_id USING (run_id);
+    SELECT DISTINCT r.calibration_digest FROM internal.run AS r SEMI JOIN chosen_run_id USING (run_id);
 CREATE TEMP TABLE chosen_hardware_digest AS
-    SELECT r.hardware_digest FROM run AS r SEMI JOIN chosen_run_id USING (run_id)
+    SELECT r.hardware_digest FROM internal.run AS r SEMI JOIN chosen_run_id USING (run_id)
     UNION
-    SELECT c.hardware_digest FROM calibration AS c SEMI JOIN chosen_calibration_digest USING (calibration_digest)
+    SELECT c.hardware_digest
+    FROM internal.calibration AS c
+    SEMI JOIN chosen_calibration_digest USING (calibration_digest)
     UNION
     SELECT v.described_digest
-    FROM hardware_version AS v
-    JOIN run AS r ON r.hardware_digest = v.hardware_digest
+    FROM internal.hardware_version AS v
+    JOIN internal.run AS r ON r.hardware_digest = v.hardware_digest
     SEMI JOIN chosen_run_id AS c ON c.run_id = r.run_id
     WHERE v.described_digest <> '';
 CREATE TEMP TABLE chosen_action_id AS
-    SELECT DISTINCT e.action_id FROM energy_per_action AS e SEMI JOIN chosen_hardware_digest USING (hardware_digest);
+    SELECT DISTINCT e.action_id
+    FROM internal.energy_per_action AS e
+    SEMI JOIN chosen_hardware_digest USING (hardware_digest);
 """
 
 
@@ -80,8 +84,9 @@ def write_tables(connection: Connection, folder: Path, run_ids: Sequence[int]) -
             connection,
             folder / f"{table}.parquet",
             "parquet",
-            columns := _columns(connection, table),
-            f"SELECT {_list(columns)} FROM {table} WHERE {key} IN (SELECT {key} FROM chosen_{key}) ORDER BY rowid",
+            columns := _columns(connection, f"internal.{table}"),
+            f"SELECT {_list(columns)} FROM internal.{table} WHERE {key} IN (SELECT {key} "
+            f"FROM chosen_{key}) ORDER BY rowid",
         )
         for table, key in KEYS.items()
     }
@@ -171,7 +176,9 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
 def _check_names(connection: Connection, folder: Path) -> None:
     """Raise CatalogueError for a workload whose key is not of its own name and origin: another's runs would be its."""
     fields = ("source", "input_spec", "torch_version", "torchvision_version", "tracer_version")
-    rows = connection.execute(f"SELECT model, workload_key, {', '.join(fields)} FROM workload ORDER BY workload_id")
+    rows = connection.execute(
+        f"SELECT model, workload_key, {', '.join(fields)} FROM internal.workload ORDER BY workload_id"
+    )
     for model, stored, *values in rows.fetchall():
         key = WorkloadKey(**dict(zip(fields, values, strict=True)))
         if stored.removeprefix(SHIPPED) != key.digest or not _is_of(model, key.source):
@@ -195,11 +202,11 @@ def _is_of(model: str, source: str) -> bool:
 def _load(connection: Connection, table: str, file: Path, row_count: int) -> None:
     source = f"read_parquet({quote_text(str(file))})"
     found = _columns(connection, f"FROM {source}")
-    expected = _columns(connection, table)
+    expected = _columns(connection, f"internal.{table}")
     if set(found) != set(expected):
         raise CatalogueError(f"{file} has the columns {', '.join(found)}; expected {', '.join(expected)}")
     names = _list(expected)
-    ((count,),) = connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM {source}").fetchall()
+    ((count,),) = connection.execute(f"INSERT INTO internal.{table} ({names}) SELECT {names} FROM {source}").fetchall()
     if count != row_count:
         raise CatalogueError(f"{file} has {count} rows, the manifest says {row_count}")
 
@@ -219,8 +226,8 @@ def merge_archive(connection: Connection, path: Path) -> tuple[int, int]:
             _number(connection, archive, "run", "run_id", "run_key")
             for key, table in (("hardware_digest", "hardware_version"), ("calibration_digest", "calibration")):
                 connection.execute(
-                    f"CREATE TEMP TABLE fresh_{key} AS SELECT {key} FROM {archive}.{table} "
-                    f"WHERE {key} NOT IN (SELECT {key} FROM {table})"
+                    f"CREATE TEMP TABLE fresh_{key} AS SELECT {key} FROM {archive}.internal.{table} "
+                    f"WHERE {key} NOT IN (SELECT {key} FROM internal.{table})"
                 )
             for table, key in KEYS.items():
                 _insert(connection, archive, table, key)
@@ -242,7 +249,9 @@ def _enlarge_sets(connection: Connection) -> None:
     for seal in (RUN, WORKLOAD, HARDWARE, CALIBRATION):
         is_numbered = seal.key.endswith("_id")
         fresh = f"SELECT new FROM new_{seal.key} WHERE is_fresh" if is_numbered else f"FROM fresh_{seal.key}"
-        rows = connection.execute(f"SELECT content_digest FROM {seal.table} WHERE {seal.key} IN ({fresh})").fetchall()
+        rows = connection.execute(
+            f"SELECT content_digest FROM internal.{seal.table} WHERE {seal.key} IN ({fresh})"
+        ).fetchall()
         digester.change_set(seal, [digest for (digest,) in rows])
 
 
@@ -251,17 +260,17 @@ def _number(connection: Connection, archive: str, table: str, id_column: str, id
     connection.execute(
         f"CREATE TEMP TABLE new_{id_column} AS "
         f"SELECT a.{id_column} AS old, h.{id_column} IS NULL AS is_fresh, coalesce(h.{id_column}, "
-        f"(SELECT coalesce(max({id_column}), 0) FROM {table}) + row_number() OVER ("
+        f"(SELECT coalesce(max({id_column}), 0) FROM internal.{table}) + row_number() OVER ("
         f"PARTITION BY h.{id_column} IS NULL ORDER BY a.{id_column} "
         f"ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS new "
-        f"FROM {archive}.{table} AS a LEFT JOIN {table} AS h USING ({identity})"
+        f"FROM {archive}.internal.{table} AS a LEFT JOIN internal.{table} AS h USING ({identity})"
     )
 
 
 def _insert(connection: Connection, archive: str, table: str, key: str) -> None:
     """Insert the rows of a table that belong to something fresh, in their order, ids replaced by those here."""
-    columns = _columns(connection, table)
-    source = f"{archive}.{table} AS t"
+    columns = _columns(connection, f"internal.{table}")
+    source = f"{archive}.internal.{table} AS t"
     values = {name: f"t.{quote_name(name)}" for name in columns}
     for name in columns:
         if name in ("action_id", "workload_id", "run_id"):
@@ -269,6 +278,6 @@ def _insert(connection: Connection, archive: str, table: str, key: str) -> None:
             source += f" JOIN new_{name} AS {name}_map ON {name}_map.old = t.{name}"
     rows = f"{key}_map.is_fresh" if key.endswith("_id") else f"t.{key} IN (SELECT {key} FROM fresh_{key})"
     connection.execute(
-        f"INSERT INTO {table} ({_list(columns)}) SELECT {', '.join(values.values())} "
+        f"INSERT INTO internal.{table} ({_list(columns)}) SELECT {', '.join(values.values())} "
         f"FROM {source} WHERE {rows} ORDER BY t.rowid"
     )

@@ -16,7 +16,9 @@ STATIC_MEANING: Final = "power drawn while running, whatever is computed"
 
 def find_calibrations(connection: Connection) -> dict[str, tuple[str, str]]:
     """Return digest -> (hardware that it was fitted to, version of the formulas) of the stored calibrations."""
-    rows = connection.execute("SELECT calibration_digest, hardware_digest, formula_version FROM calibration").fetchall()
+    rows = connection.execute(
+        "SELECT calibration_digest, hardware_digest, formula_version FROM internal.calibration"
+    ).fetchall()
     return {str(digest): (str(hardware), str(version)) for digest, hardware, version in rows}
 
 

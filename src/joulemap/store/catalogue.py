@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def has_catalogue(connection: Connection, catalogue_digest: str) -> bool:
     """Whether the database holds this catalogue."""
-    sql = "SELECT 1 FROM catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
+    sql = "SELECT 1 FROM internal.catalogue_entry WHERE catalogue_digest = ? LIMIT 1"
     return bool(execute(connection, sql, [catalogue_digest]).fetchall())
 
 
@@ -31,14 +31,20 @@ def write_catalogue(
     models: Mapping[str, ModelEntry],
     shipped: Mapping[str, ShippedWorkload],
     package_version: str,
+    usual_digests: Mapping[str, str] | None = None,
 ) -> None:
-    """Store every hardware version that is new, and make this catalogue the current one."""
+    """Store every hardware version that is new, and make this catalogue the current one.
+
+    `usual_digests` has, by id, the version that runs use where nothing else is asked; without it is the one described.
+    """
     from joulemap.store.hardware import write_hardware
 
-    known = {digest for (digest,) in connection.execute("SELECT hardware_digest FROM hardware_version").fetchall()}
+    known = {
+        digest for (digest,) in connection.execute("SELECT hardware_digest FROM internal.hardware_version").fetchall()
+    }
     hardware = list(catalogue.hardware.values())
     write_hardware(connection, [one for one in hardware if one.digest not in known], package_version)
-    connection.execute("DELETE FROM catalogue_entry")
+    connection.execute("DELETE FROM internal.catalogue_entry")
     insert_records(
         connection,
         "catalogue_entry",
@@ -47,11 +53,12 @@ def write_catalogue(
         hardware_index=range(len(hardware)),
         hardware=[one.id for one in hardware],
         hardware_digest=[one.digest for one in hardware],
+        usual_digest=[(usual_digests or {}).get(one.id, one.digest) for one in hardware],
     )
     write_metrics(connection)
     entries = list(models.values())
     traced = [shipped.get(entry.name) for entry in entries]
-    connection.execute("DELETE FROM model_entry")
+    connection.execute("DELETE FROM internal.model_entry")
     insert_records(
         connection,
         "model_entry",
@@ -65,7 +72,7 @@ def write_catalogue(
 
 def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -> None:
     """Make the metrics of the program, or others, those of the database, for SQL to read."""
-    connection.execute("DELETE FROM metric")
+    connection.execute("DELETE FROM internal.metric")
     columns = [one.column for one in metrics]
     insert_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
     connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))
@@ -73,7 +80,7 @@ def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -
 
 def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], regions: Sequence[GridRegion]) -> None:
     """Replace what is stored of assumptions of use and grids by these."""
-    connection.execute("DELETE FROM cost_assumption")
+    connection.execute("DELETE FROM internal.cost_assumption")
     insert_records(
         connection,
         "cost_assumption",
@@ -81,7 +88,7 @@ def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], re
         assumption_index=range(len(assumptions)),
         assumption=[one.name for one in assumptions],
     )
-    connection.execute("DELETE FROM grid_region")
+    connection.execute("DELETE FROM internal.grid_region")
     insert_records(
         connection,
         "grid_region",
@@ -94,9 +101,9 @@ def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], re
 
 def write_events(connection: Connection, events: Sequence[Event]) -> None:
     """Replace what is stored of the events of the classes by these."""
-    connection.execute("DELETE FROM event")
+    connection.execute("DELETE FROM internal.event")
     insert_records(connection, "event", events, event_index=range(len(events)))
-    connection.execute("DELETE FROM event_term")
+    connection.execute("DELETE FROM internal.event_term")
     terms = [(index, term) for index, event in enumerate(events) for term in event.terms]
     insert_records(
         connection,
@@ -109,15 +116,16 @@ def write_events(connection: Connection, events: Sequence[Event]) -> None:
 
 def write_roles(connection: Connection, roles: Sequence[ActionRole]) -> None:
     """Replace what is stored of what actions are for by these."""
-    connection.execute("DELETE FROM action_role")
+    connection.execute("DELETE FROM internal.action_role")
     insert_records(connection, "action_role", roles)
 
 
 def write_doubt(connection: Connection, doubt: Doubt) -> None:
     """Replace what is stored of how far predictions may be off by this, and what runs have of it."""
     for table in ("error_scale", "error_share", "basis_spread"):
-        connection.execute(f"DELETE FROM {table}")
+        connection.execute(f"DELETE FROM internal.{table}")
     shares = doubt.complete_shares()
+    own = doubt.own_half_widths()
     insert_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
     insert_records(
         connection,
@@ -132,6 +140,8 @@ def write_doubt(connection: Connection, doubt: Doubt) -> None:
         "basis_spread",
         doubt.spreads,
         half_width=[one.half_width.value for one in doubt.spreads],
+        own_price_half_width=[price for price, _ in own],
+        own_number_half_width=[number for _, number in own],
         basis=[one.half_width.basis for one in doubt.spreads],
         source=[one.half_width.source for one in doubt.spreads],
     )

@@ -69,7 +69,7 @@ SEALED: Final = (
         seal=RUN,
         noun="run",
         name="(SELECT concat_ws(' ', w.model, 'on', v.hardware, t.precision, 'batch', t.batch, t.runtime) "
-        "FROM workload AS w, hardware_version AS v "
+        "FROM internal.workload AS w, internal.hardware_version AS v "
         "WHERE w.workload_id = t.workload_id AND v.hardware_digest = t.hardware_digest)",
         has_id=True,
     ),
@@ -81,7 +81,7 @@ SEALED: Final = (
         seal=ESTIMATE,
         noun="bulk estimate",
         name="(SELECT concat_ws(' ', t.model, 'on', v.hardware, t.precision, 'batch', t.batch, t.runtime) "
-        "FROM hardware_version AS v WHERE v.hardware_digest = t.hardware_digest)",
+        "FROM internal.hardware_version AS v WHERE v.hardware_digest = t.hardware_digest)",
     ),
 )
 
@@ -118,7 +118,7 @@ def _check_blocks(connection: Connection, stream: BinaryIO, path: Path) -> None:
     names = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
     for (name,) in names.fetchall():
         try:
-            connection.execute(f"SELECT bit_xor(hash(whole)) FROM {name} AS whole").fetchall()
+            connection.execute(f"SELECT bit_xor(hash(whole)) FROM internal.{name} AS whole").fetchall()
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise DatabaseError(f"{path}: the table {name} is damaged: {reason}; {ADVICE}") from error
@@ -135,12 +135,15 @@ def _check_indexes(connection: Connection, path: Path) -> None:
         "ORDER BY i.table_name, i.constraint_index"
     ).fetchall()
     for table, column, kind in indexed:
-        keys = [key for (key,) in connection.execute(f"SELECT {column} FROM {table} ORDER BY {column}").fetchall()]
+        keys = [
+            key for (key,) in connection.execute(f"SELECT {column} FROM internal.{table} ORDER BY {column}").fetchall()
+        ]
         step = 2 * LOOKUPS
         for start in (first for half in (0, 1) for first in range(half, len(keys), step)):
             asked = keys[start : start + step : 2]  # the engine makes a range of numbers in a row
             statement = (
-                f"SELECT {column} FROM {table} WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
+                f"SELECT {column} FROM internal.{table} "
+                f"WHERE list_contains(CAST($keys AS {kind}[]), {column}) ORDER BY ALL"
             )
             found = execute(connection, statement, {"keys": asked}).fetchall()
             if [key for (key,) in found] != asked:
@@ -153,7 +156,7 @@ def find_faults(connection: Connection) -> list[Fault]:
     faults: list[Fault] = [(SCHEMA_RULE, None, *change) for change in changes]
     if any(what.startswith("table ") and expected != "nothing" for what, expected, _ in changes):
         return faults
-    stored = dict(connection.execute("SELECT table_name, content_digest FROM table_digest").fetchall())
+    stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
     digester = Digester(connection)
     for table in REPLACED_TABLES:
         found = digester.read_table(table)
@@ -191,7 +194,7 @@ def _order(fault: Fault) -> tuple[str, int, str]:
 
 def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
     seal = sealed.seal
-    name = f"SELECT {sealed.name} FROM {seal.table} AS t WHERE t.{seal.key} = $key"
+    name = f"SELECT {sealed.name} FROM internal.{seal.table} AS t WHERE t.{seal.key} = $key"
     for key, stored, found in Digester(connection).compare(seal):
         if stored != found:
             rows = execute(connection, name, {"key": key}).fetchall()

@@ -86,7 +86,7 @@ RUN: Final = Seal(
     key="run_id",
     parts=("run_subgraph", "run_operator", "ledger_line"),
     named={
-        "run": "(SELECT w.workload_key FROM workload AS w WHERE w.workload_id = t.workload_id)",
+        "run": "(SELECT w.workload_key FROM internal.workload AS w WHERE w.workload_id = t.workload_id)",
         "ledger_line": "t.action_id",  # replaced by its place in the reference table, which no join gives in order
     },
 )
@@ -109,7 +109,7 @@ HARDWARE: Final = Seal(
     ),
     named={
         "energy_per_action": "(SELECT concat_ws('|', a.architecture, a.category, a.common_category, a.component, "
-        "a.action, a.part, a.per) FROM action AS a WHERE a.action_id = t.action_id)"
+        "a.action, a.part, a.per) FROM internal.action AS a WHERE a.action_id = t.action_id)"
     },
 )
 CALIBRATION: Final = Seal(
@@ -205,7 +205,7 @@ class Digester:
     def types(self, table: str) -> Mapping[str, Any]:
         """Return column -> numpy's type of what the engine gives out, in the order of the table."""
         if table not in self._types:
-            columns = self.connection.execute(f"FROM {table} LIMIT 0").fetchnumpy()
+            columns = self.connection.execute(f"FROM internal.{table} LIMIT 0").fetchnumpy()
             self._types[table] = {str(name): column.dtype for name, column in columns.items()}
         return self._types[table]
 
@@ -216,7 +216,7 @@ class Digester:
         """
         stored = dict(
             self.connection.execute(
-                f"SELECT {seal.key}, content_digest FROM {seal.table} ORDER BY {seal.key}"
+                f"SELECT {seal.key}, content_digest FROM internal.{seal.table} ORDER BY {seal.key}"
             ).fetchall()
         )
         for keys in self.chunk(seal, list(stored)):
@@ -226,7 +226,7 @@ class Digester:
     def chunk(self, seal: Seal, keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
         """Yield keys in groups of which each has about `CHUNK_ROWS` rows, or is one."""
         counted = [
-            self.connection.execute(f"SELECT {seal.key}, count(*) FROM {part} GROUP BY ALL").fetchall()
+            self.connection.execute(f"SELECT {seal.key}, count(*) FROM internal.{part} GROUP BY ALL").fetchall()
             for part in seal.parts
         ]
         counts = [dict(one) for one in counted]
@@ -259,7 +259,7 @@ class Digester:
         `runs` has the columns of `run`, without those where every value is missing. `parts` has those of the other
         tables, as the engine will give them out, and as `NAMED` each action's place in the reference table.
         """
-        keys = dict(self.connection.execute("SELECT workload_id, workload_key FROM workload").fetchall())
+        keys = dict(self.connection.execute("SELECT workload_id, workload_key FROM internal.workload").fetchall())
         types = self.types(RUN.table)
         missing = [None] * len(runs[RUN.key])
         columns = [
@@ -287,7 +287,7 @@ class Digester:
         digests = self.read(seal, keys) if keys else {}
         execute(
             self.connection,
-            f"UPDATE {seal.table} SET content_digest = s.digest "
+            f"UPDATE internal.{seal.table} SET content_digest = s.digest "
             "FROM (SELECT unnest($keys) AS key, unnest($digests) AS digest) AS s "
             f"WHERE {seal.table}.{seal.key} = s.key",
             {"keys": list(digests), "digests": list(digests.values())},
@@ -300,14 +300,16 @@ class Digester:
         What is missing for another reason stays missing. The caller holds the transaction.
         """
         stored = execute(
-            self.connection, "SELECT content_digest FROM table_digest WHERE table_name = $table", {"table": seal.table}
+            self.connection,
+            "SELECT content_digest FROM internal.table_digest WHERE table_name = $table",
+            {"table": seal.table},
         ).fetchall()
         before = int(stored[0][0], 16) if stored else 0
         self._store_digests({seal.table: _show_set(before + _add_up(added) - _add_up(removed))})
 
     def read_set(self, seal: Seal) -> str:
         """Return the digest of all things under a seal, as they are sealed."""
-        rows = self.connection.execute(f"SELECT content_digest FROM {seal.table}").fetchall()
+        rows = self.connection.execute(f"SELECT content_digest FROM internal.{seal.table}").fetchall()
         return _show_set(_add_up(digest for (digest,) in rows))
 
     def seal_tables(self, tables: Sequence[str] = REPLACED_TABLES) -> None:
@@ -317,13 +319,15 @@ class Digester:
     def _store_digests(self, digests: Mapping[str, str]) -> None:
         execute(
             self.connection,
-            "INSERT OR REPLACE INTO table_digest SELECT unnest($tables), unnest($digests)",
+            "INSERT OR REPLACE INTO internal.table_digest SELECT unnest($tables), unnest($digests)",
             {"tables": list(digests), "digests": list(digests.values())},
         )
 
     def read_table(self, table: str) -> str:
         """Return the digest of all rows of a table."""
-        rows = self.connection.execute(f"SELECT {', '.join(self.types(table))} FROM {table} ORDER BY rowid").fetchall()
+        rows = self.connection.execute(
+            f"SELECT {', '.join(self.types(table))} FROM internal.{table} ORDER BY rowid"
+        ).fetchall()
         return digest_values(rows)
 
     def conform(self, table: str, columns: Columns) -> dict[str, Any]:
@@ -350,13 +354,13 @@ class Digester:
             chosen, given = f"t.{seal.key} BETWEEN $first AND $last", {"first": min(keys), "last": max(keys)}
         else:
             chosen, given = f"t.{seal.key} IN (SELECT unnest($keys)) ORDER BY t.rowid", {"keys": list(keys)}
-        return execute(self.connection, f"SELECT {', '.join(shown)} FROM {table} AS t WHERE {chosen}", given)
+        return execute(self.connection, f"SELECT {', '.join(shown)} FROM internal.{table} AS t WHERE {chosen}", given)
 
     def _place_actions(self, keys: Sequence[int], run_ids: Any, action_ids: Any) -> Any:
         """Return the place of each line's action in the reference table of its run's hardware."""
         import numpy as np
 
-        statement = "SELECT run_id, hardware_digest FROM run WHERE run_id BETWEEN $first AND $last"
+        statement = "SELECT run_id, hardware_digest FROM internal.run WHERE run_id BETWEEN $first AND $last"
         first, last = min(keys), max(keys)
         rows = np.zeros(last - first + 1, dtype=np.int64)
         for run_id, digest in execute(self.connection, statement, {"first": first, "last": last}).fetchall():
@@ -369,7 +373,7 @@ class Digester:
         import numpy as np
 
         priced = self.connection.execute(
-            "SELECT hardware_digest, action_id, action_index FROM energy_per_action ORDER BY hardware_digest"
+            "SELECT hardware_digest, action_id, action_index FROM internal.energy_per_action ORDER BY hardware_digest"
         ).fetchall()
         rows = {digest: row for row, digest in enumerate(dict.fromkeys(digest for digest, _, _ in priced), 1)}
         width = max((action_id for _, action_id, _ in priced), default=0) + 2
@@ -395,7 +399,7 @@ def resealing(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """
     before = Digester(connection)
     whole = [(seal, [key for key, stored, found in before.compare(seal) if stored == found]) for seal in SEALS]
-    stored = dict(connection.execute("SELECT table_name, content_digest FROM table_digest").fetchall())
+    stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
     tables = [table for table in REPLACED_TABLES if stored.get(table) == before.read_table(table)]
     sets = [seal for seal in SEALS if stored.get(seal.table, NO_THINGS) == before.read_set(seal)]
     yield

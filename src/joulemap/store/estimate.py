@@ -43,7 +43,7 @@ class Estimate:
 
 def find_estimates(connection: Connection) -> set[str]:
     """Return the keys of all that are stored."""
-    return {str(key) for (key,) in connection.execute("SELECT estimate_key FROM estimate").fetchall()}
+    return {str(key) for (key,) in connection.execute("SELECT estimate_key FROM internal.estimate").fetchall()}
 
 
 def write_estimates(connection: Connection, estimates: Sequence[Estimate]) -> None:
@@ -53,8 +53,8 @@ def write_estimates(connection: Connection, estimates: Sequence[Estimate]) -> No
     insert_records(connection, "estimate", estimates, estimate_id=numbers, created_at=utc_now(), content_digest="")
     replaced = execute(
         connection,
-        f"DELETE FROM estimate WHERE estimate_id < $first AND ({SAME}) IN "
-        f"(SELECT ({SAME}) FROM estimate WHERE estimate_id >= $first) RETURNING content_digest",
+        f"DELETE FROM internal.estimate WHERE estimate_id < $first AND ({SAME}) IN "
+        f"(SELECT ({SAME}) FROM internal.estimate WHERE estimate_id >= $first) RETURNING content_digest",
         {"first": first},
     ).fetchall()
     digester = Digester(connection)

@@ -112,7 +112,9 @@ def identify_actions(hardware: Hardware) -> list[tuple[str, ...]]:
 
 def read_vocabulary(connection: Connection) -> dict[tuple[str, ...], int]:
     """Return identity -> id of every stored action."""
-    rows = connection.execute(f"SELECT action_id, architecture, {', '.join(ACTION_FIELDS)} FROM action").fetchall()
+    rows = connection.execute(
+        f"SELECT action_id, architecture, {', '.join(ACTION_FIELDS)} FROM internal.action"
+    ).fetchall()
     return {tuple(row[1:]): int(row[0]) for row in rows}
 
 
@@ -133,7 +135,9 @@ def _action_ids(connection: Connection, hardware: Sequence[Hardware]) -> dict[tu
 
 def has_hardware(connection: Connection, digest: str) -> bool:
     """Whether this hardware version is stored."""
-    return bool(execute(connection, "SELECT 1 FROM hardware_version WHERE hardware_digest = ?", [digest]).fetchall())
+    return bool(
+        execute(connection, "SELECT 1 FROM internal.hardware_version WHERE hardware_digest = ?", [digest]).fetchall()
+    )
 
 
 def find_described(connection: Connection, hardware: str) -> str | None:
@@ -147,9 +151,9 @@ def find_described(connection: Connection, hardware: str) -> str | None:
         connection,
         """
         SELECT coalesce(c.hardware_digest, nullif(v.described_digest, ''), r.hardware_digest)
-        FROM run AS r
-        JOIN hardware_version AS v ON v.hardware_digest = r.hardware_digest
-        LEFT JOIN calibration AS c ON c.calibration_digest = r.calibration_digest
+        FROM internal.run AS r
+        JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+        LEFT JOIN internal.calibration AS c ON c.calibration_digest = r.calibration_digest
         WHERE v.hardware = ? AND r.power_mode = 'default'
         ORDER BY r.run_id DESC
         LIMIT 1
@@ -167,7 +171,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
         found: dict[str, list[tuple[Any, ...]]] = {digest: [] for digest in wanted}
         for digest, *row in execute(
             connection,
-            f"SELECT hardware_digest, {columns} FROM {table} WHERE list_contains(?, hardware_digest) "
+            f"SELECT hardware_digest, {columns} FROM internal.{table} WHERE list_contains(?, hardware_digest) "
             f"ORDER BY hardware_digest, {order}",
             [wanted],
         ).fetchall():
@@ -185,7 +189,7 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     links = rows("hardware_link", "link, connects, generation, topology", "link_index")
     loads = rows("hardware_load", "load, model, precision, batch, runtime, covers, tracer_version", "load_index")
     modes = rows("hardware_power_mode", "power_mode", "mode_index")
-    priced = "energy_per_action JOIN action USING (action_id)"
+    priced = "energy_per_action JOIN internal.action USING (action_id)"
     actions = rows(priced, ", ".join((*ACTION_FIELDS, *PRICE_FIELDS)), "action_index")
     for digest in wanted:
         if not versions[digest] or not actions[digest]:

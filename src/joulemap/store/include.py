@@ -35,7 +35,7 @@ _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b
 _CELLS = re.compile(r"(?:\A|\n)SELECT(\n(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\b(?:COLUMNS|metric_value)\s*\(", re.IGNORECASE)
 """What reads columns without naming them."""
-_JOIN = re.compile(r"^LEFT JOIN \w+ AS (\w+) ON .*\n", re.MULTILINE)
+_JOIN = re.compile(r"^LEFT JOIN [\w.]+ AS (\w+) ON .*\n", re.MULTILINE)
 _USED = re.compile(r"\b(\w+)\.")
 _FIXED = re.compile(r"^(?:GROUP BY|HAVING|QUALIFY|UNION|LIMIT|OFFSET)\b", re.MULTILINE)
 _WORD = re.compile(r"\w+")

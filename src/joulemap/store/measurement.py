@@ -32,13 +32,13 @@ def write_measurements(connection: Connection, measurements: Iterable[Measuremen
 def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
     """Return every stored measurement."""
     names = [field.name for field in attrs.fields(Measurement)]
-    rows = connection.execute(f"SELECT {', '.join(names)} FROM measurement ORDER BY measurement_id").fetchall()
+    rows = connection.execute(f"SELECT {', '.join(names)} FROM internal.measurement ORDER BY measurement_id").fetchall()
     return tuple(Measurement(**dict(zip(names, row, strict=True))) for row in rows)
 
 
 def has_measurement_on(connection: Connection, hardware: str) -> bool:
     """Return whether something measured on this hardware, an id, is stored."""
-    statement = "SELECT EXISTS (FROM measurement WHERE hardware = ?)"
+    statement = "SELECT EXISTS (FROM internal.measurement WHERE hardware = ?)"
     return execute(connection, statement, [hardware]).fetchall() == [(True,)]
 
 
@@ -46,15 +46,15 @@ def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None
     """Write the rows that ship as a Parquet file."""
     connection = open_in_memory()
     connection.execute(
-        "CREATE TABLE shipped (model VARCHAR, precision VARCHAR, batch INTEGER, operation VARCHAR, shapes VARCHAR, "
-        "operator_count INTEGER, kernels VARCHAR, call_count INTEGER, device_time_us DOUBLE, is_overlapping BOOLEAN, "
-        "pass_count INTEGER)"
+        "CREATE TABLE internal.shipped (model VARCHAR, precision VARCHAR, batch INTEGER, operation VARCHAR, "
+        "shapes VARCHAR, operator_count INTEGER, kernels VARCHAR, call_count INTEGER, device_time_us DOUBLE, "
+        "is_overlapping BOOLEAN, pass_count INTEGER)"
     )
     times = [round(row.device_time_us, TIME_DIGITS) for row in rows]
     insert_records(connection, "shipped", rows, device_time_us=times)
     execute(
         connection,
-        "COPY (FROM shipped ORDER BY model, precision, batch, operation, shapes, kernels) "
+        "COPY (FROM internal.shipped ORDER BY model, precision, batch, operation, shapes, kernels) "
         "TO $path (FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 19)",
         {"path": str(path)},
     )
@@ -76,7 +76,8 @@ def read_operator_file(
     models = [str(model) for (model,) in found]
     execute(
         connection,
-        "INSERT INTO operator_measurement SELECT $hardware, p.model, p.precision, p.batch, $runtime, p.operation, "
+        "INSERT INTO internal.operator_measurement "
+        "SELECT $hardware, p.model, p.precision, p.batch, $runtime, p.operation, "
         "p.shapes, p.operator_count, p.kernels, p.call_count, p.device_time_us / 1e6, p.is_overlapping, $source, "
         "concat($conditions, CASE WHEN p.pass_count > 1 THEN "
         "concat('; every operator is listed ', p.pass_count, ' times: times and calls are those of one') ELSE '' END), "
@@ -96,4 +97,4 @@ def read_operator_file(
 
 def clear_operator_measurements(connection: Connection) -> None:
     """Remove the rows of an older catalogue."""
-    connection.execute("DELETE FROM operator_measurement")
+    connection.execute("DELETE FROM internal.operator_measurement")

@@ -21,17 +21,18 @@ SCHEMA_VERSION: Final = 1
 """The newest migration that this code knows; a test compares it with the files."""
 
 _RECORD_TABLE: Final = """
-CREATE TABLE IF NOT EXISTS schema_migration (
+CREATE SCHEMA IF NOT EXISTS internal;
+CREATE TABLE IF NOT EXISTS internal.schema_migration (
     version INTEGER PRIMARY KEY,
     name VARCHAR NOT NULL,
     checksum VARCHAR NOT NULL,
     applied_at TIMESTAMP NOT NULL
 );
-COMMENT ON TABLE schema_migration IS 'Which migrations this database has had';
-COMMENT ON COLUMN schema_migration.version IS 'Number of the migration';
-COMMENT ON COLUMN schema_migration.name IS 'Name of the migration';
-COMMENT ON COLUMN schema_migration.checksum IS 'SHA-256 of its text when it was applied';
-COMMENT ON COLUMN schema_migration.applied_at IS 'When, UTC';
+COMMENT ON TABLE internal.schema_migration IS 'Which migrations this database has had';
+COMMENT ON COLUMN internal.schema_migration.version IS 'Number of the migration';
+COMMENT ON COLUMN internal.schema_migration.name IS 'Name of the migration';
+COMMENT ON COLUMN internal.schema_migration.checksum IS 'SHA-256 of its text when it was applied';
+COMMENT ON COLUMN internal.schema_migration.applied_at IS 'When, UTC';
 """
 
 
@@ -68,7 +69,7 @@ def load_migrations() -> tuple[Migration, ...]:
 def read_applied(connection: duckdb.DuckDBPyConnection) -> dict[int, str] | None:
     """Return number -> checksum of the migrations that the database has had; None for a database of others."""
     try:
-        rows = connection.execute("SELECT version, checksum FROM schema_migration ORDER BY version").fetchall()
+        rows = connection.execute("SELECT version, checksum FROM internal.schema_migration ORDER BY version").fetchall()
     except (duckdb.CatalogException, duckdb.BinderException):
         (tables,) = connection.execute(
             "SELECT (SELECT count(*) FROM duckdb_tables()) + (SELECT count(*) FROM duckdb_views() WHERE NOT internal)"
@@ -118,7 +119,7 @@ def migrate(
                 connection.execute(migration.sql if has_comments else COMMENT.sub("", migration.sql))
             execute(
                 connection,
-                "INSERT INTO schema_migration VALUES (?, ?, ?, ?)",
+                "INSERT INTO internal.schema_migration VALUES (?, ?, ?, ?)",
                 [migration.version, migration.name, migration.checksum, datetime.now(UTC).replace(tzinfo=None)],
             )
         done.append(migration.version)

@@ -207,7 +207,8 @@ def check_runs(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any]) 
         value = given.get(name, [])
         named += value if isinstance(value, list | tuple) else [value]
     missing = (
-        "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI JOIN run USING (run_id) ORDER BY 1 LIMIT 1"
+        "SELECT a.run_id FROM unnest($named::BIGINT[]) AS a (run_id) ANTI "
+        "JOIN internal.run USING (run_id) ORDER BY 1 LIMIT 1"
     )
     for (run_id,) in literal.execute(connection, missing, {"named": named}).fetchall() if named else ():
         raise UnknownNameError("run", str(run_id), (), "see `joulemap query run run.list`")

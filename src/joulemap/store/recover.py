@@ -63,13 +63,14 @@ def save_readable(path: Path, sound: Path, *, is_bold: bool) -> Recovery:
         connection.execute(f"ATTACH '{_quote(copy)}' AS damaged")
         try:
             runs = connection.execute(
-                "SELECT run_id, workload_id, hardware_digest, calibration_digest FROM damaged.run ORDER BY run_id"
+                "SELECT run_id, workload_id, hardware_digest, calibration_digest "
+                "FROM damaged.internal.run ORDER BY run_id"
             ).fetchall()
         except duckdb.Error as error:
             raise DatabaseError(f"{path}: the table run cannot be read: {_reason(error)}") from error
         _save(connection, runs, recovery)
         _drop_changed(connection, recovery)
-        ((recovery.run_count,),) = connection.execute("SELECT count(*) FROM run").fetchall()
+        ((recovery.run_count,),) = connection.execute("SELECT count(*) FROM internal.run").fetchall()
         connection.execute("CHECKPOINT")
     return recovery
 
@@ -111,7 +112,9 @@ def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], rec
     """Copy all that can be read of these runs, and the measurements."""
     for table in ("action", "measurement"):
         _copy_rows(connection, [table], "TRUE", f"the table {table}", recovery)
-    based = dict(_rows(connection, "SELECT calibration_digest, hardware_digest FROM damaged.calibration", recovery))
+    based = dict(
+        _rows(connection, "SELECT calibration_digest, hardware_digest FROM damaged.internal.calibration", recovery)
+    )
     needed = {
         run_id: [
             f"workload_id = {workload}",
@@ -140,7 +143,7 @@ def _add_up(connection: Connection, recovery: Recovery) -> None:
     try:
         add_up(connection)
     except duckdb.Error:
-        for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall():
+        for (run_id,) in connection.execute("SELECT run_id FROM internal.run ORDER BY run_id").fetchall():
             try:
                 add_up(connection, run_id, run_id)
             except duckdb.Error as error:
@@ -158,7 +161,8 @@ def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: 
     try:
         for table in tables:
             connection.execute(
-                f"INSERT INTO {table} BY NAME SELECT * FROM damaged.{table} WHERE {which} ORDER BY rowid"
+                f"INSERT INTO internal.{table} BY NAME SELECT * "
+                f"FROM damaged.internal.{table} WHERE {which} ORDER BY rowid"
             )
     except duckdb.Error as error:
         with contextlib.suppress(duckdb.Error):
@@ -177,7 +181,9 @@ def _drop_changed(connection: Connection, recovery: Recovery) -> None:
         reasons.setdefault((kind, number), f"{place} is not as it was written: {rule}")
     changed = {
         int(run_id): reason
-        for run_id, workload in connection.execute("SELECT run_id, workload_id FROM run ORDER BY run_id").fetchall()
+        for run_id, workload in connection.execute(
+            "SELECT run_id, workload_id FROM internal.run ORDER BY run_id"
+        ).fetchall()
         for key in (("run", run_id), ("workload", workload), ("hardware", None), ("calibration", None))
         if (reason := reasons.get(key)) is not None
     }
@@ -187,7 +193,7 @@ def _drop_changed(connection: Connection, recovery: Recovery) -> None:
 
 def _drop_runs(connection: Connection, run_ids: Sequence[int]) -> None:
     for table in (*_tables("run_id"), "run_action", "run_total"):
-        execute(connection, f"DELETE FROM {table} WHERE list_contains($runs, run_id)", {"runs": run_ids})
+        execute(connection, f"DELETE FROM internal.{table} WHERE list_contains($runs, run_id)", {"runs": run_ids})
 
 
 def _rows(connection: Connection, statement: str, recovery: Recovery) -> Iterator[tuple[str, str]]:

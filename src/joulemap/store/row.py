@@ -26,7 +26,7 @@ def insert_columns(connection: Connection, table: str, columns: Mapping[str, Any
 
         frame = pa.table(arrays)
     connection.register("_incoming", frame)
-    connection.execute(f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)} FROM _incoming")
+    connection.execute(f"INSERT INTO internal.{table} ({', '.join(columns)}) SELECT {', '.join(values)} FROM _incoming")
     connection.unregister("_incoming")
 
 
@@ -102,7 +102,7 @@ def insert_records(connection: Connection, table: str, records: Sequence[object]
         return
     count = len(records)
     columns: dict[str, Any] = {}
-    for name, *_ in connection.execute(f"FROM {table} LIMIT 0").description or ():
+    for name, *_ in connection.execute(f"FROM internal.{table} LIMIT 0").description or ():
         if name not in given:
             columns[name] = [getattr(record, name) for record in records]
         else:
@@ -113,7 +113,7 @@ def insert_records(connection: Connection, table: str, records: Sequence[object]
 
 def next_id(connection: Connection, table: str, column: str) -> int:
     """Return the first number that no row of a table has."""
-    (number,) = connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchall()[0]
+    (number,) = connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM internal.{table}").fetchall()[0]
     return int(number)
 
 

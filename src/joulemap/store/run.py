@@ -13,20 +13,24 @@ from joulemap.system.record import frozen
 def find_runs(connection: Connection, run_keys: Iterable[str]) -> dict[str, int]:
     """Return run_key -> run_id for those of the keys that are stored."""
     rows = execute(
-        connection, "SELECT run_key, run_id FROM run WHERE list_contains(?, run_key)", [list(run_keys)]
+        connection, "SELECT run_key, run_id FROM internal.run WHERE list_contains(?, run_key)", [list(run_keys)]
     ).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_runs_of(connection: Connection, workload_id: int) -> dict[str, int]:
     """Return run_key -> run_id for every stored run of a workload."""
-    rows = execute(connection, "SELECT run_key, run_id FROM run WHERE workload_id = ?", [workload_id]).fetchall()
+    rows = execute(
+        connection, "SELECT run_key, run_id FROM internal.run WHERE workload_id = ?", [workload_id]
+    ).fetchall()
     return {str(key): int(run_id) for key, run_id in rows}
 
 
 def find_all_runs(connection: Connection) -> list[int]:
     """Return the id of every stored run."""
-    return [int(run_id) for (run_id,) in connection.execute("SELECT run_id FROM run ORDER BY run_id").fetchall()]
+    return [
+        int(run_id) for (run_id,) in connection.execute("SELECT run_id FROM internal.run ORDER BY run_id").fetchall()
+    ]
 
 
 @frozen
@@ -44,13 +48,22 @@ class Outline:
     is_calibrated: bool
     changes: list[str]
     """What was set of its hardware."""
+    latency_half_width: float | None
+    """Of the 80 % interval of its logarithm, as the three below; None for a refused run."""
+    latency_own_half_width: float | None
+    """The part of it that the hardware's own numbers leave open."""
+    energy_half_width: float | None
+    energy_own_half_width: float | None
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes FROM run AS r JOIN hardware_version AS v USING (hardware_digest) "
+        "r.calibration_digest <> '', v.changes, "
+        "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width "
+        "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
+        "LEFT JOIN internal.run_total AS t USING (run_id) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"
     )
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
@@ -61,7 +74,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
     """Return the ids of stored hardware whose key numbers are projections or estimates, or that cannot be bought."""
     rows = connection.execute(
-        "SELECT DISTINCT hardware FROM hardware_version WHERE projection <> '' OR unavailable <> ''"
+        "SELECT DISTINCT hardware FROM internal.hardware_version WHERE projection <> '' OR unavailable <> ''"
     ).fetchall()
     return frozenset(str(hardware) for (hardware,) in rows)
 
@@ -78,13 +91,13 @@ def find_configurations(connection: Connection, run_ids: Iterable[int]) -> tuple
 
 def find_workload_of(connection: Connection, run_id: int) -> int:
     """Return the workload of a stored run."""
-    return int(execute(connection, "SELECT workload_id FROM run WHERE run_id = ?", [run_id]).fetchall()[0][0])
+    return int(execute(connection, "SELECT workload_id FROM internal.run WHERE run_id = ?", [run_id]).fetchall()[0][0])
 
 
 def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str, ...]:
     """Return the names of the subgraphs of stored runs, each once."""
     statement = (
-        "SELECT DISTINCT s.name FROM run AS r JOIN workload_subgraph AS s USING (workload_id) "
+        "SELECT DISTINCT s.name FROM internal.run AS r JOIN internal.workload_subgraph AS s USING (workload_id) "
         "WHERE list_contains(?, r.run_id) ORDER BY s.name"
     )
     return tuple(str(name) for (name,) in execute(connection, statement, [list(run_ids)]).fetchall())
@@ -93,5 +106,6 @@ def find_subgraphs(connection: Connection, run_ids: Iterable[int]) -> tuple[str,
 def mark_newest(connection: Connection) -> None:
     """Make the flags of all runs those of `newest_runs`, after runs were added."""
     connection.execute(
-        "UPDATE run SET is_newest = NOT is_newest WHERE is_newest <> (run_id IN (SELECT run_id FROM newest_runs))"
+        "UPDATE internal.run SET is_newest = NOT is_newest WHERE is_newest <> (run_id IN (SELECT run_id "
+        "FROM newest_runs))"
     )

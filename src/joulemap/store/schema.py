@@ -20,7 +20,9 @@ WITH meaning AS (
     WHERE database_name = current_database() AND NOT internal
     GROUP BY schema_oid, table_name
 )
-SELECT 'table ' || t.table_name, concat(t.sql, ' -- ', t.comment, m.columns)
+SELECT
+    concat('table ', nullif(t.schema_name, 'main') || '.', t.table_name),
+    concat(t.sql, ' -- ', t.comment, m.columns)
 FROM duckdb_tables() AS t
 JOIN meaning AS m ON m.schema_oid = t.schema_oid AND m.name = t.table_name
 WHERE database_name = current_database() AND NOT internal

@@ -27,10 +27,10 @@ COMMENT: Final = re.compile(r"^COMMENT ON .*;$", re.MULTILINE)
 _CREATE: Final = re.compile(r"^CREATE (?=(?:MACRO|VIEW) (\w+))", re.MULTILINE)
 
 _RECORD_TABLE: Final = """
-CREATE OR REPLACE TABLE schema_surface (digest VARCHAR NOT NULL, names VARCHAR[] NOT NULL);
-COMMENT ON TABLE schema_surface IS 'Which macros and views joulemap made in this database';
-COMMENT ON COLUMN schema_surface.digest IS 'SHA-256 of their text';
-COMMENT ON COLUMN schema_surface.names IS 'What they are called: views that somebody made stay when these are replaced';
+CREATE OR REPLACE TABLE internal.schema_surface (digest VARCHAR NOT NULL, names VARCHAR[] NOT NULL);
+COMMENT ON TABLE internal.schema_surface IS 'Which macros and views joulemap made in this database';
+COMMENT ON COLUMN internal.schema_surface.digest IS 'SHA-256 of their text';
+COMMENT ON COLUMN internal.schema_surface.names IS 'What they are called: others stay when these are replaced';
 """
 
 
@@ -77,7 +77,7 @@ def load_surface() -> Surface:
 def holds_surface(connection: duckdb.DuckDBPyConnection) -> bool:
     """Return whether a database has the macros and views of this version."""
     try:
-        return connection.execute("SELECT digest FROM schema_surface").fetchall() == [(load_surface().digest,)]
+        return connection.execute("SELECT digest FROM internal.schema_surface").fetchall() == [(load_surface().digest,)]
     except duckdb.CatalogException:
         return False
 
@@ -92,14 +92,16 @@ def write_surface(connection: duckdb.DuckDBPyConnection, *, has_comments: bool =
     if has_comments:
         _comment_columns(connection, surface.columns)
     connection.execute(_RECORD_TABLE)
-    execute(connection, "INSERT INTO schema_surface VALUES (?, ?)", [surface.digest, _CREATE.findall(surface.sql)])
+    execute(
+        connection, "INSERT INTO internal.schema_surface VALUES (?, ?)", [surface.digest, _CREATE.findall(surface.sql)]
+    )
 
 
 def _find_made(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return kind and name of each macro and view that joulemap made and that is there."""
     try:
         rows = connection.execute(
-            "WITH made AS (SELECT unnest(names) AS name FROM schema_surface) "
+            "WITH made AS (SELECT unnest(names) AS name FROM internal.schema_surface) "
             "SELECT 'VIEW ' || view_name FROM duckdb_views() WHERE NOT internal AND view_name IN (FROM made) UNION "
             "SELECT CASE function_type WHEN 'macro' THEN 'MACRO ' ELSE 'MACRO TABLE ' END || function_name "
             "FROM duckdb_functions() WHERE NOT internal AND function_name IN (FROM made) ORDER BY ALL"

@@ -53,7 +53,7 @@ def write_actions(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, A
     """Store what runs spend by action, which `sum_actions` and the numbers of the runs say."""
     connection.register("_incoming", dict(columns))
     connection.execute(
-        "INSERT INTO run_action SELECT run_id, action_id, action_count, "
+        "INSERT INTO internal.run_action SELECT run_id, action_id, action_count, "
         f"CAST(energy_high AS HUGEINT) * {2**HALF} + energy_low FROM _incoming"
     )
     connection.unregister("_incoming")
@@ -63,7 +63,7 @@ def write_totals(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last
     """Store the totals of the runs from one number to another, whose parts and actions are stored."""
     execute(
         connection,
-        "INSERT INTO run_total BY NAME FROM totals_between($first, $last)",
+        "INSERT INTO internal.run_total BY NAME FROM totals_between($first, $last)",
         {"first": first_run, "last": last_run},
     )
 
@@ -72,7 +72,7 @@ def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: 
     """Store actions and totals of the runs from one number to another, of which nothing but the parts is stored."""
     execute(
         connection,
-        "INSERT INTO run_action BY NAME FROM actions_between($first, $last) ORDER BY run_id, action_id",
+        "INSERT INTO internal.run_action BY NAME FROM actions_between($first, $last) ORDER BY run_id, action_id",
         {"first": first_run, "last": last_run},
     )
     write_totals(connection, first_run, last_run)
@@ -80,7 +80,7 @@ def add_up(connection: duckdb.DuckDBPyConnection, first_run: int = 0, last_run: 
 
 def renew_totals(connection: duckdb.DuckDBPyConnection) -> None:
     """Store the totals of all runs anew, after what half-widths follow from was replaced; actions stay as they are."""
-    ((count,),) = connection.execute("SELECT count(*) FROM run_total").fetchall()
+    ((count,),) = connection.execute("SELECT count(*) FROM internal.run_total").fetchall()
     if count:
-        connection.execute("DELETE FROM run_total")
+        connection.execute("DELETE FROM internal.run_total")
         write_totals(connection)

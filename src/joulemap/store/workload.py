@@ -26,7 +26,9 @@ Part = TypeVar("Part", bound=attrs.AttrsInstance)
 
 def find_workload(connection: Connection, workload_key: str) -> int | None:
     """Return the id of the workload with this key, or None."""
-    rows = execute(connection, "SELECT workload_id FROM workload WHERE workload_key = ?", [workload_key]).fetchall()
+    rows = execute(
+        connection, "SELECT workload_id FROM internal.workload WHERE workload_key = ?", [workload_key]
+    ).fetchall()
     return int(rows[0][0]) if rows else None
 
 
@@ -34,7 +36,7 @@ def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict
     """Return workload_key -> workload_id for those of the keys that are stored."""
     rows = execute(
         connection,
-        "SELECT workload_key, workload_id FROM workload WHERE list_contains(?, workload_key)",
+        "SELECT workload_key, workload_id FROM internal.workload WHERE list_contains(?, workload_key)",
         [list(workload_keys)],
     ).fetchall()
     return {str(key): int(workload_id) for key, workload_id in rows}
@@ -154,7 +156,7 @@ def _read_parts(connection: Connection, record: type[Part], workload_id: int) ->
 def _read_records(connection: Connection, table: str, workload_id: int, order: str = "") -> list[dict[str, Any]]:
     """Return the rows of a workload in a table as mappings from column to value."""
     cursor = execute(
-        connection, f"FROM {table} WHERE workload_id = ?{f' ORDER BY {order}' if order else ''}", [workload_id]
+        connection, f"FROM internal.{table} WHERE workload_id = ?{f' ORDER BY {order}' if order else ''}", [workload_id]
     )
     names = [name for name, *_ in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -175,12 +177,15 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
 
     def fetch(part: str, *columns: str, joined: str = "") -> dict[str, Any]:
         statement = (
-            f"SELECT {', '.join(columns)} FROM workload_{part}{joined} WHERE workload_id = ? ORDER BY {part}_index"
+            f"SELECT {', '.join(columns)} "
+            f"FROM internal.workload_{part}{joined} WHERE workload_id = ? ORDER BY {part}_index"
         )
         return execute(connection, statement, [workload_id]).fetchnumpy()
 
     batch, inner_batch, weight_bytes = execute(
-        connection, "SELECT batch, inner_batch, weight_bytes FROM workload WHERE workload_id = ?", [workload_id]
+        connection,
+        "SELECT batch, inner_batch, weight_bytes FROM internal.workload WHERE workload_id = ?",
+        [workload_id],
     ).fetchall()[0]
     operators = fetch(
         "operator",
@@ -207,7 +212,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "CAST(item_bytes AS DOUBLE) AS access_item_bytes",
         "is_boundary AS access_is_boundary",
         joined=" LEFT JOIN (SELECT workload_id, tensor_index, byte_count AS tensor_bytes, "
-        "contains(shape, 'x') AS is_matrix FROM workload_tensor) AS t USING (workload_id, tensor_index)",
+        "contains(shape, 'x') AS is_matrix FROM internal.workload_tensor) AS t USING (workload_id, tensor_index)",
     )
     buffers = fetch(
         "buffer",
@@ -248,7 +253,7 @@ def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOper
             a.input_elements,
             a.weight_shapes,
             (o.gemm_groups, o.gemm_m, o.gemm_n, o.gemm_k)
-        FROM workload_operator AS o
+        FROM internal.workload_operator AS o
         JOIN operator_signatures AS s ON s.workload_id = o.workload_id AND s.operator_index = o.operator_index
         LEFT JOIN (
             SELECT
@@ -256,8 +261,8 @@ def read_operators(connection: Connection, workload_id: int) -> tuple[TracedOper
                 list(a.byte_count // greatest(a.item_bytes, 1) ORDER BY a.access_index)
                     FILTER (WHERE a.role = 'input') AS input_elements,
                 list(t.shape ORDER BY a.access_index) FILTER (WHERE a.role = 'weight') AS weight_shapes
-            FROM workload_access AS a
-            JOIN workload_tensor AS t USING (workload_id, tensor_index)
+            FROM internal.workload_access AS a
+            JOIN internal.workload_tensor AS t USING (workload_id, tensor_index)
             WHERE a.workload_id = $workload_id
             GROUP BY a.operator_index
         ) AS a ON a.operator_index = o.operator_index

@@ -109,7 +109,8 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
     }
     execute(
         connection,
-        "INSERT INTO workload SELECT workload_id, workload_key, model, source, input_spec, input_shape, batch, 1, "
+        "INSERT INTO internal.workload "
+        "SELECT workload_id, workload_key, model, source, input_spec, input_shape, batch, 1, "
         "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now, '' "
         "FROM read_parquet($path) JOIN (SELECT unnest($models) AS model, unnest($batches) AS batch, "
         "unnest($ids) AS workload_id, unnest($keys) AS workload_key, unnest($specs) AS input_spec, "
@@ -118,11 +119,11 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
     )
     models = ", ".join(quote_text(model) for model in {one.model: None for one in wanted})
     for table, growing in GROWING.items():
-        described = connection.execute(f"FROM {table} LIMIT 0").description or ()
+        described = connection.execute(f"FROM internal.{table} LIMIT 0").description or ()
         picked = [_restored(table, str(column[0]), growing) for column in described]
         execute(
             connection,
-            f"INSERT INTO {table} SELECT {', '.join(picked)} FROM "
+            f"INSERT INTO internal.{table} SELECT {', '.join(picked)} FROM "
             f"(FROM read_parquet($path, file_row_number = TRUE) WHERE model IN ({models})) JOIN "
             "(SELECT unnest($models) AS model, unnest($batches) AS batch, unnest($ids) AS workload_id) USING (model) "
             "WINDOW rows AS (PARTITION BY workload_id ORDER BY file_row_number "
@@ -176,7 +177,7 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
             max(workload_id) FILTER (WHERE batch = 2) AS two,
             max(workload_id) FILTER (WHERE batch = {PROOF_BATCH}) AS proof,
             TRUE AS is_affine
-        FROM workload
+        FROM internal.workload
         GROUP BY model
         HAVING one IS NOT NULL
         """
@@ -193,15 +194,16 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
     _copy(
         connection,
         "SELECT w.model, w.source, w.parameter_count, w.weight_bytes, w.torch_version, "
-        "w.torchvision_version, w.tracer_version, w.notes FROM chosen AS c JOIN workload AS w ON w.workload_id = c.one "
+        "w.torchvision_version, w.tracer_version, w.notes "
+        "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
         "ORDER BY w.model",
         folder / "workload.parquet",
     )
     rows = connection.execute(
         "SELECT w.model, c.is_affine, w.parameter_count, CAST(coalesce(sum(o.mac_count), 0) AS BIGINT), "
         "w.torch_version, w.torchvision_version, w.tracer_version "
-        "FROM chosen AS c JOIN workload AS w ON w.workload_id = c.one "
-        "JOIN workload_operator AS o ON o.workload_id = c.one GROUP BY ALL ORDER BY w.model"
+        "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
+        "JOIN internal.workload_operator AS o ON o.workload_id = c.one GROUP BY ALL ORDER BY w.model"
     ).fetchall()
     names = [field.name for field in attrs.fields(ShippedWorkload)]
     return tuple(ShippedWorkload(**dict(zip(names, row, strict=True))) for row in rows)
@@ -225,7 +227,7 @@ def _copy(connection: Connection, query: str, path: Path) -> None:
 def _fixed(connection: Connection, table: str) -> list[str]:
     """Return the columns of a table that may not depend on the batch."""
     varying = {"workload_id", SHAPES.get(table), *GROWING[table]}
-    columns = [str(row[0]) for row in connection.execute(f"DESCRIBE {table}").fetchall()]
+    columns = [str(row[0]) for row in connection.execute(f"DESCRIBE internal.{table}").fetchall()]
     return [column for column in columns if column not in varying]
 
 
@@ -259,8 +261,9 @@ def _shipped_rows(connection: Connection, table: str) -> str:
             f"list_zip({first}, {second}), lambda pair: pair[2] - pair[1]), 'x') END AS {column}_growth",
         ]
     return (
-        f"SELECT c.model, {', '.join(picked)} FROM chosen AS c JOIN {table} AS a ON a.workload_id = c.one "
-        f"LEFT JOIN {table} AS b ON b.workload_id = c.two AND b.{row} = a.{row} WINDOW before AS (PARTITION BY c.model "
+        f"SELECT c.model, {', '.join(picked)} FROM chosen AS c JOIN internal.{table} AS a ON a.workload_id = c.one "
+        f"LEFT JOIN internal.{table} AS b ON b.workload_id = c.two "
+        f"AND b.{row} = a.{row} WINDOW before AS (PARTITION BY c.model "
         f"ORDER BY a.{row} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) ORDER BY c.model, a.{row}"
     )
 
@@ -269,7 +272,9 @@ def _disagreement(connection: Connection, table: str) -> str:
     """Return a query of the models whose traces at three batches are not on one line in this table."""
 
     def side(alias: str, which: str) -> str:
-        return f"(SELECT c.model, t.* FROM chosen AS c JOIN {table} AS t ON t.workload_id = c.{which}) AS {alias}"
+        return (
+            f"(SELECT c.model, t.* FROM chosen AS c JOIN internal.{table} AS t ON t.workload_id = c.{which}) AS {alias}"
+        )
 
     keys = f"model, {ROW[table]}"
     other = [f"a.{column} IS DISTINCT FROM {x}.{column}" for column in _fixed(connection, table) for x in "bp"]

@@ -10,14 +10,14 @@ import attrs
 
 from joulemap.answer.analyze.figure import draw_roof, draw_tree
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, find_doubt, overlaps, prove, title_run
+from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, prove, title_run
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
-from joulemap.present.cell import show, show_plain, show_quantity, show_share
+from joulemap.present.cell import show, show_plain, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest, show_under
 from joulemap.row.analyze import (
     ActionShare,
@@ -69,7 +69,7 @@ COLUMNS: Final[dict[RunDivision, tuple[Shown[Any], ...]]] = {
         ("latency", "latency_s"),
         ("of time", "latency_fraction"),
         ("bound by", "bottleneck"),
-        ("units", lambda row: f"{row.units_used_count}/{row.units_total_count}"),
+        ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
         ("tiles", "tile_count"),
         ("waves", "wave_count"),
         ("filled", "wave_fill_fraction"),
@@ -173,6 +173,7 @@ class AnalyzeAnswer(RunAnswer):
                 Section("Bottlenecks", self._bottlenecks()),
                 *others,
             ),
+            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(by, repeated),
         )
@@ -396,8 +397,7 @@ def analyze(
             "roofline": SubgraphRoof,
         }
         found = fetch_all(connection, records, run_id=run_id, run_ids=[run_id])
-        doubt = find_doubt(connection, [run_id])
-        return AnalyzeAnswer(scope=scope, subgraph=subgraph, doubt=doubt, **found, events=events())
+        return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events())
 
 
 def _pace(total: RunTotal) -> str:

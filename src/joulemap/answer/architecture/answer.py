@@ -131,6 +131,7 @@ class ArchitecturesAnswer(RunAnswer):
             insights=[first, *insights],
             heading="What this shows",
             details=(*self._overview(), *sections) if by == "class" else (),
+            sure=self.scope.say_spread(),
             notes=self.remarks(),
             steps=self._steps(repeated),
         )

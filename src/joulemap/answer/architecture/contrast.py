@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.run import find_doubt
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.settings import Settings
@@ -101,4 +100,4 @@ def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
         "actions": ArchitectureAction,
     }
     found = fetch_all(connection, records, run_ids=ids)
-    return ArchitecturesAnswer(scope=scope, asked=asked, doubt=find_doubt(connection, ids), **found)
+    return ArchitecturesAnswer(scope=scope, asked=asked, **found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import BOUNDS, CATEGORIES, ENERGY_PARTS, find_doubt, prove
+from joulemap.answer.run import BOUNDS, CATEGORIES, ENERGY_PARTS, prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
@@ -80,6 +80,7 @@ class BreakdownAnswer(RunAnswer):
             answer=f"{least}{first}.",
             insights=insights,
             details=(Section("More figures", self._figures(answered, MORE)), *trees),
+            sure=self.scope.say_spread(),
             notes=scope.describe_refusals() + scope.describe(),
             steps=self._steps(repeated),
         )
@@ -152,5 +153,5 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = start(connection, RunFigure, run_ids=ids)
-        tree, doubt = fetch(connection, EnergyBranch, run_ids=ids), find_doubt(connection, ids)
-        return BreakdownAnswer(scope=scope, tree=tree, doubt=doubt, rows=rows())
+        tree = fetch(connection, EnergyBranch, run_ids=ids)
+        return BreakdownAnswer(scope=scope, tree=tree, rows=rows())

@@ -11,7 +11,6 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.run import find_doubt
 from joulemap.answer.scope import Scope, holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -69,6 +68,7 @@ class ContestAnswer(RunAnswer):
             self.rows,
             answer=f"{first}.{self._tell_available()}",
             insights=told,
+            sure=self.scope.say_spread(),
             notes=self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
@@ -199,5 +199,4 @@ def compare_parts(
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = start(connection, Contender, run_ids=ids, level=by, metric=metric)
         victories = fetch(connection, Victory, run_ids=ids, level=by, metric=metric)
-        doubt = find_doubt(connection, ids)
-        return ContestAnswer(scope=scope, by=by, metric=metric, victories=victories, doubt=doubt, rows=rows())
+        return ContestAnswer(scope=scope, by=by, metric=metric, victories=victories, rows=rows())

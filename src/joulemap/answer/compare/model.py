@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import find_doubt
 from joulemap.answer.scope import holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -61,6 +60,7 @@ class ModelsAnswer(RunAnswer):
             answer=f"{first}.{self._tell_available()}" if first else "",
             insights=insights,
             details=(Section("Figures (per batch)", self._show(self.rows, FIGURES)),),
+            sure=self.scope.say_spread(),
             notes=self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
@@ -164,4 +164,4 @@ def compare_models(
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = fetch(connection, ModelFigure, run_ids=ids, metric=metric)
-        return ModelsAnswer(scope=scope, metric=metric, rows=rows, doubt=find_doubt(connection, ids))
+        return ModelsAnswer(scope=scope, metric=metric, rows=rows)

@@ -11,7 +11,7 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.rank import tell_mix, tell_number, tell_spread, tell_strength
 from joulemap.answer.compare.summary import SHOWN
-from joulemap.answer.run import BOUNDS, find_doubt
+from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import describe_advantage, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, RankMetricName
@@ -101,6 +101,7 @@ class RankingAnswer(RunAnswer):
             answer=self.say_first(),
             insights=self.describe_strengths(),
             details=details,
+            sure=self.scope.say_spread(),
             notes=scope.describe_refusals() + scope.describe(),
             steps=self._steps(repeated),
         )
@@ -255,6 +256,5 @@ def rank_hardware(
             numbers=fetch(connection, HardwareNumber, run_ids=ids) if has_details else None,
             subgraphs=fetch(connection, Contender, run_ids=ids, metric=metric) if has_subgraphs else None,
             placements=fetch(connection, Placement, run_ids=ids) if has_subgraphs else None,
-            doubt=find_doubt(connection, ids),
             rows=rows(),
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from joulemap.answer.run import say_doubt
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.metric import METRIC
 from joulemap.present.cell import show_chance, show_quantity, show_share
@@ -102,8 +101,7 @@ def _tell_unavailable(answer: Compared, row: Recommendation) -> str:
 
 def tell_doubt(answer: Compared) -> str:
     """Return what the intervals say of these figures, and which winners cannot be told apart from others."""
-    widths = {what: [getattr(row, f"{what}_half_width") for row in answer.rows] for what in ("energy", "latency")}
-    lines = list(filter(None, [say_doubt(widths)]))
+    lines = list(filter(None, [answer.scope.say_spread()]))
     for row in _find_goals(answer.available) if answer.available.rows else ():
         if row.rivals:
             names = [answer.scope.mark(name) for name in (row.hardware, *row.rivals)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer, find_place
-from joulemap.answer.run import ENERGY_PARTS, find_doubt, prove, title_run
+from joulemap.answer.run import ENERGY_PARTS, prove, title_run
 from joulemap.answer.scope import find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
@@ -118,6 +118,7 @@ class EdpAnswer(RunAnswer):
                 Section("By fusion pattern", self._show(self.patterns, PATTERN)),
                 Section("The most that could be gained", self._bounds()),
             ),
+            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(by, repeated),
         )
@@ -164,12 +165,14 @@ class EdpAnswer(RunAnswer):
                 limit=limit,
                 keep=(by, "EDP share", "of the run", "energy", "latency", "added up", "bound by"),
             ),
-            *say_rest(len(rows), limit, f"{by}s take {share}"),
+            *say_rest(len(rows), limit, f"{_name_rows(by, rows)} take {share}"),
         )
 
     def _proof(self, by: ModelDivision, rows: Table[Any]) -> Text:
         energy = (sum(row.energy_fj for row in rows), self.total.energy_fj, "fJ")
-        return prove(f"{by}s", "the run", energy, (sum(row.latency_fs for row in rows), self.total.latency_fs, "fs"))
+        return prove(
+            _name_rows(by, rows), "the run", energy, (sum(row.latency_fs for row in rows), self.total.latency_fs, "fs")
+        )
 
     def _bounds(self) -> Grid:
         return grid(
@@ -291,8 +294,12 @@ def edp(
             "comparison": EdpComparison,
         }
         beside = list(scope.evaluated_ids) if len(runs.ids) > 1 else []
-        doubt = find_doubt(connection, [run_id])
-        return EdpAnswer(scope=scope, doubt=doubt, **fetch_all(connection, records, run_id=run_id, run_ids=beside))
+        return EdpAnswer(scope=scope, **fetch_all(connection, records, run_id=run_id, run_ids=beside))
+
+
+def _name_rows(by: ModelDivision, rows: Table[Any]) -> str:
+    """Return what rows are of: biases that products add as part of themselves have rows beside the operators."""
+    return "operators and their biases" if any(getattr(row, "kind", "") == "bias" for row in rows) else f"{by}s"
 
 
 def _edp(value: float) -> str:

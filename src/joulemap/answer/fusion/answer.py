@@ -17,7 +17,6 @@ from joulemap.answer.fusion.sentence import (
     tell_saving,
     tell_unfused,
 )
-from joulemap.answer.run import find_doubt
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
@@ -127,6 +126,7 @@ class FusionAnswer(RunAnswer):
             answer=f"{first[0].upper()}{first[1:]}.",
             insights=insights,
             details=() if is_whole else (facts, Section("How they add up", self._proof(by, rows))),
+            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(by, repeated),
         )
@@ -234,8 +234,7 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
             "subgraphs": FusionSubgraph,
             "operators": FusionOperator,
         }
-        doubt = find_doubt(connection, [runs.ids[0]])
-        return FusionAnswer(scope=scope, doubt=doubt, **fetch_all(connection, records, **ids))
+        return FusionAnswer(scope=scope, **fetch_all(connection, records, **ids))
 
 
 def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) -> tuple[str, str, str, str, str]:

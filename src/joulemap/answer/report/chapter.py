@@ -230,14 +230,13 @@ class _Drawn:
         answer = self.found.flip
         if answer is None:
             return self._chapter("flip", "", ())
-        titles = ("What would flip it, what takes fewest of its spreads first", "What makes the doubt")
-        tables = [one for one in _sections(answer.document()) if one.title in titles]
+        tables = answer.document().details
         return self._chapter(
             "flip",
             "What would flip it",
             (
                 *self._exhibit("flip", [("", answer)]),
-                Lines([*answer.sentences(), *answer.measure_next()]),
+                Lines(answer.sentences()),
                 *(Fold(title=one.title, blocks=(*read_blocks(one), Source(table=answer.rows))) for one in tables),
             ),
         )

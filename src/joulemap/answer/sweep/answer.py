@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import find_doubt, limit_columns
+from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_chance, find_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.doubt import TOLD_APART
@@ -106,6 +106,7 @@ class SweepAnswer(RunAnswer):
             answer=self.say_best(),
             insights=[*self.changes(), *self.overtakings()],
             details=[Section(HEADINGS[name], one) for name, (one, _) in tables.items() if name != by],
+            sure=self.scope.say_spread(),
             notes=self._notes(),
             steps=self._steps(by, again, repeated),
         )
@@ -364,7 +365,6 @@ def sweep(
             winners=fetch(connection, SweepWinner, run_ids=ids),
             crossings=fetch(connection, SweepCrossing, run_ids=ids),
             points=points(),
-            doubt=find_doubt(connection, scope.evaluated_ids),
         )
     scope.check_evaluated()
     return answer

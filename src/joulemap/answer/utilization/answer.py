@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import find_doubt
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.utilization.sentence import (
     tell_advantage,
@@ -121,6 +120,7 @@ class UtilizationAnswer(RunAnswer):
                 Section("What each precision gains", self._gains()),
                 Section("Which hardware suits which size of model", self._winners()),
             ),
+            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(repeated),
         )
@@ -358,7 +358,6 @@ def utilization(
             if is_pairing
             else None,
             untraced=given.untraced,
-            doubt=find_doubt(connection, ids),
             rows=rows(),
         )
 

@@ -1,0 +1,1 @@
+"""What would make the other of two hardware the better one."""

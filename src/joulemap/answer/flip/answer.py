@@ -1,0 +1,434 @@
+"""Flips: by how much each constant would have to be wrong for another hardware to be the better one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.computed import make_table, told
+from joulemap.answer.flip.pair import Flip, Pair
+from joulemap.answer.scope import DOUBTED_IN, find_scope
+from joulemap.domain.constant import STATIC
+from joulemap.domain.default import SETTINGS, USAGE
+from joulemap.domain.doubt import TOLD_APART, chance_above
+from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
+from joulemap.domain.settings import BATCHES, check_name
+from joulemap.domain.table import Table
+from joulemap.model.root import MOST_FACTOR
+from joulemap.plan.change import show_constant
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.variation import BILLED, find_variations
+from joulemap.present.cell import show_chance, show_odds, show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.row.compare import PairChance
+from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Settings, Usage
+    from joulemap.figure.figure import Figure
+    from joulemap.plan.source import Source
+
+SIDES: Final = ("A", "B", "both")
+
+SHOWN: Final = 10
+"""Constants that decide, of both sides together."""
+
+LEAST_LIKELY: Final = 1e-3
+"""What flips it more rarely, and makes less of the doubt than `LEAST_SHARE`, is in the details."""
+
+LEAST_SHARE: Final = 5e-3
+
+DIGITS: Final = 3
+"""Of constants where it is decided; the details have more."""
+
+SCALE: Final = "_time_scale"
+"""How the name of a constant ends that multiplies a time."""
+
+DOUBLE: Final = 2.5
+"""Ratio from which on it is said how often predictions are off by two."""
+
+WORTH_TRYING: Final = 0.02
+"""Likelihood from which on the next thing to look at is what would be, were a constant that wrong."""
+
+INTERVALS: Final[Mapping[str, str]] = {
+    "energy": "energy_per_inference",
+    "efficiency": "energy_per_inference",
+    "latency": "latency",
+    "throughput": "throughput",
+    "edp": "edp_per_inference",
+    "power": "power",
+}
+"""Metric -> the one in which its runs are compared with their errors. Two runs of one batch differ alike in both."""
+
+
+@frozen
+class BatchWinner:
+    """Which of the two is better at a batch."""
+
+    batch: int = told("samples in one input")
+    value_a: float | None = told("the metric on A")
+    value_b: float | None = told("the metric on B")
+    winner: str | None = told("A or B; null where one has no value")
+
+
+@frozen(kw_only=True)
+class FlipAnswer(RunAnswer):
+    """What would make the other hardware the better one, and what to measure next."""
+
+    metric: VariedMetricName
+    names: tuple[str, str]
+    """A and B, with their power modes."""
+    values: tuple[float, float]
+    """The metric on each."""
+    probability: float | None
+    """That the winner is better, by the errors of predictions like these; None for metrics without an interval."""
+    half_width: float | None
+    """Of the 80 % interval of the logarithm of the ratio; None with the probability."""
+    limits_w: tuple[float, float]
+    """The power limits, which static power stays below."""
+    rows: Table[Flip]
+    """What takes least, in spreads of each, first; those that cannot flip it last, the largest variance first."""
+    batches: Table[BatchWinner]
+    """Empty where the model would have to be traced for them."""
+
+    @property
+    def winner(self) -> str:
+        """`A` or `B`."""
+        return _better(self.metric, *self.values)
+
+    @property
+    def ratio(self) -> float:
+        """How many times better the winner is."""
+        value_a, value_b = self.values
+        return max(value_a / value_b, value_b / value_a)
+
+    @property
+    def largest(self) -> Flip | None:
+        """The constant whose doubt makes most of the doubt about the ratio; None where none moves it."""
+        return max(
+            (row for row in self.rows if row.variance_fraction), key=lambda row: row.variance_fraction, default=None
+        )
+
+    def share(self, side: str) -> float:
+        """Return the share of the variance that constants of a side make: `A`, `B` or `both`."""
+        return math.fsum(row.variance_fraction for row in self.rows if row.side == side)
+
+    def sentences(self) -> list[str]:
+        """Return who wins, how sure that is, what flips it on each side, and what to measure."""
+        return [one for one in (self.say_winner(), self.say_sure(), *self.insights()) if one]
+
+    def say_winner(self) -> str:
+        """Return who is better, by how much, and at which batches."""
+        label = METRIC[self.metric]
+        value, other = (show_quantity(one, label.unit) for one in sorted(self.values, reverse=label.is_higher_better))
+        first, second = map(self._say, sorted(self.names, key=lambda name: name != self._first))
+        ahead = f"{first} is {self.ratio:.3g}x better in {label.label} than {second}, {value} against {other}"
+        return f"{ahead}{self._say_batches()}"
+
+    def say_sure(self) -> str:
+        """Return how sure the winner is, and how far off predictions must be for the other to win; none without."""
+        if self.probability is None or self.half_width is None:
+            return ""
+        odds = show_odds(1.0 - self.probability)
+        apart = "" if self.probability >= TOLD_APART else ": the two cannot be told apart"
+        half = f", by 2x in {show_odds(chance_above(0.5, self.half_width))}" if self.ratio > DOUBLE else ""
+        return (
+            f"{show_chance(self.probability)}{apart}; two predictions like these are off against each other by "
+            f"{self.ratio:.3g}x or more in {odds}{half}"
+        )
+
+    def insights(self) -> list[str]:
+        """Return what of A and of B would flip it, and what to measure next."""
+        sides = [self._say_side(side) for side in ("A", "B") if self._of(side)]
+        return [*sides, *(f"measure next: {line}" for line in self.measure_next())]
+
+    def say_nearest(self) -> str:
+        """Return which constant alone is likeliest to make them alike, or that none does."""
+        row = next((row for row in self.rows if row.flip_ratio is not None), None)
+        if row is None:
+            return f"no constant alone flips it, from 1/{MOST_FACTOR:g} to {MOST_FACTOR:g} of its value"
+        return f"the {row.word} of {self._owner(row)} at {_say_flip(row)}"
+
+    def measure_next(self) -> list[str]:
+        """Return the measurement of a constant that takes away most doubt; none where none moves the ratio."""
+        largest = self.largest
+        if largest is None:
+            return []
+        share = show_share(largest.variance_fraction)
+        what = f" ({largest.meaning})" if largest.kind == "coefficient" and largest.meaning else ""
+        return [f"the {largest.word} of {self._owner(largest)}{what}, {largest.basis}: {share} of the doubt"]
+
+    def _say_side(self, side: str) -> str:
+        name = self._say(self.names["AB".index(side)])
+        share = show_share(self.share(side))
+        row = next((row for row in self._of(side) if row.flip_ratio is not None), None)
+        if row is None:
+            return f"{name} makes {share} of the doubt, and none of its numbers alone flips it"
+        return f"{name} makes {share} of the doubt; it flips with its {row.word} at {_say_flip(row)}"
+
+    @property
+    def _has_energy(self) -> bool:
+        """Whether static power is in the metric wherever it is not 0."""
+        return "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
+
+    def _of(self, side: str) -> list[Flip]:
+        """Return the constants of a side, what is likeliest to flip it first, then what makes most doubt."""
+        rows = (row for row in self.rows if row.side == side)
+        return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
+
+    def _chosen(self, limit: int) -> list[Flip]:
+        """Return the constants that decide, A before B before both: in turn of each side, static powers first."""
+        sides = []
+        for side in SIDES:
+            rows = self._of(side)
+            static = [row for row in rows if row.constant == STATIC and self._has_energy]
+            sides.append([*static, *(row for row in rows if _is_telling(row) and row not in static)])
+        turns = max(map(len, sides))
+        taken = [rows[place] for place in range(turns) for rows in sides if place < len(rows)][:limit]
+        return [row for side in SIDES for row in self._of(side) if row in taken]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with winner, ratio and sentences."""
+        largest = self.largest
+        return {
+            **super().data(),
+            "metric": self.metric,
+            "hardware_a": self.names[0],
+            "hardware_b": self.names[1],
+            "value_a": self.values[0],
+            "value_b": self.values[1],
+            "winner": self.winner,
+            "ratio": self.ratio,
+            "probability": self.probability,
+            "half_width": self.half_width,
+            "measure_next": None if largest is None else largest.constant,
+            "variance_fractions": {side: self.share(side) for side in SIDES},
+            "sentences": self.sentences(),
+        }
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the factors that flip it, beside what a spread of each constant is; none where none does alone."""
+        from joulemap.figure.figure import make_figure
+
+        if all(row.flip_ratio is None for row in self.rows):
+            return ()
+        name_a, name_b = map(self._say, self.names)
+        subject = self.scope.bounded(f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}")
+        texts = {"quantity": METRIC[self.metric].label}
+        return (make_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
+
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` constants of each table; programs get all."""
+        name_a, name_b = map(self._say, self.names)
+        return self._compose(
+            f"{self.scope.title}: what would flip {METRIC[self.metric].label} of A {name_a} and B {name_b}",
+            (Section("", self._decisive(limit)),),
+            self.rows,
+            answer=self.say_winner(),
+            insights=self.insights(),
+            sure="; ".join(
+                filter(None, (self.say_sure(), *self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))))
+            ),
+            details=(Section("Every constant, the likeliest to flip it first", self._all()),),
+            notes=self._notes(),
+            steps=self._steps(repeated),
+        )
+
+    def _decisive(self, limit: int) -> Grid:
+        return grid(
+            attrs.evolve(self.rows, rows=tuple(self._chosen(limit))),
+            (
+                ("what", "word"),
+                ("of", "side"),
+                ("is", lambda row: show_constant(row.value, row.unit, DIGITS)),
+                ("alike at", self._alike),
+                ("off by", lambda row: "" if row.flip_ratio is None else _show_factor(row.flip_ratio)),
+                ("chance", lambda row: "" if row.likelihood is None else show_odds(row.likelihood)),
+                ("of the doubt", "variance_fraction"),
+                ("basis", "basis"),
+            ),
+            keep=("of", "alike at", "chance", "of the doubt", "is", "off by"),
+        )
+
+    def _alike(self, row: Flip) -> str:
+        """Return the value of a constant that makes both alike, or that there is none."""
+        if row.flip_value is not None:
+            return show_constant(row.flip_value, row.unit, DIGITS)
+        if row.constant == STATIC:
+            limit_w = self.limits_w["AB".index(row.side)] if row.side in "AB" else min(self.limits_w)
+            return f"not below {show_constant(limit_w, 'W')}"
+        return "never alone"
+
+    def _all(self) -> Grid:
+        return grid(
+            self.rows,
+            (
+                ("constant", "constant"),
+                ("of", self._owner),
+                ("value", lambda row: show_constant(row.value, row.unit)),
+                ("alike at", self._alike),
+                ("factor", lambda row: "" if row.flip_ratio is None else _show_factor(row.flip_ratio)),
+                ("chance", lambda row: "" if row.likelihood is None else show_odds(row.likelihood)),
+                ("of the doubt", "variance_fraction"),
+                ("elasticity", lambda row: "" if row.ratio_elasticity is None else f"{row.ratio_elasticity:+.3f}"),
+                ("one spread", lambda row: f"/{1.0 / row.low_ratio:.3g} x{row.high_ratio:.3g}"),
+                ("from", "spread"),
+                ("method", "method"),
+                ("basis", "basis"),
+                ("meaning", "meaning"),
+            ),
+            keep=("of", "alike at", "factor", "chance", "of the doubt", "one spread", "basis"),
+        )
+
+    def _say_batches(self) -> str:
+        known = [row for row in self.batches if row.winner is not None]
+        if not any(row.batch in self.scope.batches for row in known):
+            return ""
+        others = [str(row.batch) for row in known if row.winner != self.winner]
+        if not others:
+            return f"; so at every batch that was tried, {known[0].batch} to {known[-1].batch}"
+        return f"; not at batch {', '.join(others)}"
+
+    @property
+    def _first(self) -> str:
+        """The winner."""
+        return self.names["AB".index(self.winner)]
+
+    def _say(self, name: str) -> str:
+        return self.scope.mark(name)
+
+    def _owner(self, row: Flip) -> str:
+        return "both" if row.hardware is None else self._say(row.hardware)
+
+    def _notes(self) -> list[str]:
+        return [
+            "each constant alone, all others as they are; looked for between 1/100 and 100 of its value",
+            "chance: of a constant being that wrong on that side, alone; all together are as far off as predictions "
+            "like these were, each by its share of the doubt",
+            "of the doubt: share of what constants leave open of the ratio, by a constant's own range, what its class "
+            "fits it with, or what its basis is worth; they count as independent, one that both have as one",
+            "--details has each constant's name, as --set takes it",
+            *self.scope.describe(),
+        ]
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        pair = [self.scope.spell(name) for name in self.names]
+        steps = [["sensitivity", self.scope.model, *pair, "--metric", self.metric, *repeated]]
+        if self.metric in ("energy", "latency", "edp"):
+            steps.insert(0, ["explain", self.scope.model, *pair, "--metric", self.metric, *repeated])
+        row = next((row for row in self.rows if row.flip_ratio is not None), None)
+        if row is not None and row.flip_ratio is not None and row.kind != "use":
+            beyond = row.flip_ratio * (1.02 if row.flip_ratio > 1.0 else 1.0 / 1.02)
+            at = "" if row.hardware is None else f"{row.hardware}:"
+            tried = ["--hardware", ",".join(pair), "--set", f"{at}{row.constant}=x{beyond:.4g}"]
+            place = 0 if (row.likelihood or 0.0) >= WORTH_TRYING else len(steps)
+            steps.insert(place, ["compare", self.scope.model, *tried, *repeated])
+        return steps
+
+
+def _is_telling(row: Flip) -> bool:
+    return (row.likelihood or 0.0) >= LEAST_LIKELY or row.variance_fraction >= LEAST_SHARE
+
+
+def _show_factor(factor: float) -> str:
+    return f"x{factor:.3g}" if factor >= 1.0 else f"/{1.0 / factor:.3g}"
+
+
+def _say_flip(row: Flip) -> str:
+    """Return what a constant would have to be, and how likely that is."""
+    chance = "" if row.likelihood is None else show_odds(row.likelihood)
+    factor = row.flip_ratio or 1.0
+    if row.constant.endswith(SCALE):
+        return f"{factor:.3g} times what is predicted ({chance})"
+    there, value = (show_constant(one or 0.0, row.unit, DIGITS) for one in (row.flip_value, row.value))
+    return f"{there} in place of {value} ({', '.join(filter(None, (_show_factor(factor), chance)))})"
+
+
+def _better(metric: VariedMetricName, value_a: float, value_b: float) -> str:
+    return "A" if (value_a < value_b) != METRIC[metric].is_higher_better else "B"
+
+
+def flip(
+    source: Source,
+    model: str,
+    hardware_a: str | Hardware,
+    hardware_b: str | Hardware,
+    settings: Settings = SETTINGS,
+    *,
+    metric: VariedMetricName = "energy",
+    usage: Usage = USAGE,
+) -> FlipAnswer:
+    """Return by which factor each constant would have to be wrong for the other hardware to be the better one.
+
+    With how much of the doubt about the ratio each of them makes, and what to measure next. `usage` counts where
+    the metric is a cost. Raises as `explain`; UsageError where the two are alike.
+    """
+    check_name("metric", metric, VARIED_METRICS)
+    settings.check_single("flip")
+    hardware = (hardware_a, hardware_b)
+    for one in hardware:
+        select_one(one, settings)
+    selection = select_hardware(attrs.evolve(settings, hardware=hardware))
+    if len(selection.pairs) != 2:
+        raise UsageError("name two different hardware after the model, A and B")
+    plan = plan_selected((model,), settings, selection)
+    billed = usage if metric in BILLED else None
+    with holding_runs(source, plan) as runs:
+        scope = find_scope(runs)
+        if scope.refused:
+            raise UnsupportedError("; ".join(scope.refusals))
+        side_a, side_b = find_variations(runs, billed)
+        chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
+    values = side_a.metric(metric), side_b.metric(metric)
+    for side, value in zip((side_a, side_b), values, strict=True):
+        if value is None:
+            raise UnsupportedError(f"{side.name} has no {METRIC[metric].label}: its price is not known")
+    value_a, value_b = values
+    assert value_a is not None
+    assert value_b is not None
+    if value_a == value_b:
+        raise UsageError(f"{side_a.name} and {side_b.name} are alike in {METRIC[metric].label}: nothing to flip")
+    half_width = chances.rows[0].half_width if chances.rows else None
+    pair = Pair(side_a, side_b, metric, half_width)
+    return FlipAnswer(
+        scope=scope,
+        metric=metric,
+        names=(side_a.name, side_b.name),
+        values=(value_a, value_b),
+        probability=max((row.probability_better for row in chances), default=None),
+        half_width=half_width,
+        limits_w=(side_a.hardware.tdp.value, side_b.hardware.tdp.value),
+        rows=make_table("flip", Flip, pair.rows()),
+        batches=make_table("flip.batch", BatchWinner, _try_batches(source, model, settings, selection, metric, billed)),
+    )
+
+
+def _try_batches(
+    source: Source, model: str, settings: Settings, selection: Any, metric: VariedMetricName, usage: Usage | None
+) -> list[BatchWinner]:
+    """Return who is better at each batch; none where the model ships at one batch alone, or brings its own inputs."""
+    if settings.inputs or settings.modules:
+        return []
+    batches = tuple(sorted({*BATCHES, *settings.batch}))
+    plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)
+    if any(one.is_traced for one in plan.models):
+        return []
+    with holding_runs(source, plan) as runs:
+        found = {(one.name, one.batch): one.metric(metric) for one in find_variations(runs, usage)}
+    names = [entry.id if mode == "default" else f"{entry.id}@{mode}" for entry, mode in selection.pairs]
+    rows = []
+    for batch in batches:
+        value_a, value_b = (found.get((name, batch)) for name in names)
+        is_known = value_a is not None and value_b is not None
+        winner = _better(metric, value_a, value_b) if value_a is not None and value_b is not None else None
+        rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner if is_known else None))
+    return rows

@@ -1,0 +1,187 @@
+"""The logarithm of the ratio of two runs as a function of each constant that they rest on.
+
+    f_A(k c) = f_B(k c)        solved for the factor k of each constant c that A, B or both rest on
+    v_c = d_c^2                d_c: half of what ln(f_A / f_B) moves between one spread down and one up
+
+The shares v_c / sum of v say whose doubt makes the doubt about the ratio. Constants are taken as independent, but for
+those that both sides have from one class: such a one is wrong on both at once. How far all of them are off together is
+what predictions like these were off, so that one of them is never likelier to flip it than all:
+
+    P(c wrong by n of its spreads) = 1 / (1 + exp(ln 9 n sqrt(sum of v) / h))     h: half-width of ln(f_A / f_B)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.domain.constant import STATIC
+from joulemap.domain.doubt import MOST_EXPONENT, NORMAL, chance_above
+from joulemap.domain.metric import VariedMetricName
+from joulemap.model.root import MOST_FACTOR, solve
+from joulemap.plan.variation import Variation
+from joulemap.system.record import frozen
+
+NEGLIGIBLE: Final = 1e-12
+"""Of a logarithm: nothing moves by less."""
+
+
+@frozen
+class Flip:
+    """How wrong one constant would have to be for the other hardware to be better, and what its doubt makes."""
+
+    side: str = told("whose constant it is: A, B, or both where they have it from one class")
+    hardware: str | None = told("the hardware that has it; null for both")
+    constant: str = told("its name, as --set takes it")
+    word: str = told("what people call it")
+    meaning: str = told("what it is, of a coefficient, or how it is counted, of a price; empty for all other")
+    kind: str = told("price, quantity, geometry, memory, peak, coefficient or use")
+    value: float = told("as the run has it, that of A for both; in unit")
+    unit: str = told("SI unit")
+    per: str = told("what one count of a price is; empty for all other")
+    flip_ratio: float | None = told("factor at which both are alike; null where there is none from 1/100 to 100")
+    flip_value: float | None = told("the constant there, in unit")
+    spread_count: float | None = told("how many of its spreads that is; null where it is stated exactly")
+    likelihood: float | None = told(
+        "probability that it is that wrong, on that side, where all constants together are as far off as predictions "
+        "like these were; null where it is exact"
+    )
+    low_ratio: float = told("one spread down, as a factor")
+    high_ratio: float = told("one spread up, as a factor")
+    spread: str = told("where the spread comes from: range (its own), class (that fits it), exact, or its basis")
+    ratio_elasticity: float | None = told("d ln (metric of A / metric of B) / d ln constant")
+    ratio_spread: float = told("what ln (metric of A / metric of B) moves for one spread, either sign")
+    variance_fraction: float = told("share of the variance of that logarithm")
+    method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
+    basis: str = told("where the constant comes from, the less sure of two")
+    source: str = told("document, measurement or arithmetic")
+
+
+def _order(row: Flip) -> float:
+    """Return how much it takes: spreads, then what is exact and flips it, then what does not."""
+    return row.spread_count if row.spread_count is not None else 1e9 if row.flip_ratio is not None else math.inf
+
+
+@frozen
+class Pair:
+    """Two runs, and the logarithm of the ratio of their metrics as a function of one constant."""
+
+    a: Variation
+    b: Variation
+    metric: VariedMetricName
+    half_width: float | None
+    """Of the 80 % interval of that logarithm, by the errors of predictions like these; None where it has none."""
+
+    def rows(self) -> list[Flip]:
+        """Return every constant that moves the ratio, and static power of each whether it does or not."""
+        drawn = [self._row(side, name) for side, name in self._constants()]
+        moving = [row for row in drawn if row is not None]
+        total = math.fsum(row.ratio_spread**2 for row in moving)
+        rows = [
+            attrs.evolve(
+                row,
+                variance_fraction=row.ratio_spread**2 / total if total else 0.0,
+                likelihood=None if row.spread_count is None else self._likelihood(row.spread_count, total),
+            )
+            for row in moving
+        ]
+        return sorted(
+            rows,
+            key=lambda row: (_order(row), -row.variance_fraction, row.constant, row.side),
+        )
+
+    def _likelihood(self, count: float, total: float) -> float:
+        """Return the probability that a constant is so many of its spreads off, on one side."""
+        factor = math.exp(-min(count, MOST_EXPONENT))
+        if self.half_width is None or total == 0.0:
+            return chance_above(factor, NORMAL)
+        behind = math.exp(-abs(self.log_ratio("A", "", 1.0) or 0.0))
+        return min(chance_above(factor, self.half_width / math.sqrt(total)), chance_above(behind, self.half_width))
+
+    def _constants(self) -> Iterable[tuple[str, str]]:
+        for name in dict.fromkeys((*self.a.constants, *self.b.constants)):
+            owners = [side for side, one in (("A", self.a), ("B", self.b)) if name in one.constants]
+            if len(owners) == 2 and self._is_shared(name):
+                yield "both", name
+            else:
+                yield from ((owner, name) for owner in owners)
+
+    def _is_shared(self, name: str) -> bool:
+        """Whether both have a constant from their class, or from how any chip is used: it is one constant."""
+        one, other = self.a.constants[name], self.b.constants[name]
+        if one.kind == "use":
+            return True
+        if self.a.hardware.architecture != self.b.hardware.architecture or one.kind not in ("price", "coefficient"):
+            return False
+        return one.basis == other.basis != "measured" and _origin(one.source) == _origin(other.source)
+
+    def log_ratio(self, side: str, name: str, factor: float) -> float | None:
+        """Return ln(A / B) where a constant of a side is wrong by a factor; None where it cannot be."""
+        value_a = self.a.metric(self.metric, name if side != "B" else "", factor)
+        value_b = self.b.metric(self.metric, name if side != "A" else "", factor)
+        return math.log(value_a / value_b) if value_a and value_b else None
+
+    def _row(self, side: str, name: str) -> Flip | None:
+        owner = self.b if side == "B" else self.a
+        constant, spread = owner.constants[name], owner.spread(name)
+        base = self.log_ratio(side, name, 1.0)
+        ends = [self.log_ratio(side, name, factor) for factor in (1.0 / spread.down, spread.up)]
+        far = [self.log_ratio(side, name, factor) for factor in (1.0 / MOST_FACTOR, MOST_FACTOR)]
+        assert base is not None
+        moved = [value - base for value in (*ends, *far) if value is not None]
+        is_still = all(abs(one) < NEGLIGIBLE for one in moved) and all(value is not None for value in far)
+        if is_still and name != STATIC:
+            return None
+        found = solve(lambda factor: self.log_ratio(side, name, factor))
+        flip_value = None if found is None else owner.value_at(name, found[1])
+        factor = None if flip_value is None else flip_value / constant.value
+        count = None if factor is None or spread.origin == "exact" else spread.count(factor)
+        known = [value for value in ends if value is not None]
+        half = (max([*known, base]) - min([*known, base])) / max(len(known), 1)
+        slopes = [self._slope(one, side, mark, name) for one, mark in ((self.a, "A"), (self.b, "B"))]
+        return Flip(
+            side=side,
+            hardware=None if side == "both" else owner.name,
+            constant=name,
+            word=constant.word,
+            meaning=constant.meaning,
+            kind=constant.kind,
+            value=constant.value,
+            unit=constant.unit,
+            per=constant.per,
+            flip_ratio=factor,
+            flip_value=flip_value,
+            spread_count=count,
+            likelihood=None,
+            low_ratio=1.0 / spread.down,
+            high_ratio=spread.up,
+            spread=spread.origin,
+            ratio_elasticity=None if None in slopes else math.fsum((slopes[0] or 0.0, -(slopes[1] or 0.0))),
+            ratio_spread=half,
+            variance_fraction=0.0,
+            method=self._method(side, name, factor or spread.up),
+            basis=constant.basis,
+            source=constant.source,
+        )
+
+    def _slope(self, one: Variation, side: str, mark: str, name: str) -> float | None:
+        if side not in (mark, "both") or name not in one.constants:
+            return 0.0
+        return one.slope(self.metric, name)[0]
+
+    def _method(self, side: str, name: str, factor: float) -> str:
+        found = [
+            one.totals(name, factor)
+            for one, mark in ((self.a, "A"), (self.b, "B"))
+            if side in (mark, "both") and name in one.constants
+        ]
+        return "exact" if all(one is not None and one[1] for one in found) else "evaluated"
+
+
+def _origin(source: str) -> str:
+    """Return what a number comes from, without how it was scaled to a node."""
+    return source.partition("; x ")[0]
