@@ -30,12 +30,6 @@ SHOWN: Final = (
     "recalled_fact_count", "assumed_fact_count", "power_modes",
 )  # fmt: skip
 
-KEPT: Final = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w")
-"""Of them those that narrow terminals show."""
-
-SHOWN_ROWS: Final = 24
-"""Hardware that a screen shows."""
-
 File = Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")]
 
 
@@ -74,8 +68,9 @@ def list_(
     )
     from joulemap.answer.listing import say_classes
 
-    most = limit or (SHOWN_ROWS if output.height else None)
-    output.write_table(rows, SHOWN, keep=KEPT, most=most, answer=say_classes(rows))
+    keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w")
+    most = limit or (output.height or 0) * 3 // 5 or None
+    output.write_table(rows, SHOWN, keep=keep, most=most, answer=say_classes(rows))
 
 
 @app.command()
