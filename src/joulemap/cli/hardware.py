@@ -107,8 +107,7 @@ def show(
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     else:
-        answer = workspace.hardware(hardware, calibration=calibration)
-        output.write(answer.document())
+        output.write(workspace.hardware(hardware, calibration=calibration).document())
 
 
 @app.command()
