@@ -42,7 +42,6 @@ NEEDING_MORE: Final = (
     "--file ",
     "prices.csv",
     "gemm.csv",
-    "my_chip",
 )
 """Files of a person, which an example stands for."""
 
@@ -86,7 +85,7 @@ class Growth:
     def _import(self, model: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             other = Growth(Path(folder) / "other.duckdb")
-            other.ask("sweep", model, "--architecture", "gpu", "--batch", "1,16")
+            other.ask("sweep", model, "gpus", "--batch", "1,16")
             other.ask("db", "export", f"{folder}/runs")
             self.ask("db", "import", f"{folder}/runs")
             self.failures += other.failures

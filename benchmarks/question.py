@@ -5,9 +5,9 @@ python benchmarks/question.py [--write]      --write puts the answers into the p
 The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the
 first rows stand in the page, as `joulemap sql` prints them.
 
-The commands of docs/tutorial.md, docs/sensitivity.md and docs/compare.md run in the order of the page, on a terminal of
-80 columns. Of an output stand in the page the parts that the comment above it names by how they begin, with `+2` for
-the two that follow: parts are what empty lines divide.
+The commands of docs/tutorial.md, docs/sensitivity.md, docs/compare.md and docs/claims.md run in the order of the page,
+on a terminal of 80 columns. Of an output stand in the page the parts that the comment above it names by how they begin,
+with `+2` for the two that follow: parts are what empty lines divide.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "tutorial.md": answer_commands,
     "sensitivity.md": answer_commands,
     "compare.md": answer_commands,
+    "claims.md": answer_commands,
 }
 """Page -> what puts today's answers into it."""
 

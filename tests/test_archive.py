@@ -16,6 +16,7 @@ from conftest import Run
 from joulemap.answer import database as archive
 from joulemap.domain.settings import ArchiveFormat
 from joulemap.store import connection, migration
+from joulemap.store.archive import _is_of
 from joulemap.store.check import check_database
 from joulemap.store.manifest import KEYS, digest_file
 from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations
@@ -95,6 +96,22 @@ def exported(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_archive(exported: Path, tmp_path: Path) -> Path:
     """A copy that the test may break."""
     return Path(shutil.copytree(exported, tmp_path / "own"))
+
+
+@pytest.mark.parametrize(
+    ("model", "source", "is_of"),
+    [
+        ("resnet18", "torchvision:resnet18", True),
+        ("resnet1", "torchvision:resnet18", False),
+        ("./mine.py:net", "file:6fd2e297d4b211b3:mine.py:net(width=32)", True),
+        ("mine.py:net", "file:6fd2e297d4b211b3:mine.py:net", True),
+        ("./mine.py:net", "file:6fd2e297d4b211b3:other.py:net", False),
+        ("./nets/../net.pt2", "exported:6fd2e297d4b211b3:net.pt2", True),
+        ("gemm(m=8,n=4,k=2)", "operator:gemm m=8 n=4 k=2", True),
+    ],
+)
+def test_the_source_of_a_key_is_of_its_model_however_a_path_is_written(model: str, source: str, is_of: bool) -> None:
+    assert _is_of(model, source) is is_of
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -18,7 +17,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.store.connection import Connection
-from joulemap.system.errors import ExitCode, UsageError
+from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 from test_choice import BOUGHT, RENTED, ask
 
@@ -26,7 +25,7 @@ SOLD = ("hailo_8", "tpu_v4", "l4", "jetson_orin_nano_8gb")
 UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine")
 ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": (1, 8)}
 WORDS = ("--precision", "int8,bf16", "--batch", "1,8")
-OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "unavailable", "next_steps"}
+OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "next_steps"}
 
 DREAM = attrs.evolve(BOUGHT, hardware="dream", purchase_usd=1.0, unavailable="never made")
 GUESS = attrs.evolve(BOUGHT, hardware="guess", purchase_usd=10.0, price_basis="assumed")
@@ -60,7 +59,7 @@ def test_a_host_adds_its_share_to_price_and_electricity(made_up: Connection) -> 
 
 
 def test_a_whole_computer_and_a_rented_chip_need_no_host(made_up: Connection) -> None:
-    computer, rented = ask(made_up, "cost.million", [RENTED, BOUGHT], host_share=9.0)
+    computer, rented = ask(made_up, "cost.million", [RENTED, BOUGHT], host_share=9.0, pay="both")
     assert computer["hardware"] == "bought"
     assert computer["host_usd_per_million"] == computer["host_share_ratio"] == 0.0
     assert_close(computer["usd_per_million"], 0.15, rel=1e-12)
@@ -76,7 +75,7 @@ def test_a_break_even_counts_with_the_host(made_up: Connection) -> None:
 
 
 def test_a_host_can_tip_the_balance_to_renting(made_up: Connection) -> None:
-    rows = ask(made_up, "cost.million", [RENTED, attrs.evolve(BOUGHT, host_share=None)], host_share=20.0)
+    rows = ask(made_up, "cost.million", [RENTED, attrs.evolve(BOUGHT, host_share=None)], host_share=20.0, pay="both")
     assert [row["hardware"] for row in rows] == ["rented", "bought"]
 
 
@@ -97,7 +96,7 @@ def test_what_a_price_buys_decides_about_the_host() -> None:
 def test_a_guess_is_no_price_and_a_given_price_is_one(made_up: Connection) -> None:
     rows = {row["hardware"]: row for row in ask(made_up, "cost.million", [BOUGHT, DREAM, GUESS])}
     assert {name: row["is_available"] for name, row in rows.items()} == {"bought": True, "dream": False, "guess": False}
-    own: dict[str, Any] = {"price_of": ["dream:purchase", "guess:purchase"], "price_usd": [1.0, 2.0]}
+    own: dict[str, Any] = {"price_of": ["dream:bought", "guess:bought"], "price_usd": [1.0, 2.0]}
     given = ask(made_up, "cost.million", **own, price_source=["shop", "shop"], run_ids=[2, 3])
     assert [(row["price_basis"], row["is_available"]) for row in given] == [("given", True)] * 2
 
@@ -140,75 +139,66 @@ def told(answer: RunAnswer) -> dict[str, Any]:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("question", ["pareto", "recommend", "cost", "compare", "rank_hardware"])
-def test_what_is_left_out_changes_nothing_else(question: str, workspace: Workspace) -> None:
-    given = ONE if question in ("pareto", "recommend", "cost", "compare") else {"precision": "int8", "batch": 1}
+@pytest.mark.parametrize("question", ["pareto", "recommend", "cost"])
+def test_what_cannot_be_had_changes_nothing_of_what_can(question: str, workspace: Workspace) -> None:
     method = getattr(workspace, question)
-    without = method("resnet18", Settings(hardware=SOLD, **given))
-    kept = method("resnet18", Settings(hardware=(*SOLD, *UNSOLD[:2]), is_available=True, **given))
-    assert told(kept) == told(without)
-    assert list(kept.data()["unavailable"]) == list(UNSOLD[:2])
-    (line,) = [line for line in kept.scope.describe() if line.startswith("left out, can be neither")]
-    assert "~kpu_t64 and ~kpu_t256; `--no-available`" in line
+    without = told(method("resnet18", Settings(hardware=SOLD, **ONE)))
+    beside = told(method("resnet18", Settings(hardware=(*SOLD, *UNSOLD[:2]), **ONE)))
+    names = {"hardware", "precision", "batch", "runtime", "status", "rank", "reason"}
+    kept = [row for row in beside["rows"] if row["is_available"]]
+    assert [{name: row.get(name) for name in names} for row in kept] == [
+        {name: row.get(name) for name in names} for row in without["rows"]
+    ]
+    assert all(row.get("rank") is None and row["status"] != "front" for row in beside["rows"] if row not in kept)
 
 
 @pytest.mark.slow
-def test_the_cheapest_can_be_bought_unless_more_is_asked_for(joulemap: Run) -> None:
-    few = ("--architecture", "kpu,npu", *WORDS, "--format", "json")
+def test_the_cheapest_can_be_had_unless_all_is_asked_for(joulemap: Run) -> None:
+    few = ("--architecture", "kpu,npu", *WORDS, "--pay", "both", "--format", "json")
     for command in (("cost", "resnet18"), ("recommend", "resnet18", "--objective", "cost")):
         answer = json.loads(joulemap(*command, *few).stdout)
-        assert answer["rows"][0]["is_available"] and answer["best"] == answer["best_available"]
-        assert set(answer["unavailable"]) == set(UNSOLD[:3])
-        assert not {row["hardware"].partition("@")[0] for row in answer["rows"]} & set(UNSOLD)
-        every = json.loads(joulemap(*command, *few, "--no-available").stdout)
-        assert every["unavailable"] == {} and not every["best"]["is_available"]
-        assert every["best_available"]["hardware"] == answer["best"]["hardware"]
-    energy = json.loads(joulemap("recommend", "resnet18", *few).stdout)
-    assert energy["unavailable"] == {}
+        assert answer["best"]["is_available"] and not answer["projection"]["is_available"]
+        every = json.loads(joulemap(*command, *few, "--all").stdout)
+        assert every["best"]["hardware"] == answer["projection"]["hardware"] and every["projection"] is None
 
 
-def test_beside_a_first_place_that_cannot_be_bought_stands_the_best_that_can(joulemap: Run) -> None:
+def test_the_best_can_be_had_and_a_line_says_what_would_be_better(joulemap: Run) -> None:
     hardware = ("--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
-    cost = joulemap("cost", "resnet18", *hardware).stdout
-    assert "- the cheapest cannot be bought; best that can: ~hailo_8 int8 batch 8, bought" in cost
-    assert "- ~hailo_8 int8 batch 8 is a projection or estimate; best published: l4 int8 batch 8, rented" in cost
-    assert "~1,092 USD" in cost
+    cost = joulemap("cost", "resnet18", *hardware, "--pay", "bought").stdout
+    assert cost.splitlines()[2].startswith("hailo_8 int8 batch 8 bought: ")
+    assert "~kpu_t256" in cost and "~hailo_8" not in cost
     text = joulemap("recommend", "resnet18", *hardware, "--objective", "edp").stdout
-    assert "- best available: ~hailo_8 int8 batch 1" in text and "- best published: l4 int8 batch 1" in text
+    assert text.splitlines()[2].startswith("hailo_8 int8 batch 1: ")
+    assert "- if it could be bought: ~kpu_t" in text
+    every = joulemap("recommend", "resnet18", *hardware, "--objective", "edp", "--all").stdout
+    assert every.splitlines()[2].startswith("~kpu_t") and "if it could be" not in every
     front = joulemap("pareto", "resnet18", *hardware).stdout
-    assert "Front of what can be bought or rented (" in front
-    assert "Front of what" not in joulemap("pareto", "resnet18", *hardware, "--available").stdout
-    single = ("--hardware", "kpu_t64,l4", "--precision", "int8")
-    compared = joulemap("compare", "resnet18", *single).stdout
-    assert "best available" in compared.splitlines()[3] and "best published" not in compared
-    ranked = joulemap("compare", "resnet18", *single, "--sort", "efficiency").stdout
-    assert "- ~kpu_t64, the first, cannot be bought; best that can: 2. l4" in ranked
-    models = joulemap("compare", "resnet18", "mobilenet_v2", *single).stdout
-    assert "best available" in models
-    parts = joulemap("compare", "resnet18", *single, "--level", "subgraph").stdout
-    assert "best available" in parts
+    assert "if they could be bought" in front
+    assert "if they could be bought" not in joulemap("pareto", "resnet18", *hardware, "--all").stdout
+
+
+def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> None:
+    listed = joulemap("hardware", "list").stdout
+    catalogue = load_catalogue().hardware
+    assert {name for name in catalogue if f"~{name} " in listed} == set(UNSOLD)
+    shown = joulemap("hardware", "show", "apple_m4").stdout
+    assert "~" not in shown and "estimated: Apple publishes neither clocks nor power" in " ".join(shown.split())
 
 
 @pytest.mark.slow
-def test_what_is_named_or_priced_stays_though_it_cannot_be_bought(workspace: Workspace) -> None:
-    named = workspace.cost("resnet18", hardware=("kpu_t256", "l4"), **ONE)
-    assert named.best is not None and named.best.hardware.startswith("kpu_t256") and not named.best.is_available
+def test_what_is_priced_by_who_asks_can_be_had(workspace: Workspace) -> None:
     only = {"architecture": ("kpu", "npu"), **ONE}
     priced = workspace.cost("resnet18", prices=(Price(hardware="kpu_t64", purchase_usd=99.0),), **only)
-    assert {row.hardware.partition("@")[0] for row in priced.rows if row.architecture == "kpu"} == {"kpu_t64"}
-    assert all(row.is_available for row in priced.rows if row.price_basis == "given")
+    assert priced.pay == "bought" and priced.best is not None
+    assert {row.hardware.partition("@")[0] for row in priced.rows if row.price_basis == "given"} == {"kpu_t64"}
+    assert all(row.is_available and row.rank for row in priced.rows if row.price_basis == "given")
     between = workspace.cost("resnet18", between=("kpu_t256", "cloud_ai_100_pro"), **only)
     assert between.break_even is not None and between.break_even.hardware_a.startswith("kpu_t256")
-    with pytest.raises(UsageError, match="kpu_t256 cannot be bought, and only what can be is compared"):
-        workspace.cost("resnet18", between=("kpu_t256", "cloud_ai_100_pro"), is_available=True, **only)
 
 
-def test_nothing_that_can_be_bought_is_one_line(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("compare", "resnet18", "--hardware", "kpu_t64", "--available")
-    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
-    assert done.stderr.startswith("joulemap: no hardware can be bought: kpu_t64: its maker sells none")
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "joulemap.duckdb").exists()
+def test_where_nothing_can_be_had_the_rest_is_ranked_and_said_to_be_so(joulemap: Run) -> None:
+    done = joulemap("recommend", "resnet18", "--hardware", "kpu_t64", *WORDS)
+    assert done.stdout.splitlines()[2].startswith("nothing of what can be bought or rented; if it could be, ~kpu_t64")
 
 
 def test_a_host_share_below_nothing_is_refused() -> None:

@@ -20,6 +20,7 @@ from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.candidate import plan_candidates
+from joulemap.answer.pareto import spread_evenly
 from joulemap.catalog.sheet import find_region, load_assumptions, load_regions
 from joulemap.cli.option.run import CandidateRunOptions
 from joulemap.domain.default import CANDIDATES
@@ -56,7 +57,7 @@ BOUGHT = MadeUp(hardware="bought", latency_s=8e-3, energy_j=4.0, batch=8, purcha
 
 def test_a_rented_million_is_rent_over_what_the_rented_hour_does(made_up: Connection) -> None:
     (row,) = ask(made_up, "cost.million", [RENTED])
-    assert row["way"] == "cloud"
+    assert row["way"] == "rented"
     assert_close(row["usd_per_million"], 3.6 / (1000 * 0.5 * 3600) * 1e6, rel=1e-12)
     assert_close(row["usd_per_million"], 2.0, rel=1e-12)
     assert row["energy_usd_per_million"] == 0.0
@@ -69,7 +70,7 @@ def test_a_rented_million_is_rent_over_what_the_rented_hour_does(made_up: Connec
 
 def test_a_bought_million_is_the_price_over_a_life_and_electricity(made_up: Connection) -> None:
     (row,) = ask(made_up, "cost.million", [BOUGHT])
-    assert row["way"] == "purchase"
+    assert row["way"] == "bought"
     assert_close(row["throughput_per_s"], 1000.0, rel=1e-12)
     assert_close(row["inferences_per_life"], 1000 * 0.5 * 3600 * 8000 * 4, rel=1e-12)
     assert_close(row["hardware_usd_per_million"], 0.1, rel=1e-12)
@@ -89,7 +90,7 @@ def test_pue_is_for_data_centres(made_up: Connection) -> None:
 def test_break_even_is_where_both_have_cost_the_same(made_up: Connection) -> None:
     (row,) = ask(made_up, "cost.break_even", [RENTED, BOUGHT])
     assert (row["hardware_a"], row["way_a"], row["hardware_b"], row["way_b"]) == (
-        "bought", "purchase", "rented", "cloud",
+        "bought", "bought", "rented", "rented",
     )  # fmt: skip
     volume = row["break_even_inferences"]
     assert_close(volume, 5760.0 / (2.0 - 0.05) * 1e6, rel=1e-12)
@@ -119,8 +120,8 @@ def test_what_costs_more_to_begin_with_and_to_go_on_with_never_breaks_even(made_
     assert (alike["break_even_inferences"], alike["cheaper_below"]) == (None, None)
 
 
-def test_a_break_even_leaves_projections_out_unless_they_are_named(made_up: Connection) -> None:
-    dream = attrs.evolve(BOUGHT, hardware="dream", purchase_usd=1.0, projection="not made yet")
+def test_a_break_even_leaves_out_what_cannot_be_had_unless_it_is_named(made_up: Connection) -> None:
+    dream = attrs.evolve(BOUGHT, hardware="dream", purchase_usd=1.0, unavailable="not made yet")
     (row,) = ask(made_up, "cost.break_even", [RENTED, BOUGHT, dream])
     assert row["hardware_a"] == "bought"
     (named,) = ask(made_up, "cost.break_even", hardware_a="dream", run_ids=[1, 2, 3])
@@ -134,7 +135,7 @@ def test_a_hardware_without_a_price_is_a_row_that_says_so(made_up: Connection) -
     refused = MadeUp(hardware="refused", refusal="has no fp32", cloud_usd_per_hour=1.0)
     rows = ask(made_up, "cost.million", [gift, RENTED, refused])
     assert [(row["status"], row["way"], row["rank"]) for row in rows] == [
-        ("ok", "cloud", 1), ("no price", "none", None), ("unsupported", "none", None),
+        ("ok", "rented", 1), ("no price", "none", None), ("unsupported", "none", None),
     ]  # fmt: skip
     assert rows[1]["usd_per_million"] is None
     assert rows[1]["kwh_per_million"] > 0.0
@@ -142,9 +143,123 @@ def test_a_hardware_without_a_price_is_a_row_that_says_so(made_up: Connection) -
     assert [row["is_best_of_hardware"] for row in rows] == [True, True, False]
 
 
-def test_both_prices_are_two_ways_to_pay(made_up: Connection) -> None:
-    rows = ask(made_up, "cost.million", [attrs.evolve(RENTED, purchase_usd=1e6)])
-    assert [(row["way"], row["is_best_of_hardware"]) for row in rows] == [("cloud", True), ("purchase", False)]
+def test_both_prices_are_two_ways_to_pay_that_are_ranked_apart_unless_both_are_asked_for(made_up: Connection) -> None:
+    cheap = attrs.evolve(RENTED, purchase_usd=57.6)
+    rows = ask(made_up, "cost.million", [cheap])
+    assert [(row["way"], row["rank"], row["is_best_of_hardware"]) for row in rows] == [
+        ("rented", 1, True), ("bought", None, False),
+    ]  # fmt: skip
+    assert rows[0]["usd_per_million"] > rows[1]["usd_per_million"]
+    bought = ask(made_up, "cost.million", run_ids=[1], pay="bought")
+    assert [(row["way"], row["rank"]) for row in bought] == [("bought", 1), ("rented", None)]
+    both = ask(made_up, "cost.million", run_ids=[1], pay="both")
+    assert [(row["way"], row["rank"]) for row in both] == [("bought", 1), ("rented", 2)]
+    assert [row["pay"] for row in (rows[0], bought[0], both[0])] == ["rented", "bought", "both"]
+
+
+def test_the_way_of_a_ranking_is_that_which_more_hardware_has_a_price_of(made_up: Connection) -> None:
+    other = attrs.evolve(BOUGHT, hardware="other")
+    dream = attrs.evolve(RENTED, hardware="dream", unavailable="never made")
+    for runs, way in (([RENTED, BOUGHT], "rented"), ([RENTED, BOUGHT, other], "bought"), ([BOUGHT, dream], "bought")):
+        asked = {"cost.million": {}, "recommend.configuration": {"objective": "cost"}, "pareto.front": {"y": "cost"}}
+        for name, parameters in asked.items():
+            assert {row["pay"] for row in ask(made_up, name, runs, **parameters)} == {way}
+
+
+# What a price leaves open
+
+
+@pytest.fixture(scope="module")
+def doubted() -> Iterator[Connection]:
+    """Half of the variance of every error is common to all."""
+    connection = open_made_up()
+    for quantity, share in (("latency", 0.5), ("energy", 0.5), ("joint", 0.35)):
+        for factor in ("class", "own"):
+            connection.execute(
+                "INSERT INTO internal.error_share VALUES (?, ?, ?, 'assumed', 's')", [quantity, factor, share]
+            )
+    yield connection
+    connection.close()
+
+
+def ask_doubted(connection: Connection, name: str, runs: list[MadeUp], **parameters: Any) -> list[dict[str, Any]]:
+    """Return the rows of a query about these runs, whose latencies and energies have 80 % intervals of 0.3."""
+    ids = fill(connection, runs)
+    connection.execute("UPDATE internal.run_total SET latency_half_width = 0.3, energy_half_width = 0.3")
+    return ask(connection, name, run_ids=ids, **parameters)
+
+
+def surely(ratio: float, square: float) -> float:
+    """Return the probability that a logistic error with this square of its half-width does not make up for a ratio."""
+    return 1.0 / (1.0 + math.exp(-math.log(9.0) * math.log(ratio) / math.sqrt(square)))
+
+
+FREE: dict[str, Any] = {
+    "price_of": ["rented:rented", "dear:rented"], "price_usd": [3.6, 3.6 * 1.3], "price_source": ["a", "b"],
+}  # fmt: skip
+DEAR = attrs.evolve(RENTED, hardware="dear", cloud_usd_per_hour=3.6 * 1.3)
+
+
+def test_a_rent_leaves_open_what_its_basis_does(doubted: Connection) -> None:
+    for basis, factor in (("published", 1.2), ("recalled", 1.3), ("assumed", 2.0)):
+        (row,) = ask_doubted(doubted, "cost.million", [attrs.evolve(RENTED, price_basis=basis)])
+        assert_close(row["price_half_width"], math.log(factor), rel=1e-12)
+        assert_close(row["usd_half_width"], math.hypot(0.3, math.log(factor)), rel=1e-12)
+    (row,) = ask(doubted, "cost.million", run_ids=[1], **FREE)
+    assert (row["price_half_width"], row["price_basis"], row["price_date"]) == (0.0, "given", None)
+    assert_close(row["usd_half_width"], 0.3, rel=1e-12)
+
+
+def test_a_purchase_price_leaves_open_its_part_of_the_cost(doubted: Connection) -> None:
+    (row,) = ask_doubted(doubted, "recommend.configuration", [BOUGHT], objective="cost")
+    # 0.10 of 0.15 USD is the chip's price, which its basis leaves open by 1.2x; a host adds to both parts alike
+    assert_close(row["price_half_width"], math.log(1.2) * 0.1 / 0.15, rel=1e-12)
+    assert_close(row["objective_half_width"], math.hypot(0.3, math.log(1.2) * 0.1 / 0.15), rel=1e-12)
+    (hosted,) = ask_doubted(
+        doubted, "recommend.configuration", [attrs.evolve(BOUGHT, host_share=None)], objective="cost"
+    )
+    assert_close(hosted["price_half_width"], row["price_half_width"], rel=1e-12)
+
+
+def test_which_of_two_rents_is_cheaper_is_as_sure_as_speed_and_prices_are(doubted: Connection) -> None:
+    rows = ask_doubted(doubted, "cost.million", [RENTED, DEAR])
+    # of each variance half is common to the two: of 0.3 both are one class, of ln 1.2 both rents are of one list
+    sure = surely(1.3, 0.3**2 + math.log(1.2) ** 2)
+    assert [row["hardware"] for row in rows] == ["rented", "dear"]
+    assert_close(rows[0]["probability_cheapest"], sure, rel=1e-9)
+    assert_close(rows[1]["probability_cheapest"], 1.0 - sure, rel=1e-9)
+    given = ask(doubted, "cost.million", run_ids=[1, 2], **FREE)
+    assert_close(given[0]["probability_cheapest"], surely(1.3, 0.3**2), rel=1e-9)
+    ranked = ask(doubted, "recommend.configuration", run_ids=[1, 2], objective="cost")
+    assert_close(ranked[0]["probability_best"], sure, rel=1e-9)
+
+
+def test_a_rent_and_a_purchase_have_no_seller_in_common(doubted: Connection) -> None:
+    rows = ask_doubted(doubted, "cost.million", [RENTED, BOUGHT], pay="both")
+    square = 0.3**2 + math.log(1.2) ** 2 + (math.log(1.2) * 0.1 / 0.15) ** 2
+    assert [row["way"] for row in rows] == ["bought", "rented"]
+    assert_close(rows[0]["probability_cheapest"], surely(2.0 / 0.15, square), rel=1e-9)
+
+
+def test_one_price_at_two_speeds_parts_them_by_nothing(doubted: Connection) -> None:
+    slow = attrs.evolve(RENTED, latency_s=1.1e-3, precision="bf16")
+    rows = ask_doubted(doubted, "cost.million", [RENTED, slow])
+    assert_close(rows[0]["probability_cheapest"], surely(1.1, 0.3**2), rel=1e-9)
+
+
+def test_what_is_drawn_is_as_sure_as_the_closed_form(doubted: Connection) -> None:
+    """A third that has no chance makes the other two drawn, in 500 draws."""
+    far = attrs.evolve(RENTED, hardware="far", cloud_usd_per_hour=3.6e6)
+    first, _, last = ask_doubted(doubted, "cost.million", [RENTED, DEAR, far])
+    sure = surely(1.3, 0.3**2 + math.log(1.2) ** 2)
+    assert last["probability_cheapest"] == 0.0
+    assert abs(first["probability_cheapest"] - sure) < 4.0 * math.sqrt(sure * (1.0 - sure) / 500)
+    front = ask_doubted(doubted, "pareto.front", [RENTED, attrs.evolve(DEAR, energy_j=1.0)], x="cost", y="price")
+    assert abs(front[0]["probability_front"] - 1.0) < 1e-9
+    assert_close(front[0]["x_half_width"], math.hypot(0.3, math.log(1.2)), rel=1e-12)
+
+
+# Use
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
@@ -204,6 +319,9 @@ MEASURED: tuple[MetricName, ...] = (
 )
 
 
+PLACED = ("front", "projection", "dominated")
+
+
 def value_of(metric: MetricName, row: dict[str, Any]) -> float | None:
     """Return what a row has in a metric; batches are powers of two, so that energies of a batch are exact."""
     value = row["energy_per_inference_j"] * row["batch"] if metric == "energy" else row[METRIC[metric].column]
@@ -224,18 +342,20 @@ def test_the_front_is_what_brute_force_finds(
 ) -> None:
     rows = ask(made_up, "pareto.front", runs, x=x, y=y)
     assert sorted(row["run_id"] for row in rows) == list(range(1, len(runs) + 1))
-    placed = {
-        row["run_id"]: (cost_of(x, row), cost_of(y, row)) for row in rows if row["status"] in ("front", "dominated")
-    }
+    placed = {row["run_id"]: (cost_of(x, row), cost_of(y, row)) for row in rows if row["status"] in PLACED}
+    had = {row["run_id"] for row in rows if row["is_available"]} or set(placed)
     beaten = {
-        run: {other for other, costs in placed.items() if costs[0] <= own[0] and costs[1] <= own[1] and costs != own}
+        run: {
+            other
+            for other, costs in placed.items()
+            if other in had and costs[0] <= own[0] and costs[1] <= own[1] and costs != own
+        }
         for run, own in placed.items()
     }
-    front = {run for run, others in beaten.items() if not others}
+    front = {run for run, others in beaten.items() if run in had and not others}
     assert {row["run_id"] for row in rows if row["status"] == "front"} == front
-    alone = {row["run_id"] for row in rows if row["run_id"] in placed and row["is_available"]}
-    assert {row["run_id"] for row in rows if row["is_available_front"]} == {
-        run for run in alone if not beaten[run] & alone
+    assert {row["run_id"] for row in rows if row["status"] == "projection"} == {
+        run for run, others in beaten.items() if run not in had and not others
     }
     for row in rows:
         if row["status"] == "dominated":
@@ -256,7 +376,7 @@ def test_what_has_no_price_has_no_place(made_up: Connection, runs: list[MadeUp],
     for row in rows:
         run = runs[row["run_id"] - 1]
         known = {"price": run.cloud_usd_per_hour, "purchase": run.purchase_usd}.get(
-            metric, run.cloud_usd_per_hour or run.purchase_usd
+            metric, run.cloud_usd_per_hour if row["pay"] == "rented" else run.purchase_usd
         )
         if run.refusal is None:
             assert (row["status"] == "unplaced") == (known is None)
@@ -345,7 +465,8 @@ def test_the_ranking_is_what_brute_force_finds(
     made_up: Connection, runs: list[MadeUp], limits: dict[str, Any], objective: MetricName
 ) -> None:
     rows = ask(made_up, "recommend.configuration", runs, objective=objective, **limits)
-    told = ask(made_up, "recommend.violation", run_ids=list(range(1, len(runs) + 1)), **limits)
+    ids = list(range(1, len(runs) + 1))
+    told = ask(made_up, "recommend.violation", run_ids=ids, **limits)
     missed: dict[int, dict[str, float | None]] = {}
     for row in rows:
         if row["status"] != "unsupported":
@@ -356,15 +477,14 @@ def test_the_ranking_is_what_brute_force_finds(
             missed[row["run_id"]] = {name: miss for name, miss in checked.items() if miss is None or miss > 0.0}
     feasible = [row for row in rows if row["status"] == "feasible"]
     assert {row["run_id"] for row in feasible} == {run for run, misses in missed.items() if not misses}
-    assert [row["rank"] for row in feasible] == list(range(1, len(feasible) + 1))
+    available = [row for row in feasible if row["is_available"]] or feasible
+    assert [row["rank"] for row in available] == list(range(1, len(available) + 1))
+    assert all(row["rank"] is None for row in feasible if row not in available)
     costs = [cost_of(objective, row) for row in feasible]
     assert costs == sorted(costs)
-    published = [row for row in feasible if not row["is_projection"]]
-    assert [row["published_rank"] for row in published] == list(range(1, len(published) + 1))
-    assert all(row["published_rank"] is None for row in feasible if row["is_projection"])
-    available = [row for row in feasible if row["is_available"]]
-    assert [row["available_rank"] for row in available] == list(range(1, len(available) + 1))
-    assert all(row["available_rank"] is None for row in feasible if not row["is_available"])
+    every = ask(made_up, "recommend.configuration", objective=objective, **limits, takes_all=True, run_ids=ids)
+    ranks = [row["rank"] for row in every if row["status"] == "feasible"]
+    assert ranks == list(range(1, len(feasible) + 1))
     infeasible = [row for row in rows if row["status"] == "infeasible"]
     worst = []
     for row in infeasible:
@@ -378,7 +498,8 @@ def test_the_ranking_is_what_brute_force_finds(
             assert misses[row["worst_limit"]] == pytest.approx(expected, rel=1e-12, abs=0.0)
         worst.append(math.inf if expected is None else expected)
     assert all(one <= other * (1 + 1e-12) for one, other in itertools.pairwise(worst))
-    assert [row["miss_rank"] for row in infeasible] == list(range(1, len(infeasible) + 1))
+    missing = [row for row in infeasible if row["is_available"]] or infeasible
+    assert [row["miss_rank"] for row in missing] == list(range(1, len(missing) + 1))
     found: dict[int, set[str]] = {}
     for row in told:
         found.setdefault(row["run_id"], set()).add(row["limit_name"])
@@ -394,17 +515,20 @@ def test_an_objective_that_is_not_known_ranks_last_but_is_not_dropped(made_up: C
     assert [(row["hardware"], row["status"], row["rank"]) for row in rows] == [
         ("rented", "feasible", 1), ("gift", "unranked", None),
     ]  # fmt: skip
-    assert rows[1]["reason"] == "the catalogue has no cloud or purchase price"
+    assert rows[1]["reason"] == "the catalogue has no rent"
 
 
 def test_a_limit_on_the_rent_means_renting(made_up: Connection) -> None:
     both = attrs.evolve(RENTED, purchase_usd=57.6)
-    (free,) = ask(made_up, "recommend.configuration", [both], objective="cost")
-    (rent,) = ask(made_up, "recommend.configuration", objective="cost", max_price_usd_per_hour=4.0, run_ids=[1])
-    (purchase,) = ask(made_up, "recommend.configuration", objective="cost", max_purchase_usd=60.0, run_ids=[1])
-    assert [row["way"] for row in (free, rent, purchase)] == ["purchase", "cloud", "purchase"]
+    (free,) = ask(made_up, "recommend.configuration", [both], objective="cost", pay="both")
+    (rent,) = ask(made_up, "recommend.configuration", objective="cost", pay="rented", run_ids=[1])
+    (purchase,) = ask(made_up, "recommend.configuration", objective="cost", pay="bought", run_ids=[1])
+    assert [row["way"] for row in (free, rent, purchase)] == ["bought", "rented", "bought"]
     assert_close(rent["objective_value"], 2.0, rel=1e-12)
     assert free["objective_value"] == purchase["objective_value"] < 2.0
+    assert [rent[f"{way}_usd_per_million"] for way in ("rented", "bought")] == [2.0, purchase["objective_value"]]
+    assert Limits(max_price_usd_per_hour=4.0).pay == "rented" and Limits(max_purchase_usd=60.0).pay == "bought"
+    assert Limits().pay is None and Limits(max_price_usd_per_hour=4.0, max_purchase_usd=60.0).pay is None
 
 
 def test_latency_is_of_the_batch_and_energy_of_an_inference(made_up: Connection) -> None:
@@ -515,20 +639,45 @@ def test_what_is_stored_is_answered_without_writing(chosen: Path) -> None:
     assert best is not None
     assert best.run_id in {point.run_id for point in front.rows if point.status == "front"}
     assert best.energy_per_inference_j == min(
-        point.energy_per_inference_j for point in front.rows if point.energy_per_inference_j is not None
+        point.energy_per_inference_j or 0.0 for point in front.rows if point.status == "front"
     )
     assert {row.hardware for row in cost.rows} == {"tpu_v4", "h100_sxm5", "kpu_t256@30W"}
     assert len(cost.assumptions) == 7
 
 
-def test_a_projection_that_wins_has_the_best_published_beside_it(chosen: Path, joulemap: Run) -> None:
+def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, joulemap: Run) -> None:
     answer = Workspace(chosen).recommend("resnet18", FEW)
-    assert answer.best is not None and answer.best.is_projection and answer.best.rank == 1
-    assert answer.best_published is not None and not answer.best_published.is_projection
+    assert answer.best is not None and answer.best.is_available and answer.best.hardware == "tpu_v4"
+    assert (
+        answer.projection is not None
+        and answer.projection.hardware == "kpu_t256@30W"
+        and answer.projection.rank is None
+    )
+    every = Workspace(chosen).recommend("resnet18", attrs.evolve(FEW, takes_all=True))
+    assert every.best is not None and every.best.hardware == "kpu_t256@30W" and every.projection is None
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1"]
     text = joulemap("recommend", "resnet18", *words, "--db", chosen).stdout
-    assert "- ~kpu_t256@30W" in text
-    assert "- best available and published: tpu_v4" in text
+    assert text.splitlines()[2].startswith("tpu_v4 bf16 batch 1: ")
+    assert "- if it could be bought: ~kpu_t256@30W" in text
+    times = 1.0 / (answer.projection.objective_ratio or 0.0)
+    assert f"{times:.3g}x better" in text
+
+
+@pytest.mark.parametrize("command", ["recommend", "cost", "pareto"])
+def test_an_answer_is_one_screen(command: str, chosen: Path, joulemap: Run) -> None:
+    words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1", "--db", chosen]
+    screen = joulemap(command, "resnet18", *words).stdout.splitlines()
+    assert len(screen) <= 40 and screen[-1].endswith("--details")
+    assert sum(line.startswith("- ") for line in screen) <= 3
+    assert sum(line.startswith(("How sure: ", "Next: ")) for line in screen) == 2
+    whole = joulemap(command, "resnet18", *words, "--details", "--notes").stdout.splitlines()
+    assert len(whole) > len(screen)
+
+
+def test_a_long_front_is_shown_evenly_from_end_to_end() -> None:
+    assert spread_evenly(range(13), 4) == (0, 4, 8, 12)
+    assert spread_evenly(range(13), 1) == (0,)
+    assert spread_evenly(range(3), 20) == (0, 1, 2)
 
 
 def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap: Run) -> None:
@@ -537,18 +686,18 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     done = joulemap("recommend", "resnet18", *words, *limits, "--db", chosen, "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert (document["best"], document["best_published"], document["feasible_count"]) == (None, None, 0)
+    assert (document["best"], document["projection"], document["feasible_count"]) == (None, None, 0)
     nearest = document["nearest_miss"]
-    assert nearest == document["rows"][0]
-    assert nearest["violation_fraction"] == min(row["violation_fraction"] for row in document["rows"])
+    available = [row for row in document["rows"] if row["is_available"]]
+    assert nearest["violation_fraction"] == min(row["violation_fraction"] for row in available)
     assert [limit["meaning"] for limit in document["limits"]] == [
         "latency of a batch: at most 1 µs",
         "power: at most 1 W",
         "throughput: at least 1G/s",
     ]
     text = joulemap("recommend", "resnet18", *words, *limits, "--db", chosen).stdout
-    assert "- nothing keeps every limit" in text
-    assert "- nearest: " in text
+    assert "nothing has latency of at most 1 µs, power of at most 1 W and throughput of at" in " ".join(text.split())
+    assert "nearest: tpu_v4" in " ".join(text.split())
 
 
 @pytest.mark.sample(1)
@@ -557,7 +706,7 @@ def test_limits_that_nothing_keeps_name_the_nearest_miss(chosen: Path, joulemap:
     [
         ("pareto", "resnet18", "--x", "throughput", "--y", "cost"),
         ("recommend", "resnet18", "--max-power", "100W", "--objective", "carbon"),
-        ("cost", "resnet18", "--grid", "us", "--between", "kpu_t256,tpu_v4:cloud"),
+        ("cost", "resnet18", "--grid", "us", "--between", "kpu_t256,tpu_v4:rented"),
     ],
     ids=lambda arguments: arguments[0],
 )
@@ -580,7 +729,7 @@ def test_json_and_csv_hold_the_same_cells_and_all_formats_answer(
                 "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
             )
     assert "|" in answers["markdown"].stdout
-    assert "Assumptions" in answers["table"].stdout
+    assert "Assumptions" in joulemap(*arguments, *words, "--db", chosen, "--details").stdout
     for step in document["next_steps"]:
         assert joulemap(*step.split()[1:]).returncode == 0, step
 
@@ -607,7 +756,7 @@ def test_one_run_is_a_front_a_recommendation_and_a_cost(tmp_path: Path) -> None:
     best = workspace.recommend("resnet18", one).best
     assert best is not None and (best.rank, best.objective_ratio) == (1, 1.0)
     cost = workspace.cost("resnet18", one)
-    assert [row.way for row in cost.rows] == ["cloud"]
+    assert [row.way for row in cost.rows] == ["rented"]
     assert cost.break_even is None
     (count,) = workspace.sql("SELECT count(*) AS n FROM internal.run").rows
     assert count == (1,)
@@ -647,7 +796,7 @@ def test_nothing_that_runs_is_the_reason(tmp_path: Path) -> None:
     [
         (("l4",), UsageError, "between two options, found 1"),
         (("tpu_v4", "l4"), UsageError, "l4 is not among the configurations"),
-        (("tpu_v4:purchase", "h100_sxm5"), UsageError, "there is no purchase price of tpu_v4: the catalogue"),
+        (("tpu_v4:bought", "h100_sxm5"), UsageError, "there is no purchase price of tpu_v4: the catalogue"),
         (("tpu_v4", "nonsense"), UnknownNameError, "unknown hardware 'nonsense'"),
     ],
 )

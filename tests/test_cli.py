@@ -191,7 +191,7 @@ BAD = [
     (("recommend", "resnet18", "--max-price", "2EUR/h"), ExitCode.USAGE, "'2EUR/h' is in EUR/h, expected USD/h"),
     (("recommend", "resnet18", "--deployment", "moon"), ExitCode.UNKNOWN_NAME, "known: datacenter, edge, embedded"),
     (("cost", "resnet18", "--format", "nonsense"), ExitCode.USAGE, "'nonsense' is not one of 'table', 'csv'"),
-    (("cost", "resnet18", "--utilization", "0"), ExitCode.USAGE, "utilization is 0, expected above 0 and at most 1"),
+    (("cost", "resnet18", "--busy-hours", "0"), ExitCode.USAGE, "--busy-hours is 0, expected above 0 and at most 24"),
     (("cost", "resnet18", "--pue", "0.5"), ExitCode.USAGE, "pue is 0.5, expected at least 1"),
     (("cost", "resnet18", "--lifetime", "never"), ExitCode.USAGE, "'never' is not a finite number"),
     (("cost", "resnet18", "--electricity", "3W"), ExitCode.USAGE, "--electricity: '3W' is in W, expected USD/kWh"),
@@ -653,9 +653,9 @@ def test_hardware_is_an_argument_or_an_option(
 
 
 def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None:
-    asked = ("analyze", "resnet18", "GPU", "--db", database, "--notes", "--wide")
-    told = "GPU means h100_sxm5, the default of its class; --architecture gpu takes all of the class"
-    assert told in joulemap(*asked).stdout
+    asked = ("analyze", "resnet18", "GPU", "--db", database)
+    told = "GPU means h100_sxm5, the default of its class; gpus are all of the class"
+    assert told in joulemap(*asked, "--notes", "--wide").stdout
     assert json.loads(joulemap(*asked, "-f", "json").stdout)["class_defaults"] == {"GPU": "h100_sxm5"}
 
 

@@ -41,10 +41,10 @@ def test_the_list_filters(joulemap: Run) -> None:
     assert json.loads(joulemap("hardware", "list", "--max-power", "1W", "--format", "json").stdout) == []
 
 
-def test_the_list_marks_projections(joulemap: Run) -> None:
+def test_the_list_marks_what_cannot_be_had(joulemap: Run) -> None:
     shown = joulemap("hardware", "list", "--architecture", "kpu").stdout
     assert "~kpu_t64 " in shown
-    assert "~ key numbers are projections or estimates" in shown
+    assert "~ can be neither bought nor rented" in shown
     assert "~" not in joulemap("hardware", "list", "--architecture", "kpu", "--format", "csv").stdout
 
 
@@ -69,12 +69,12 @@ def test_one_of_each_class_shows_every_number_with_its_source(name: str, joulema
     assert all(row["source"] and row["basis"] for row in reference)
 
 
-def test_a_projection_tells_its_reason(joulemap: Run) -> None:
-    assert (
-        "~ key numbers are projections or estimates: no silicon"
-        in joulemap("hardware", "show", "kpu_t64", "--notes", "--wide").stdout
-    )
-    assert "a research design" in joulemap("hardware", "show", "plasticine").stdout
+def test_what_cannot_be_had_tells_its_reason_and_what_is_estimated(joulemap: Run) -> None:
+    shown = joulemap("hardware", "show", "kpu_t64", "--notes", "--wide").stdout
+    assert "~ not to be had: its maker sells none" in shown and "estimated: no silicon" in shown
+    assert "a research design" in joulemap("hardware", "show", "plasticine", "--notes").stdout
+    sold = joulemap("hardware", "show", "hailo_8", "--notes").stdout
+    assert "~" not in sold and "estimated: " in sold
 
 
 def test_a_mode_shows_its_own_numbers(joulemap: Run) -> None:

@@ -69,6 +69,7 @@ def test_a_sample_has_the_columns_of_its_answer(
     [
         pytest.param("tutorial", 9, marks=pytest.mark.slow),
         pytest.param("sensitivity", 2, marks=pytest.mark.slow),
+        pytest.param("claims", 5, marks=pytest.mark.slow),
         ("compare", 1),
     ],
 )

@@ -33,6 +33,7 @@ from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.doubt import CORRELATION, FULL_GROUPS, LOGISTIC, MEAN_TO_WIDTH, TOLD_APART, ErrorShare
 from joulemap.domain.quantity import BASES, Quantity
+from joulemap.domain.spread import BASIS_SPREAD
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.connection import writing
 from joulemap.workspace import Workspace
@@ -209,6 +210,9 @@ def test_a_stated_constant_is_one(tmp_path: Path) -> None:
     assert_close(logistic, LOGISTIC, rel=1e-12)
     assert_close(mean, MEAN_TO_WIDTH, rel=1e-12)
     assert_close(apart, TOLD_APART, rel=1e-12)
+    for basis, factor in BASIS_SPREAD.items():
+        ((width,),) = workspace.sql("SELECT price_spread($basis)", {"basis": basis})
+        assert_close(width, math.log(factor), rel=1e-12)
 
 
 def test_intervals_of_runs(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -11,14 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from compare import assert_close
 from conftest import Run
 from joulemap.answer.answer import Answer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explain.waterfall import Step, list_steps
 from joulemap.answer.plot import QUESTIONS
+from joulemap.cli.app import run
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.figure.figure import Figure, draw_png, draw_svg
+from joulemap.figure.sketch import make_sketches
 from joulemap.figure.spec import FIGURES, FigureName, find_spec
+from joulemap.present.sketch import Chart
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
 from joulemap.workspace import Workspace
@@ -33,6 +39,7 @@ HARDWARE: dict[FigureName, tuple[str, ...]] = {
     "breakdown": ("l4", "tpu_v4"),
     "tree": ("l4",),
     "roofline": ("l4",),
+    "rooflines": ("l4", "tpu_v4"),
     "heatmap": ("l4", "tpu_v4"),
     "utilization": ("l4", "tpu_v4"),
     "pareto": ("l4", "tpu_v4"),
@@ -124,6 +131,24 @@ def test_the_dots_of_a_pareto_are_the_rows_of_the_answer(workspace: Workspace) -
     assert "throughput (1/s)" in json.dumps(figure.spec)
 
 
+def test_a_roofline_of_several_is_one_chart_of_their_roofs(workspace: Workspace) -> None:
+    several = workspace.plot("resnet18", "roofline", hardware=HARDWARE["rooflines"])
+    assert (several.name, workspace.plot("resnet18", "roofline", hardware="l4").name) == ("rooflines", "roofline")
+    rows = several.spec["datasets"]["rows"]
+    assert {row["hardware"] for row in rows} == {"l4", "tpu_v4"}
+    (chart,) = make_sketches(several, 9, frozenset())
+    assert isinstance(chart, Chart)
+    curves = {curve.name.partition(",")[0]: curve for curve in chart.curves if curve.name}
+    for row in rows:
+        point, end = curves[row["hardware"]].points
+        start, ridge, level = curves[row["hardware"]].roof
+        assert (point.x, point.y) == (row["dram_intensity_ops_per_byte"], row["attained_ops_per_s"])
+        assert end == level and level.x > point.x and level.y == ridge.y == row["peak_ops_per_s"]
+        assert_close(start.y / start.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
+        assert_close(ridge.y / ridge.x, row["memory_bandwidth_bytes_per_s"], rel=1e-12)
+        assert point.y <= min(level.y, point.x * row["memory_bandwidth_bytes_per_s"])
+
+
 @pytest.mark.slow
 def test_each_hardware_has_a_tornado_of_its_own(workspace: Workspace) -> None:
     answer: Answer = workspace.sensitivity("resnet18", hardware=("l4", "tpu_v4"))
@@ -157,6 +182,21 @@ def test_the_command_writes_a_file_by_its_name(end: str, joulemap: Run, tmp_path
     assert done.returncode == 0, done.stderr
     content = (tmp_path / f"figure{end}").read_bytes()
     assert content.startswith({".svg": b"<svg", ".png": b"\x89PNG", ".json": b"{"}[end])
+
+
+def test_a_terminal_gets_a_figure_drawn_in_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+    with contextlib.redirect_stdout(screen):
+        code = run(["plot", "roofline", "resnet18", "l4", "tpu_v4", "--db", str(tmp_path / "own.duckdb")])
+    screen.seek(0)
+    lines = screen.read().splitlines()
+    assert code == 0
+    assert max(map(len, lines)) <= 80
+    assert all(sum(line.rstrip().endswith(letter) for line in lines) >= 1 for letter in "ab")
+    assert any("l4" in line and "tpu_v4" in line for line in lines)
 
 
 def test_the_command_prints_a_specification(joulemap: Run) -> None:

@@ -28,18 +28,18 @@ def test_a_price_that_is_given_stands_in_place_of_the_catalogues(workspace: Work
     own = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, prices=prices)
     before = {(row.hardware, row.way): row for row in plain.rows}
     after = {(row.hardware, row.way): row for row in own.rows}
-    given = after["l4", "cloud"]
+    given = after["l4", "rented"]
     assert (given.price, given.price_unit, given.price_basis, given.price_source) == (
         0.25, "USD/h", "given", "the question"
     )  # fmt: skip
-    was = before["l4", "cloud"]
+    was = before["l4", "rented"]
     assert was.price is not None and was.usd_per_million is not None and given.usd_per_million is not None
     assert_close(given.usd_per_million / was.usd_per_million, 0.25 / was.price, rel=1e-12)
-    bought = after["t4", "purchase"]
+    bought = after["t4", "bought"]
     assert (bought.price, bought.price_unit, bought.price_basis, bought.price_source) == (900.0, "USD", "given", "shop")
     assert bought.hardware_usd_per_million is not None and bought.inferences_per_life is not None
     assert_close(bought.hardware_usd_per_million, 900.0 / bought.inferences_per_life * 1e6, rel=1e-12)
-    assert after["t4", "cloud"].price_basis == before["t4", "cloud"].price_basis != "given"
+    assert after["t4", "rented"].price_basis == before["t4", "rented"].price_basis != "given"
 
 
 def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace) -> None:
@@ -47,7 +47,7 @@ def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace
     answer = workspace.cost("resnet18", hardware=("l4", "t4"), precision="int8", batch=1, prices=prices)
     even = answer.break_even
     assert even is not None
-    assert (even.hardware_a, even.way_a) == ("l4", "purchase")
+    assert (even.hardware_a, even.way_a) == ("l4", "bought")
     assert_close(even.fixed_a_usd, 2500.0 * 1.4, rel=1e-12)
 
 

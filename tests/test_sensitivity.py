@@ -181,7 +181,7 @@ def test_costs_are_those_of_the_queries(workspace: Workspace, hardware: str) -> 
     assert_close(known(carbon.rows[0].metric_value), known(best.gco2_per_million), rel=1e-9)
     rows = {row.constant: row for row in cost.rows}
     assert rows["use.utilization"].source == "the question"
-    if best.way == "cloud":  # rent over what it does in an hour
+    if best.way == "rented":  # rent over what it does in an hour
         assert_close(known(rows["price_cloud"].elasticity), 1.0, rel=1e-9)
         assert_close(known(rows["use.utilization"].elasticity), -1.0, rel=1e-3)
 

@@ -98,7 +98,10 @@ standing AS (
             'metric': c.goal,
             'place': c.rank,
             'run_id': c.run_id,
-            'cost': as_cost(c.is_higher_better, ln(c.value))
+            'cost': as_cost(c.is_higher_better, ln(c.value)),
+            'price_half_width': 0e0,
+            'price_key': '',
+            'seller': ''
         })
         FROM ranked AS c
         WHERE c.goal <> 'memory'

@@ -7,22 +7,22 @@ summary = "From how many inferences on the option with the higher price to begin
 grain = "one row, or none where one of the options has no price"
 order = ["the only row"]
 [parameters]
-hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest hardware that can be bought and is no projection" }
-way_a = { type = "VARCHAR", default = "", meaning = "cloud or purchase; empty for the cheaper, or for purchase where no hardware is named" }
+hardware_a = { type = "VARCHAR", default = "", meaning = "option A, at its cheapest run; with @MODE for one power mode, empty for the cheapest hardware that can be had" }
+way_a = { type = "VARCHAR", default = "", meaning = "rented or bought; empty for the cheaper, or for bought where no hardware is named" }
 hardware_b = { type = "VARCHAR", default = "", meaning = "option B, likewise" }
-way_b = { type = "VARCHAR", default = "", meaning = "cloud or purchase; empty for the cheaper, or for cloud where no hardware is named" }
+way_b = { type = "VARCHAR", default = "", meaning = "rented or bought; empty for the cheaper, or for rented where no hardware is named" }
 [columns]
 hardware_a = { type = "VARCHAR", meaning = "option A, with @MODE where the power mode is not the default" }
 precision_a = { type = "VARCHAR", meaning = "its precision" }
 batch_a = { type = "INTEGER", meaning = "its batch" }
-way_a = { type = "VARCHAR", meaning = "cloud or purchase" }
+way_a = { type = "VARCHAR", meaning = "rented or bought" }
 fixed_a_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference: the purchase price with the host's, 0 in a cloud" }
 variable_a_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million: rent, or electricity with the host's" }
 inferences_per_life_a = { type = "DOUBLE", null = true, meaning = "what one bought chip can do in its lifetime; null in a cloud" }
 hardware_b = { type = "VARCHAR", meaning = "option B" }
 precision_b = { type = "VARCHAR", meaning = "its precision" }
 batch_b = { type = "INTEGER", meaning = "its batch" }
-way_b = { type = "VARCHAR", meaning = "cloud or purchase" }
+way_b = { type = "VARCHAR", meaning = "rented or bought" }
 fixed_b_usd = { type = "DOUBLE", unit = "USD", meaning = "paid before the first inference" }
 variable_b_usd_per_million = { type = "DOUBLE", unit = "USD", meaning = "of each further million" }
 inferences_per_life_b = { type = "DOUBLE", null = true, meaning = "what one bought chip can do in its lifetime; null in a cloud" }
@@ -41,22 +41,21 @@ WITH paid AS MATERIALIZED (
         c.precision,
         c.batch,
         w.way,
-        CASE WHEN w.way = 'purchase' THEN (1e0 + c.host_share_ratio) * c.price_purchase_usd ELSE 0e0 END
+        CASE WHEN w.way = 'bought' THEN (1e0 + c.host_share_ratio) * c.price_purchase_usd ELSE 0e0 END
             AS fixed_usd,
         CASE
-            WHEN w.way = 'purchase' THEN (1e0 + c.host_share_ratio) * c.energy_usd_per_million
-            ELSE c.cloud_usd_per_million
+            WHEN w.way = 'bought' THEN (1e0 + c.host_share_ratio) * c.energy_usd_per_million
+            ELSE c.rented_usd_per_million
         END AS variable_usd_per_million,
-        CASE WHEN w.way = 'purchase' THEN c.inferences_per_life END AS inferences_per_life,
-        CASE WHEN w.way = 'purchase' THEN c.inferences_per_year END AS inferences_per_year,
-        c.is_projection,
+        CASE WHEN w.way = 'bought' THEN c.inferences_per_life END AS inferences_per_life,
+        CASE WHEN w.way = 'bought' THEN c.inferences_per_year END AS inferences_per_year,
         c.is_available,
         c.run_id,
         row_number() OVER (
             ORDER BY
                 CASE
-                    WHEN w.way = 'purchase' THEN c.bought_usd_per_million
-                    ELSE c.cloud_usd_per_million
+                    WHEN w.way = 'bought' THEN c.bought_usd_per_million
+                    ELSE c.rented_usd_per_million
                 END,
                 c.hardware,
                 c.precision,
@@ -69,9 +68,9 @@ WITH paid AS MATERIALIZED (
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
     ) AS c
-    JOIN (VALUES ('cloud'), ('purchase')) AS w (way)
+    JOIN (VALUES ('rented'), ('bought')) AS w (way)
         ON CASE w.way
-            WHEN 'cloud' THEN c.cloud_usd_per_million IS NOT NULL
+            WHEN 'rented' THEN c.rented_usd_per_million IS NOT NULL
             ELSE c.purchase_usd_per_million IS NOT NULL
         END
     WHERE c.status = 'ok'
@@ -89,8 +88,8 @@ a AS (
         run_id
     FROM paid
     WHERE ($hardware_a = '' OR id = $hardware_a OR hardware = $hardware_a)
-        AND way = CASE WHEN $way_a <> '' THEN $way_a WHEN $hardware_a = '' THEN 'purchase' ELSE way END
-    ORDER BY $hardware_a = '' AND NOT is_available, $hardware_a = '' AND is_projection, place
+        AND way = CASE WHEN $way_a <> '' THEN $way_a WHEN $hardware_a = '' THEN 'bought' ELSE way END
+    ORDER BY $hardware_a = '' AND NOT is_available, place
     LIMIT 1
 ),
 b AS (
@@ -106,8 +105,8 @@ b AS (
         run_id
     FROM paid
     WHERE ($hardware_b = '' OR id = $hardware_b OR hardware = $hardware_b)
-        AND way = CASE WHEN $way_b <> '' THEN $way_b WHEN $hardware_b = '' THEN 'cloud' ELSE way END
-    ORDER BY $hardware_b = '' AND NOT is_available, $hardware_b = '' AND is_projection, place
+        AND way = CASE WHEN $way_b <> '' THEN $way_b WHEN $hardware_b = '' THEN 'rented' ELSE way END
+    ORDER BY $hardware_b = '' AND NOT is_available, place
     LIMIT 1
 ),
 pair AS (

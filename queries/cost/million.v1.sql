@@ -5,25 +5,26 @@ version = 1
 schema = 1
 summary = "What a million inferences cost, rented or bought, with their energy and carbon"
 grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
-order = ["status: ok, no price, unsupported", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
+order = ["status: ok, no price, unsupported", "the way that is asked for first", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
 listed = [
-    "rank", "status", "is_best_of_hardware", "hardware", "architecture", "precision", "batch", "runtime", "way",
-    "usd_per_million", "usd_half_width", "probability_cheapest", "likely_cheapest", "hardware_usd_per_million",
-    "energy_usd_per_million", "host_usd_per_million", "price", "price_unit", "price_basis", "price_source",
-    "price_note", "throughput_per_s", "throughput_limit", "latency_s", "energy_per_inference_j", "kwh_per_million",
+    "rank", "status", "pay", "is_best_of_hardware", "hardware", "architecture", "precision", "batch", "runtime",
+    "way", "usd_per_million", "usd_half_width", "probability_cheapest", "likely_cheapest", "hardware_usd_per_million",
+    "energy_usd_per_million", "host_usd_per_million", "price", "price_unit", "price_basis", "price_half_width",
+    "price_date", "price_source", "price_note", "throughput_per_s", "throughput_limit", "latency_s", "energy_per_inference_j", "kwh_per_million",
     "gco2_per_million", "inferences_per_year", "inferences_per_life", "idle_power_w", "idle_quantity", "pue_ratio",
-    "host_share_ratio", "is_projection", "is_available", "reason", "run_id",
+    "host_share_ratio", "is_available", "reason", "run_id",
 ]
 [parameters]
 price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
 [columns]
-rank = { type = "BIGINT", null = true, meaning = "1 for the cheapest; null where no price is known" }
+rank = { type = "BIGINT", null = true, meaning = "1 for the cheapest in the way that is asked for; null in the other way, without a price, and for what cannot be had beside what can" }
 status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
-is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware, whatever the power mode; without a price the one with the least energy" }
-way = { type = "VARCHAR", meaning = "cloud: rented by the hour; purchase: bought, and powered; none" }
+is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware in the way that is asked for, whatever the power mode; without a price the one with the least energy" }
+way = { type = "VARCHAR", meaning = "rented by the hour; bought, and powered; none" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "all costs of a million inferences" }
-usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate that it rests on; null beyond the 40 cheapest" }
-probability_cheapest = { type = "DOUBLE", null = true, meaning = "that it is the cheapest of all; null beyond the 40 cheapest" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price that it rests on; null beyond the 40 cheapest" }
+probability_cheapest = { type = "DOUBLE", null = true, meaning = "that it is the cheapest of those with a rank; null beyond the 40 cheapest" }
 likely_cheapest = { type = "BOOLEAN", meaning = "it is predicted to be the cheapest, or cannot be told apart from what is" }
 hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
 energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it electricity of the chip; 0 in a cloud, where the rent contains it" }
@@ -31,6 +32,8 @@ host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "
 price = { type = "DOUBLE", null = true, meaning = "of the chip, board or kit, in price_unit" }
 price_unit = { type = "VARCHAR", null = true, meaning = "USD/h or USD" }
 price_basis = { type = "VARCHAR", null = true, meaning = "where the price comes from; given where it was asked for" }
+price_half_width = { type = "DOUBLE", null = true, meaning = "what its basis leaves open: of the 80 % interval of its natural logarithm" }
+price_date = { type = "VARCHAR", null = true, meaning = "the first year, month or day that its note or source names; null where neither does" }
 price_source = { type = "VARCHAR", null = true, meaning = "document, or the file or question that gives it" }
 price_note = { type = "VARCHAR", null = true, meaning = "what the price buys, and when" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "while it works" }
@@ -46,21 +49,28 @@ WITH paid AS (
         c.precision,
         c.batch,
         c.runtime,
+        c.pay,
         w.way,
-        CASE w.way
-            WHEN 'cloud' THEN c.cloud_usd_per_million
-            WHEN 'purchase' THEN c.bought_usd_per_million
-        END AS usd_per_million,
-        CASE w.way WHEN 'cloud' THEN c.cloud_usd_per_million WHEN 'purchase' THEN c.purchase_usd_per_million END
-            AS hardware_usd_per_million,
-        CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.energy_usd_per_million END AS energy_usd_per_million,
-        CASE w.way WHEN 'cloud' THEN 0e0 WHEN 'purchase' THEN c.host_usd_per_million END AS host_usd_per_million,
-        CASE w.way WHEN 'cloud' THEN c.price_cloud_usd_per_hour WHEN 'purchase' THEN c.price_purchase_usd END AS price,
-        CASE w.way WHEN 'cloud' THEN 'USD/h' WHEN 'purchase' THEN 'USD' END AS price_unit,
+        by_way(w.way, c.rented_usd_per_million, c.bought_usd_per_million) AS usd_per_million,
+        by_way(w.way, c.rented_half_width, c.bought_half_width) AS price_half_width,
+        by_way(w.way, c.rented_seller, c.bought_seller) AS seller,
+        by_way(w.way, c.rented_usd_per_million, c.purchase_usd_per_million) AS hardware_usd_per_million,
+        by_way(w.way, 0e0, c.energy_usd_per_million) AS energy_usd_per_million,
+        by_way(w.way, 0e0, c.host_usd_per_million) AS host_usd_per_million,
+        by_way(w.way, c.price_cloud_usd_per_hour, c.price_purchase_usd) AS price,
+        by_way(w.way, 'USD/h', 'USD') AS price_unit,
+        by_way(w.way, c.rented_basis, c.bought_basis) AS price_basis,
         coalesce(list_position(CAST($price_of AS VARCHAR[]), c.hardware_id || ':' || w.way), 0) AS given_place,
-        CASE WHEN given_place > 0 THEN 'given' ELSE f.basis END AS price_basis,
         coalesce(CAST($price_source AS VARCHAR[])[given_place], f.source) AS price_source,
         CASE WHEN given_place > 0 THEN '' ELSE f.note END AS price_note,
+        nullif(
+            regexp_extract(
+                CASE WHEN given_place = 0 THEN concat_ws(' ', f.note, f.source) END,
+                '(^|[^0-9.])(20[0-9]{2}(-(0[1-9]|1[0-2])(-[0-3][0-9])?)?)($|[^0-9])',
+                2
+            ),
+            ''
+        ) AS price_date,
         c.throughput_per_s,
         c.throughput_limit,
         c.latency_s,
@@ -73,56 +83,77 @@ WITH paid AS (
         c.idle_quantity,
         c.pue_ratio,
         c.host_share_ratio,
-        c.is_projection,
         given_place > 0 OR c.is_available AND coalesce(f.basis, '') <> 'assumed' AS is_available,
         c.reason,
         CASE WHEN c.reason <> '' THEN 3 WHEN w.way = 'none' THEN 2 ELSE 1 END AS position,
+        w.way IN (c.pay, 'none') OR c.pay = 'both' AS is_asked,
         coalesce(c.price_cloud_usd_per_hour, c.price_purchase_usd) IS NOT NULL AS has_price,
         c.run_id
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
-        gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd
+        gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS c
-    JOIN (VALUES ('cloud'), ('purchase'), ('none')) AS w (way)
+    JOIN (VALUES ('rented'), ('bought'), ('none')) AS w (way)
         ON CASE w.way
-            WHEN 'cloud' THEN c.reason = '' AND c.cloud_usd_per_million IS NOT NULL
-            WHEN 'purchase' THEN c.reason = '' AND c.purchase_usd_per_million IS NOT NULL
-            ELSE c.reason <> '' OR c.usd_per_million IS NULL
+            WHEN 'rented' THEN c.reason = '' AND c.rented_usd_per_million IS NOT NULL
+            WHEN 'bought' THEN c.reason = '' AND c.bought_usd_per_million IS NOT NULL
+            ELSE c.reason <> '' OR coalesce(c.rented_usd_per_million, c.bought_usd_per_million) IS NULL
         END
-    LEFT JOIN internal.hardware_fact AS f ON f.hardware_digest = c.hardware_digest AND f.quantity = 'price_' || w.way
+    LEFT JOIN internal.hardware_fact AS f
+        ON f.hardware_digest = c.hardware_digest AND f.quantity = by_way(w.way, 'price_cloud', 'price_purchase')
 ),
 ranked AS (
     SELECT
         p.*,
         row_number() OVER (
             ORDER BY
-                position, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch, runtime, way,
-                run_id
+                position, NOT is_asked, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
+                runtime, way, run_id
         ) AS place,
         row_number() OVER (
             PARTITION BY id
             ORDER BY
-                position, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch, runtime, way,
-                run_id
-        ) AS place_of_hardware
+                position, NOT is_asked, usd_per_million NULLS LAST, kwh_per_million NULLS LAST, hardware, precision, batch,
+                runtime, way, run_id
+        ) AS place_of_hardware,
+        position = 1 AND is_asked AND (
+            $takes_all
+            OR is_available
+            OR NOT coalesce(bool_or(is_available) FILTER (position = 1 AND is_asked) OVER (), FALSE)
+        ) AS is_ranked
     FROM paid AS p
 ),
+placed AS (
+    SELECT
+        r.*,
+        row_number() OVER (PARTITION BY r.is_ranked ORDER BY r.place) AS rank,
+        r.id || ':' || r.way AS price_key
+    FROM ranked AS r
+),
 contender AS MATERIALIZED (
-    SELECT place, run_id, usd_per_million
-    FROM ranked
-    WHERE position = 1 AND usd_per_million > 0e0 AND place <= 40
+    SELECT rank, run_id, usd_per_million, price_half_width, price_key, seller
+    FROM placed
+    WHERE is_ranked AND usd_per_million > 0e0 AND rank <= 40
 ),
 standing AS (
     FROM standing_among((
         SELECT list({
-            'question': 'cost', 'metric': 'cost', 'place': c.place, 'run_id': c.run_id, 'cost': ln(c.usd_per_million)
+            'question': 'cost',
+            'metric': 'cost',
+            'place': c.rank,
+            'run_id': c.run_id,
+            'cost': ln(c.usd_per_million),
+            'price_half_width': c.price_half_width,
+            'price_key': c.price_key,
+            'seller': c.seller
         })
         FROM contender AS c
     ))
 )
 SELECT
-    CASE WHEN position = 1 THEN r.place END AS rank,
+    CASE WHEN r.is_ranked THEN r.rank END AS rank,
     ['ok', 'no price', 'unsupported'][position] AS status,
+    pay,
     position < 3 AND place_of_hardware = 1 AS is_best_of_hardware,
     hardware,
     architecture,
@@ -131,7 +162,8 @@ SELECT
     runtime,
     way,
     usd_per_million,
-    metric_half_width('cost', t.latency_half_width, t.energy_half_width) AS usd_half_width,
+    sqrt(pow(metric_half_width('cost', t.latency_half_width, t.energy_half_width), 2) + pow(r.price_half_width, 2))
+        AS usd_half_width,
     h.probability_best AS probability_cheapest,
     coalesce(h.is_likely_best, FALSE) AS likely_cheapest,
     hardware_usd_per_million,
@@ -140,6 +172,8 @@ SELECT
     price,
     price_unit,
     price_basis,
+    price_spread(price_basis) AS price_half_width,
+    price_date,
     price_source,
     price_note,
     throughput_per_s,
@@ -154,7 +188,6 @@ SELECT
     idle_quantity,
     pue_ratio,
     host_share_ratio,
-    is_projection,
     is_available,
     CASE
         WHEN position = 3 THEN r.reason
@@ -163,7 +196,7 @@ SELECT
         ELSE ''
     END AS reason,
     r.run_id
-FROM ranked AS r
-LEFT JOIN standing AS h ON h.place = r.place
-LEFT JOIN internal.run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
+FROM placed AS r
+LEFT JOIN standing AS h ON r.is_ranked AND h.place = r.rank
+LEFT JOIN internal.run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
 ORDER BY r.place

@@ -10,9 +10,10 @@ listed = [
     "precision", "batch", "runtime", "energy_j", "energy_per_inference_j", "inferences_per_j", "latency_s",
     "throughput_per_s", "throughput_limit", "average_power_w", "edp_js", "edp_per_inference_js",
     "peak_memory_bytes", "compute_utilization_fraction", "price_cloud_usd_per_hour", "price_purchase_usd",
-    "inferences_per_year", "inferences_per_life", "kwh_per_million", "gco2_per_million", "cloud_usd_per_million",
-    "purchase_usd_per_million", "energy_usd_per_million", "host_usd_per_million", "bought_usd_per_million",
-    "usd_per_million", "idle_power_w", "idle_quantity", "pue_ratio", "host_share_ratio", "status", "is_projection",
+    "inferences_per_year", "inferences_per_life", "kwh_per_million", "gco2_per_million", "rented_usd_per_million",
+    "purchase_usd_per_million", "energy_usd_per_million", "host_usd_per_million", "bought_usd_per_million", "pay", "way",
+    "usd_per_million", "price_half_width", "seller", "rented_half_width", "bought_half_width", "rented_basis",
+    "bought_basis", "rented_seller", "bought_seller", "idle_power_w", "idle_quantity", "pue_ratio", "host_share_ratio", "status",
     "is_available", "reason",
 ]
 [parameters]
@@ -25,8 +26,9 @@ usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity
 host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
 region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
-price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and cloud or purchase, as l4:cloud" }
+price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and rented or bought, as l4:rented" }
 price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
+pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both: the cheaper way of each; empty for the way that more hardware that can be had has a price of, renting where as many" }
 [columns]
 price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
 price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
@@ -34,12 +36,22 @@ inferences_per_year = { type = "DOUBLE", null = true, meaning = "of one chip at 
 inferences_per_life = { type = "DOUBLE", null = true, meaning = "of one chip in its lifetime" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million inferences" }
-cloud_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, rented" }
+rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, rented" }
 purchase_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the purchase price spread over the lifetime" }
 energy_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it electricity of a bought chip" }
 host_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it the host that a bought chip needs, with its electricity" }
 bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, bought: the three together" }
-usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences, the cheaper way" }
+pay = { type = "VARCHAR", meaning = "rented, bought or both: how chips are paid for, the same in every row" }
+way = { type = "VARCHAR", null = true, meaning = "rented or bought: what usd_per_million pays for; null where that has no price" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million inferences in that way" }
+price_half_width = { type = "DOUBLE", meaning = "what the price leaves open of usd_per_million: of the 80 % interval of its natural logarithm; 0 for a given one" }
+seller = { type = "VARCHAR", meaning = "whose prices err together: the source of a rent, the maker of what is bought" }
+rented_half_width = { type = "DOUBLE", meaning = "as price_half_width, of rented_usd_per_million" }
+bought_half_width = { type = "DOUBLE", meaning = "as price_half_width, of bought_usd_per_million, of which the price is a part" }
+rented_basis = { type = "VARCHAR", null = true, meaning = "where the rent comes from; given where it was asked for" }
+bought_basis = { type = "VARCHAR", null = true, meaning = "where the purchase price comes from; given where it was asked for" }
+rented_seller = { type = "VARCHAR", meaning = "as seller, of the rent" }
+bought_seller = { type = "VARCHAR", meaning = "as seller, of the purchase price" }
 idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between inferences" }
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
@@ -50,6 +62,9 @@ WITH fact AS (
         hardware_digest,
         max(value) FILTER (WHERE quantity = 'price_cloud') AS price_cloud_usd_per_hour,
         max(value) FILTER (WHERE quantity = 'price_purchase') AS price_purchase_usd,
+        max(basis) FILTER (WHERE quantity = 'price_cloud') AS rented_basis,
+        max(basis) FILTER (WHERE quantity = 'price_purchase') AS bought_basis,
+        max(source) FILTER (WHERE quantity = 'price_cloud') AS rented_seller,
         max(value) FILTER (WHERE quantity = 'host_share') AS host_share_ratio,
         max(value) FILTER (WHERE quantity = 'idle_power') AS idle_power_w,
         max(value) FILTER (WHERE quantity = 'static_power') AS static_power_w
@@ -62,15 +77,15 @@ powered AS (
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
         r.throughput_per_s, r.throughput_limit, r.average_power_w, r.edp_js, r.edp_per_inference_js,
-        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_projection, r.is_available, r.status, r.reason, r.{metric},
-        coalesce(
-            CAST($price_usd AS DOUBLE[])[list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':cloud')],
-            f.price_cloud_usd_per_hour
-        ) AS usd_per_hour,
-        coalesce(
-            CAST($price_usd AS DOUBLE[])[list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':purchase')],
-            f.price_purchase_usd
-        ) AS purchase_usd,
+        r.peak_memory_bytes, r.compute_utilization_fraction, r.is_available, r.status, r.reason, r.{metric},
+        list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':rented') AS rent_place,
+        list_position(CAST($price_of AS VARCHAR[]), r.hardware_id || ':bought') AS purchase_place,
+        coalesce(CAST($price_usd AS DOUBLE[])[rent_place], f.price_cloud_usd_per_hour) AS usd_per_hour,
+        coalesce(CAST($price_usd AS DOUBLE[])[purchase_place], f.price_purchase_usd) AS purchase_usd,
+        CASE WHEN rent_place > 0 THEN 'given' ELSE f.rented_basis END AS rented_basis,
+        CASE WHEN purchase_place > 0 THEN 'given' ELSE f.bought_basis END AS bought_basis,
+        coalesce(f.rented_seller, '') AS rented_seller,
+        v.vendor AS bought_seller,
         coalesce(f.host_share_ratio, a.host_share) AS host_share,
         coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
@@ -81,6 +96,7 @@ powered AS (
         a.usd_per_kwh,
         a.gco2_per_kwh
     FROM cube.run(run_ids := $run_ids) AS r
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN fact AS f ON f.hardware_digest = r.hardware_digest
     CROSS JOIN (
         SELECT
@@ -105,19 +121,45 @@ SELECT
     s.batch, s.runtime, s.energy_j, s.energy_per_inference_j, s.inferences_per_j, s.latency_s, s.throughput_per_s,
     s.throughput_limit, s.average_power_w, s.edp_js, s.edp_per_inference_js, s.peak_memory_bytes,
     s.compute_utilization_fraction, s.usd_per_hour AS price_cloud_usd_per_hour, s.purchase_usd AS price_purchase_usd,
-    s.inferences_per_year, s.inferences_per_life, s.kwh_per_million, s.gco2_per_million, s.cloud_usd_per_million,
+    s.inferences_per_year, s.inferences_per_life, s.kwh_per_million, s.gco2_per_million, s.rented_usd_per_million,
     s.purchase_usd_per_million, s.energy_usd_per_million, s.host_usd_per_million, s.bought_usd_per_million,
-    least(s.cloud_usd_per_million, s.bought_usd_per_million) AS usd_per_million, s.idle_w AS idle_power_w,
-    s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status, s.is_projection, s.is_available,
-    s.reason, s.{metric}
+    s.pay,
+    s.way,
+    by_way(s.way, s.rented_usd_per_million, s.bought_usd_per_million) AS usd_per_million,
+    coalesce(by_way(s.way, s.rented_half_width, s.bought_half_width), 0e0) AS price_half_width,
+    coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
+    s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
+    s.idle_w AS idle_power_w, s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
+    s.is_available, s.reason, s.{metric}
 FROM (
     SELECT
-        p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
-        p.precision, p.batch, p.runtime, p.energy_j, p.energy_per_inference_j, p.inferences_per_j, p.latency_s,
-        p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
-        p.peak_memory_bytes, p.compute_utilization_fraction, p.is_projection, p.is_available, p.status, p.reason,
-        p.usd_per_hour, p.purchase_usd, p.host_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
-        p.{costs}
-    FROM powered AS p
+        e.*,
+        coalesce(price_spread(e.rented_basis), 0e0) AS rented_half_width,
+        coalesce(price_spread(e.bought_basis) * e.purchase_usd_per_million
+            / (e.purchase_usd_per_million + e.energy_usd_per_million), 0e0) AS bought_half_width,
+        CASE
+            WHEN e.pay <> 'bought' AND e.rented_usd_per_million IS NOT NULL
+                AND NOT (e.pay = 'both' AND coalesce(e.bought_usd_per_million < e.rented_usd_per_million, FALSE))
+                THEN 'rented'
+            WHEN e.pay <> 'rented' AND e.bought_usd_per_million IS NOT NULL THEN 'bought'
+        END AS way
+    FROM (
+        SELECT
+            p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
+            p.precision, p.batch, p.runtime, p.energy_j, p.energy_per_inference_j, p.inferences_per_j, p.latency_s,
+            p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
+            p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
+            p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
+            p.host_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
+            CASE
+                WHEN $pay <> '' THEN $pay
+                WHEN count(DISTINCT p.hardware_id) FILTER (p.is_available AND p.usd_per_hour IS NOT NULL) OVER ()
+                    >= count(DISTINCT p.hardware_id) FILTER (p.is_available AND p.purchase_usd IS NOT NULL) OVER ()
+                    THEN 'rented'
+                ELSE 'bought'
+            END AS pay,
+            p.{costs}
+        FROM powered AS p
+    ) AS e
 ) AS s
 ORDER BY s.position, s.run_id

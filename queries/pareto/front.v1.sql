@@ -5,19 +5,19 @@ version = 1
 schema = 1
 summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
 grain = "one row per run asked for, refused ones included"
-order = ["status: front, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
+order = ["status: front, projection, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 listed = [
     "status", "hardware", "architecture", "precision", "batch", "runtime", "x_value", "x_unit", "y_value", "y_unit",
-    "dominated_by", "dominated_by_run_id", "x_ratio", "y_ratio", "dominator_count", "is_available_front",
-    "probability_front", "x_half_width", "y_half_width", "latency_s", "energy_per_inference_j", "throughput_per_s",
-    "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js", "is_projection",
+    "dominated_by", "dominated_by_run_id", "x_ratio", "y_ratio", "dominator_count", "probability_front", "x_half_width", "y_half_width", "latency_s", "energy_per_inference_j", "throughput_per_s",
+    "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js", "pay", "way",
     "is_available", "reason", "run_id",
 ]
 [parameters]
 x = { type = "VARCHAR", default = "latency", meaning = "a metric, by its name in the view metrics" }
 y = { type = "VARCHAR", default = "energy_per_inference", meaning = "another of them" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "place what can be neither bought nor rented on the front too" }
 [columns]
-status = { type = "VARCHAR", meaning = "front; dominated: another is at least as good in both and better in one; unplaced: a price is not known; unsupported" }
+status = { type = "VARCHAR", meaning = "front; projection: it would be on the front if it could be had; dominated: another is at least as good in both and better in one; unplaced: a price is not known; unsupported" }
 x_value = { type = "DOUBLE", null = true, meaning = "of the metric x, in x_unit" }
 x_unit = { type = "VARCHAR", null = true, meaning = "unit of x_value" }
 y_value = { type = "DOUBLE", null = true, meaning = "of the metric y, in y_unit" }
@@ -27,7 +27,6 @@ dominated_by_run_id = { type = "INTEGER", null = true, meaning = "its run" }
 x_ratio = { type = "DOUBLE", null = true, meaning = "how many times better that one is in x" }
 y_ratio = { type = "DOUBLE", null = true, meaning = "how many times better that one is in y" }
 dominator_count = { type = "BIGINT", meaning = "configurations of the front that beat it" }
-is_available_front = { type = "BOOLEAN", meaning = "on the front of those that can be bought or rented, which are compared with each other alone" }
 probability_front = { type = "DOUBLE", null = true, meaning = "that no other configuration beats it in both; null for what others beat by more than three times, and beyond the 200 nearest" }
 x_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of x_value; null as before" }
 y_half_width = { type = "DOUBLE", null = true, meaning = "of the same of y_value" }
@@ -49,21 +48,26 @@ WITH chosen AS MATERIALIZED (
         c.average_power_w,
         c.peak_memory_bytes,
         c.edp_per_inference_js,
-        c.is_projection,
         c.is_available,
+        c.pay,
+        c.way,
+        c.price_half_width,
+        c.hardware_id || ':' || c.way AS price_key,
+        c.seller,
+        $takes_all OR c.is_available OR NOT bool_or(c.is_available) OVER () AS is_ranked,
         c.reason,
         CASE WHEN c.status = 'ok' THEN metric_value($x, c) END AS x_value,
         CASE WHEN c.status = 'ok' THEN metric_value($y, c) END AS y_value
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
-        gco2_per_kwh := $gco2_per_kwh
+        gco2_per_kwh := $gco2_per_kwh, pay := $pay
     ) AS c
 ),
 placed AS MATERIALIZED (
     SELECT
         c.run_id,
         c.label,
-        c.is_available,
+        c.is_ranked,
         c.x_value,
         c.y_value,
         as_cost(is_higher_better($x), c.x_value) AS x_cost,
@@ -74,6 +78,7 @@ placed AS MATERIALIZED (
 lowest AS (
     SELECT x_cost, min(y_cost) AS y_cost
     FROM placed
+    WHERE is_ranked
     GROUP BY x_cost
 ),
 stepped AS (
@@ -87,26 +92,7 @@ front AS (
     SELECT p.run_id, p.label, p.x_value, p.y_value, p.x_cost, p.y_cost
     FROM placed AS p
     JOIN stepped AS s ON s.x_cost = p.x_cost AND s.y_cost = p.y_cost
-    WHERE s.y_cost_before IS NULL OR s.y_cost < s.y_cost_before
-),
-available_lowest AS (
-    SELECT x_cost, min(y_cost) AS y_cost
-    FROM placed
-    WHERE is_available
-    GROUP BY x_cost
-),
-available_stepped AS (
-    SELECT
-        x_cost,
-        y_cost,
-        min(y_cost) OVER (ORDER BY x_cost ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS y_cost_before
-    FROM available_lowest
-),
-available_front AS (
-    SELECT p.run_id
-    FROM placed AS p
-    JOIN available_stepped AS s ON s.x_cost = p.x_cost AND s.y_cost = p.y_cost
-    WHERE p.is_available AND (s.y_cost_before IS NULL OR s.y_cost < s.y_cost_before)
+    WHERE p.is_ranked AND (s.y_cost_before IS NULL OR s.y_cost < s.y_cost_before)
 ),
 beaten AS (
     SELECT
@@ -140,11 +126,16 @@ best AS (
 judged AS (
     SELECT
         CASE
-            WHEN c.reason <> '' THEN 4
-            WHEN c.x_value IS NULL OR c.y_value IS NULL THEN 3
-            WHEN b.run_id IS NOT NULL THEN 2
+            WHEN c.reason <> '' THEN 5
+            WHEN c.x_value IS NULL OR c.y_value IS NULL THEN 4
+            WHEN b.run_id IS NOT NULL THEN 3
+            WHEN NOT c.is_ranked THEN 2
             ELSE 1
         END AS position,
+        c.is_ranked,
+        c.price_half_width,
+        c.price_key,
+        c.seller,
         c.x_value,
         c.y_value,
         as_cost(is_higher_better($x), c.x_value) AS x_cost,
@@ -154,28 +145,38 @@ judged AS (
         b.x_ratio,
         b.y_ratio,
         coalesce(b.dominator_count, 0) AS dominator_count,
-        a.run_id IS NOT NULL AS is_available_front,
         c.run_id
     FROM chosen AS c
     LEFT JOIN best AS b ON b.run_id = c.run_id
-    LEFT JOIN available_front AS a ON a.run_id = c.run_id
 ),
 contender AS MATERIALIZED (
     SELECT
         run_id,
         x_value,
         y_value,
+        price_half_width,
+        price_key,
+        seller,
         row_number() OVER (ORDER BY position, least(x_ratio, y_ratio), x_cost, y_cost, run_id) AS place
     FROM judged
-    WHERE position <= 2 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
+    WHERE is_ranked AND position <= 3 AND x_value > 0e0 AND y_value > 0e0 AND coalesce(least(x_ratio, y_ratio), 1e0) < 3e0
     QUALIFY place <= 200
 ),
 drawn AS MATERIALIZED (
     SELECT
         d.run_id,
         d.draw,
-        as_cost(is_higher_better($x), ln(c.x_value) + metric_error($x, d.latency_error, d.energy_error)) AS x_cost,
-        as_cost(is_higher_better($y), ln(c.y_value) + metric_error($y, d.latency_error, d.energy_error)) AS y_cost
+        drawn_price(c.price_key, c.seller, c.price_half_width, d.draw, d.scale) AS price_error,
+        as_cost(
+            is_higher_better($x),
+            ln(c.x_value) + metric_error($x, d.latency_error, d.energy_error)
+                + CASE WHEN $x = 'cost' THEN price_error ELSE 0e0 END
+        ) AS x_cost,
+        as_cost(
+            is_higher_better($y),
+            ln(c.y_value) + metric_error($y, d.latency_error, d.energy_error)
+                + CASE WHEN $y = 'cost' THEN price_error ELSE 0e0 END
+        ) AS y_cost
     FROM contender AS c
     JOIN draws_among((SELECT list(o.run_id ORDER BY o.place) FROM contender AS o)) AS d ON d.run_id = c.run_id
 ),
@@ -195,24 +196,37 @@ chance AS (
     GROUP BY run_id
 )
 SELECT
-    ['front', 'dominated', 'unplaced', 'unsupported'][j.position] AS status,
+    ['front', 'projection', 'dominated', 'unplaced', 'unsupported'][j.position] AS status,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.x_value,
     metric_unit($x) AS x_unit,
     c.y_value,
     metric_unit($y) AS y_unit,
     j.dominated_by,
     j.front_run_id AS dominated_by_run_id,
-    j.x_ratio, j.y_ratio, j.dominator_count, j.is_available_front, h.probability_front,
-    nullif(metric_half_width($x, t.latency_half_width, t.energy_half_width), 0e0) AS x_half_width,
-    nullif(metric_half_width($y, t.latency_half_width, t.energy_half_width), 0e0) AS y_half_width,
+    j.x_ratio, j.y_ratio, j.dominator_count, h.probability_front,
+    nullif(
+        sqrt(
+            pow(metric_half_width($x, t.latency_half_width, t.energy_half_width), 2)
+            + CASE WHEN $x = 'cost' THEN pow(c.price_half_width, 2) ELSE 0e0 END
+        ),
+        0e0
+    ) AS x_half_width,
+    nullif(
+        sqrt(
+            pow(metric_half_width($y, t.latency_half_width, t.energy_half_width), 2)
+            + CASE WHEN $y = 'cost' THEN pow(c.price_half_width, 2) ELSE 0e0 END
+        ),
+        0e0
+    ) AS y_half_width,
     c.latency_s, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
-    c.peak_memory_bytes, c.edp_per_inference_js, c.is_projection, c.is_available,
+    c.peak_memory_bytes, c.edp_per_inference_js, c.pay, c.way,
+    c.is_available,
     CASE
-        WHEN j.position = 4 THEN c.reason
-        WHEN j.position = 3 THEN 'the catalogue has no ' || concat_ws(
+        WHEN j.position = 5 THEN c.reason
+        WHEN j.position = 4 THEN 'the catalogue has no ' || concat_ws(
             ' and no ',
-            CASE WHEN j.x_cost IS NULL THEN metric_missing($x) END,
-            CASE WHEN j.y_cost IS NULL THEN metric_missing($y) END
+            CASE WHEN j.x_cost IS NULL THEN missing_of($x, c.pay) END,
+            CASE WHEN j.y_cost IS NULL THEN missing_of($y, c.pay) END
         )
         ELSE ''
     END AS reason,

@@ -7,12 +7,13 @@ summary = "Configurations within limits, best first, then those that miss one, n
 grain = "one row per run asked for, refused ones included"
 order = ["status: feasible, unranked, infeasible, unsupported", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
 listed = [
-    "status", "rank", "published_rank", "available_rank", "miss_rank", "hardware", "architecture", "precision",
+    "status", "rank", "miss_rank", "hardware", "architecture", "precision",
     "batch", "runtime", "objective_value", "objective_unit", "objective_ratio", "objective_half_width",
     "probability_best", "likely_best", "probability_kept", "latency_s", "energy_per_inference_j",
     "throughput_per_s", "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js",
-    "price_cloud_usd_per_hour", "price_purchase_usd", "way", "usd_per_million", "gco2_per_million", "failed_count",
-    "failed", "worst_limit", "worst_value", "worst_bound", "worst_unit", "violation_fraction", "is_projection",
+    "price_cloud_usd_per_hour", "price_purchase_usd", "pay", "way", "usd_per_million",
+    "rented_usd_per_million", "bought_usd_per_million", "price_half_width", "gco2_per_million", "failed_count",
+    "failed", "worst_limit", "worst_value", "worst_bound", "worst_unit", "violation_fraction",
     "is_available", "reason", "run_id",
 ]
 [parameters]
@@ -25,20 +26,18 @@ max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this power wh
 min_throughput_per_s = { type = "DOUBLE", default = 0.0, meaning = "at least so many inferences per second; 0 for any" }
 max_price_usd_per_hour = { type = "DOUBLE", default = 0.0, meaning = "at most this price of a chip in a cloud, which must be known; 0 for any" }
 max_purchase_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
 [columns]
 status = { type = "VARCHAR", meaning = "feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported" }
-rank = { type = "BIGINT", null = true, meaning = "1 for the best of the feasible; null for others" }
-published_rank = { type = "BIGINT", null = true, meaning = "the same among feasible ones that are no projections; null for others" }
-available_rank = { type = "BIGINT", null = true, meaning = "the same among feasible ones that can be bought or rented; null for others" }
-miss_rank = { type = "BIGINT", null = true, meaning = "1 for the infeasible one with the smallest violation_fraction; null for others" }
+rank = { type = "BIGINT", null = true, meaning = "1 for the best of the feasible; null for others, and for what can be neither bought nor rented beside what can" }
+miss_rank = { type = "BIGINT", null = true, meaning = "1 for the infeasible one with the smallest violation_fraction; null for others, and for what cannot be had beside what can" }
 objective_value = { type = "DOUBLE", null = true, meaning = "of the objective, in objective_unit; null where it is not known" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
-objective_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse it is than the best feasible one; null without one" }
-objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for memory and prices" }
+objective_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse it is than the first of the feasible; null without one" }
+objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for memory and prices of chips" }
 probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of those that keep the limits; null as before" }
 likely_best = { type = "BOOLEAN", meaning = "it is predicted to be the best, or cannot be told apart from the one that is" }
 probability_kept = { type = "DOUBLE", null = true, meaning = "that it keeps the limit that is in most doubt, of latency, energy, power and throughput; null without such a limit" }
-way = { type = "VARCHAR", null = true, meaning = "cloud or purchase: what usd_per_million pays for, the cheaper one, or the one whose price is limited; null where no price is known" }
 failed_count = { type = "BIGINT", meaning = "limits that it does not keep" }
 failed = { type = "VARCHAR", meaning = "their names" }
 worst_limit = { type = "VARCHAR", values = "MetricName", null = true, meaning = "the limit that it misses most; null where it keeps all" }
@@ -48,33 +47,18 @@ worst_unit = { type = "VARCHAR", null = true, meaning = "unit of both" }
 violation_fraction = { type = "DOUBLE", null = true, meaning = "how far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or a price is not known" }
 reason = { type = "VARCHAR", meaning = "why it is unranked or unsupported, or which price is not known; empty otherwise" }
 */
-WITH paid AS (
+WITH chosen AS MATERIALIZED (
     SELECT
-        c.* EXCLUDE (usd_per_million),
-        CASE
-            WHEN $max_price_usd_per_hour > 0e0 AND $max_purchase_usd <= 0e0 THEN c.cloud_usd_per_million
-            WHEN $max_purchase_usd > 0e0 AND $max_price_usd_per_hour <= 0e0
-                THEN c.bought_usd_per_million
-            ELSE c.usd_per_million
-        END AS usd_per_million
+        p.run_id, p.hardware, p.hardware_id, p.architecture, p.precision, p.batch, p.runtime, p.latency_s, p.energy_j,
+        p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.peak_memory_bytes,
+        p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.pay, p.way, p.usd_per_million,
+        p.rented_usd_per_million, p.bought_usd_per_million, p.price_half_width, p.seller, p.gco2_per_million,
+        p.is_available, p.reason, metric_value($objective, p) AS objective_value
     FROM cube.cost(
         run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years,
         hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share,
-        region := $region, gco2_per_kwh := $gco2_per_kwh
-    ) AS c
-),
-chosen AS MATERIALIZED (
-    SELECT
-        p.run_id, p.hardware, p.architecture, p.precision, p.batch, p.runtime, p.latency_s, p.energy_j,
-        p.energy_per_inference_j, p.throughput_per_s, p.throughput_limit, p.average_power_w, p.peak_memory_bytes,
-        p.edp_per_inference_js, p.price_cloud_usd_per_hour, p.price_purchase_usd, p.usd_per_million, p.gco2_per_million,
-        p.is_projection, p.is_available, p.reason,
-        CASE
-            WHEN p.usd_per_million = p.cloud_usd_per_million THEN 'cloud'
-            WHEN p.usd_per_million IS NOT NULL THEN 'purchase'
-        END AS way,
-        metric_value($objective, p) AS objective_value
-    FROM paid AS p
+        region := $region, gco2_per_kwh := $gco2_per_kwh, pay := $pay
+    ) AS p
 ),
 missed AS (
     SELECT
@@ -107,7 +91,6 @@ judged AS (
     SELECT
         c.run_id,
         c.objective_value,
-        c.is_projection,
         c.is_available,
         m.worst.violation_fraction AS violation_fraction,
         as_cost(is_higher_better($objective), c.objective_value) AS objective_cost,
@@ -121,59 +104,71 @@ judged AS (
     FROM chosen AS c
     LEFT JOIN missed AS m ON m.run_id = c.run_id
 ),
+eligible AS (
+    SELECT
+        j.*,
+        $takes_all
+            OR j.is_available
+            OR NOT coalesce(bool_or(j.is_available) OVER (PARTITION BY j.position), FALSE) AS is_ranked
+    FROM judged AS j
+),
 ranked AS (
     SELECT
         run_id,
         position,
-        row_number() OVER (PARTITION BY position ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place)
-            AS place,
+        is_ranked,
+        objective_value,
         row_number() OVER (
-            PARTITION BY position, is_projection
+            PARTITION BY position
             ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
-        ) AS place_alike,
+        ) AS place,
         row_number() OVER (
-            PARTITION BY position, is_available
+            PARTITION BY position, is_ranked
             ORDER BY violation_fraction NULLS LAST, objective_cost NULLS LAST, name_place
-        ) AS place_available,
+        ) AS rank,
         first_value(objective_value) OVER (
-            ORDER BY position, objective_cost ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+            ORDER BY position, NOT is_ranked, objective_cost ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
         ) AS best_value
-    FROM judged
+    FROM eligible
 ),
 standing AS (
     FROM standing_among((
         SELECT list({
             'question': $objective,
             'metric': $objective,
-            'place': j.place,
+            'place': j.rank,
             'run_id': j.run_id,
-            'cost': as_cost(is_higher_better($objective), ln(j.objective_value))
+            'cost': as_cost(is_higher_better($objective), ln(j.objective_value)),
+            'price_half_width': CASE WHEN $objective = 'cost' THEN c.price_half_width ELSE 0e0 END,
+            'price_key': c.hardware_id || ':' || c.way,
+            'seller': c.seller
         })
-        FROM (
-            SELECT run_id, objective_value, row_number() OVER (ORDER BY objective_cost, name_place) AS place
-            FROM judged
-            WHERE position = 1 AND objective_value > 0e0
-            QUALIFY place <= 40
-        ) AS j
+        FROM ranked AS j
+        JOIN chosen AS c ON c.run_id = j.run_id
+        WHERE j.position = 1 AND j.is_ranked AND j.objective_value > 0e0 AND j.rank <= 40
     ))
 )
 SELECT
     ['feasible', 'unranked', 'infeasible', 'unsupported'][r.position] AS status,
-    CASE WHEN r.position = 1 THEN r.place END AS rank,
-    CASE WHEN r.position = 1 AND NOT c.is_projection THEN r.place_alike END AS published_rank,
-    CASE WHEN r.position = 1 AND c.is_available THEN r.place_available END AS available_rank,
-    CASE WHEN r.position = 3 THEN r.place END AS miss_rank,
+    CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END AS rank,
+    CASE WHEN r.position = 3 AND r.is_ranked THEN r.rank END AS miss_rank,
     c.hardware, c.architecture, c.precision, c.batch, c.runtime, c.objective_value,
     metric_unit($objective) AS objective_unit,
     CASE
         WHEN min(r.position) OVER () = 1
             THEN better_ratio(is_higher_better($objective), r.best_value, c.objective_value)
     END AS objective_ratio,
-    nullif(metric_half_width($objective, t.latency_half_width, t.energy_half_width), 0e0) AS objective_half_width,
+    nullif(
+        sqrt(
+            pow(metric_half_width($objective, t.latency_half_width, t.energy_half_width), 2)
+            + CASE WHEN $objective = 'cost' THEN pow(c.price_half_width, 2) ELSE 0e0 END
+        ),
+        0e0
+    ) AS objective_half_width,
     CASE WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN h.probability_best END AS probability_best,
     CASE
         WHEN metric_half_width($objective, 1e0, 1e0) > 0e0 THEN coalesce(h.is_likely_best, FALSE)
-        ELSE r.position = 1 AND c.objective_value = r.best_value
+        ELSE r.position = 1 AND r.is_ranked AND c.objective_value = r.best_value
     END AS likely_best,
     least(
         CASE WHEN $max_latency_s > 0e0 THEN probability_above(ln($max_latency_s / c.latency_s), t.latency_half_width) END,
@@ -198,8 +193,8 @@ SELECT
         END
     ) AS probability_kept,
     c.latency_s, c.energy_per_inference_j, c.throughput_per_s, c.throughput_limit, c.average_power_w,
-    c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.way,
-    c.usd_per_million, c.gco2_per_million,
+    c.peak_memory_bytes, c.edp_per_inference_js, c.price_cloud_usd_per_hour, c.price_purchase_usd, c.pay, c.way,
+    c.usd_per_million, c.rented_usd_per_million, c.bought_usd_per_million, c.price_half_width, c.gco2_per_million,
     coalesce(m.failed_count, 0) AS failed_count,
     coalesce(m.failed, '') AS failed,
     m.worst.limit_name AS worst_limit,
@@ -207,18 +202,17 @@ SELECT
     m.worst.bound AS worst_bound,
     m.worst.unit AS worst_unit,
     m.worst.violation_fraction AS violation_fraction,
-    c.is_projection,
     c.is_available,
     CASE
         WHEN r.position = 4 THEN c.reason
         WHEN m.unknown IS NOT NULL THEN 'the catalogue has no ' || m.unknown
-        WHEN r.position = 2 THEN 'the catalogue has no ' || metric_missing($objective)
+        WHEN r.position = 2 THEN 'the catalogue has no ' || missing_of($objective, c.pay)
         ELSE ''
     END AS reason,
     c.run_id
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
-LEFT JOIN standing AS h ON r.position = 1 AND h.place = r.place
-LEFT JOIN internal.run_total AS t ON h.place IS NOT NULL AND t.run_id = r.run_id
+LEFT JOIN standing AS h ON r.position = 1 AND r.is_ranked AND h.place = r.rank
+LEFT JOIN internal.run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
 ORDER BY r.position, r.place

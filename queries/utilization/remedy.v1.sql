@@ -11,6 +11,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs to better" }
 other_ids = { type = "INTEGER[]", meaning = "runs of the same model to choose from: at other batches, precisions, power modes and runtimes, on other hardware" }
 grade_bounds = { type = "DOUBLE[]", default = [], meaning = "of grades, as for `utilization.summary`: a run that computes for most of its time and is good or better is at its roof" }
 least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "gain from which another run is better" }
+takes_all = { type = "BOOLEAN", default = false, meaning = "choose from chips that can be neither bought nor rented too; else only for a run on such a one" }
 near_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the largest gain: the least batch that has it is chosen" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
@@ -35,7 +36,7 @@ WITH one AS (
     SELECT
         c.run_id, c.hardware_id, c.hardware, c.power_mode, c.architecture, c.deployment, c.precision, c.batch,
         c.runtime, c.latency_s, c.throughput_per_s, c.energy_per_inference_j, c.compute_utilization_fraction,
-        c.is_projection, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source
+        c.is_projection, c.is_available, c.peak_ops_per_s, c.units_total_count, c.tdp_w, w.source
     FROM cube.run(run_ids := list_concat($run_ids, $other_ids), rows := 'evaluated') AS c
     JOIN internal.workload AS w ON w.workload_id = c.workload_id
 ),
@@ -69,6 +70,7 @@ pair AS (
             WHEN o.batch <> b.batch OR o.precision <> b.precision OR o.runtime <> b.runtime THEN NULL
             WHEN o.hardware_id = b.hardware_id THEN CASE WHEN o.tdp_w < b.tdp_w THEN 'lower power mode' END
             WHEN o.power_mode <> 'default' OR NOT list_has_any(o.deployment, b.deployment) THEN NULL
+            WHEN b.is_available AND NOT (o.is_available OR $takes_all) THEN NULL
             WHEN
                 o.architecture = b.architecture
                 AND o.units_total_count < b.units_total_count

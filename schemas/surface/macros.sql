@@ -258,6 +258,25 @@ CREATE MACRO missed_limits(
         }
     );
 
+-- What stands for one way of paying, rented or bought; null for neither.
+CREATE MACRO by_way(way, rented, bought) AS CASE way WHEN 'rented' THEN rented WHEN 'bought' THEN bought END;
+
+-- What is not known where a metric is null, of a cost in one way of paying.
+CREATE MACRO missing_of(metric_name, pay) AS
+    coalesce(CASE WHEN metric_name = 'cost' THEN by_way(pay, 'rent', 'purchase price') END, metric_missing(metric_name));
+
+-- Half-width of what a price of a basis leaves open, of its natural logarithm: domain/spread.py. A given one is what is
+-- paid.
+CREATE MACRO price_spread(basis) AS ln(CASE basis
+    WHEN 'given' THEN 1e0
+    WHEN 'measured' THEN 1.1e0
+    WHEN 'published' THEN 1.2e0
+    WHEN 'derived' THEN 1.3e0
+    WHEN 'recalled' THEN 1.3e0
+    WHEN 'scaled' THEN 1.5e0
+    WHEN 'assumed' THEN 2e0
+END);
+
 -- Hardware on which a framework's allocator keeps a workspace for each stream that it has used.
 CREATE MACRO allocators() AS TABLE
 SELECT
@@ -636,6 +655,14 @@ CROSS JOIN (
     SELECT 'numbers', 1e0, 1e0, error_correlation()
 ) AS s;
 
+-- Of the variance of a price's error, what the prices of one seller have in common: nobody measured it, half is a guess.
+CREATE MACRO seller_share() AS 0.5e0;
+
+-- Square of the half-width of what two prices differ by, as logarithms: nothing where they are one price.
+CREATE MACRO price_square(half_width, other_half_width, is_one_price, is_one_seller) AS
+    pow(half_width, 2) + pow(other_half_width, 2) - 2 * half_width * other_half_width
+        * CASE WHEN is_one_price THEN 1e0 WHEN is_one_seller THEN seller_share() ELSE 0e0 END;
+
 -- These runs as error_terms takes them.
 CREATE MACRO erring(run_ids) AS (
     SELECT list({
@@ -722,6 +749,19 @@ CREATE MACRO draw_count(run_count) AS CAST(greatest(100, least(500, 50000 // gre
 -- An even number between 0 and 1 of what a key stands for, in a draw: the same whenever it is asked for.
 CREATE MACRO drawn(key, draw) AS (hash(xor(key, CAST(draw * 2654435761 AS UBIGINT))) + 0.5e0) / 18446744073709551616e0;
 
+-- A normal number of what a key stands for, in a draw (Box and Muller).
+CREATE MACRO drawn_normal(key, draw) AS sqrt(-2 * ln(drawn(key, draw))) * cos(2 * pi() * drawn(xor(key, 1), draw));
+
+-- The error of a price in a draw whose errors have this scale, as a logarithm: a part is its seller's.
+CREATE MACRO drawn_price(price_key, seller, half_width, draw, scale) AS
+    CASE
+        WHEN half_width > 0e0 THEN half_width * scale * (
+            sqrt(seller_share()) * drawn_normal(hash('seller ' || seller), draw)
+            + sqrt(1e0 - seller_share()) * drawn_normal(hash('price ' || price_key), draw)
+        )
+        ELSE 0e0
+    END;
+
 -- Draws of the errors of these runs together: logarithms of what may be measured over what is predicted. Of each key two
 -- normal numbers are drawn (Box and Muller). What drives latency drives energy too, as far as the errors of a run go
 -- together. All errors of a draw have one scale, random too, with which a normal error is a logistic one (half the square
@@ -732,6 +772,7 @@ CREATE MACRO draws_among(run_ids) AS TABLE
 SELECT
     run_id,
     draw,
+    any_value(scale) AS scale,
     any_value(latency_half_width * scale) * 1e-15 * sum(CAST(1e15 * sqrt(latency_part) * latency_draw AS BIGINT))
         AS latency_error,
     any_value(energy_half_width * scale) * 1e-15 * sum(CAST(
@@ -764,8 +805,10 @@ FROM (
 GROUP BY run_id, draw;
 
 -- How sure each candidate of a question is: that it is the best of all of them, by draws, and that it is better than the
--- one that is predicted to be the best. A candidate is a struct of question, place (its number in it), run_id, metric
--- and cost, the logarithm of the metric's value where less is better, and minus that where more is.
+-- one that is predicted to be the best. A candidate is a struct of question, place (its number in it), run_id, metric,
+-- cost, the logarithm of the metric's value where less is better, and minus that where more is, and of the price that is
+-- in it: price_half_width, what it leaves open of that logarithm, 0 without one; price_key and seller, what tells it and
+-- whose it is.
 CREATE MACRO standing_among(candidates) AS TABLE
 WITH candidate AS MATERIALIZED (
     SELECT
@@ -773,12 +816,18 @@ WITH candidate AS MATERIALIZED (
         c.place,
         c.run_id,
         c.cost,
+        c.price_half_width,
+        c.price_key,
+        c.seller,
         as_cost(m.is_higher_better, m.latency_power) AS latency_power,
         as_cost(m.is_higher_better, m.energy_power) AS energy_power,
         count(*) OVER (PARTITION BY c.question) AS candidate_count,
         first_value(c.run_id) OVER by_cost AS first_id,
         first_value(c.place) OVER by_cost AS first_place,
-        first_value(c.cost) OVER by_cost AS first_cost
+        first_value(c.cost) OVER by_cost AS first_cost,
+        first_value(c.price_half_width) OVER by_cost AS first_half_width,
+        first_value(c.price_key) OVER by_cost AS first_key,
+        first_value(c.seller) OVER by_cost AS first_seller
     FROM (SELECT unnest(candidates, recursive := TRUE)) AS c
     JOIN internal.metric AS m ON m.name = c.metric
     WINDOW by_cost AS (PARTITION BY c.question ORDER BY c.cost, c.place)
@@ -788,8 +837,13 @@ paired AS (
         c.*,
         probability_above(
             c.first_cost - c.cost,
-            difference_half_width(
-                c.latency_power, c.energy_power, d.latency_square, d.energy_square, d.joint_square
+            sqrt(
+                pow(difference_half_width(
+                    c.latency_power, c.energy_power, d.latency_square, d.energy_square, d.joint_square
+                ), 2)
+                + price_square(
+                    c.price_half_width, c.first_half_width, c.price_key = c.first_key, c.seller = c.first_seller
+                )
             )
         ) AS probability
     FROM candidate AS c
@@ -802,7 +856,11 @@ won AS (
         SELECT
             c.question,
             d.draw,
-            arg_min(c.place, c.cost + c.latency_power * d.latency_error + c.energy_power * d.energy_error) AS place
+            arg_min(
+                c.place,
+                c.cost + c.latency_power * d.latency_error + c.energy_power * d.energy_error
+                    + drawn_price(c.price_key, c.seller, c.price_half_width, d.draw, d.scale)
+            ) AS place
         FROM candidate AS c
         JOIN draws_among((SELECT list(DISTINCT run_id) FROM candidate WHERE candidate_count > 2)) AS d
             ON d.run_id = c.run_id

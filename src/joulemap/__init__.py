@@ -29,6 +29,10 @@ def _homes() -> dict[str, str]:
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted(_homes())
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("joulemap")
     if name.startswith("_") or name not in _homes():
         raise AttributeError(f"module 'joulemap' has no attribute {name!r}")
     from importlib import import_module

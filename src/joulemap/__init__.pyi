@@ -94,6 +94,7 @@ from joulemap.domain.settings import (
     Limits as Limits,
     ModelDivision as ModelDivision,
     ModelKeywords as ModelKeywords,
+    Pay as Pay,
     Price as Price,
     RunKeywords as RunKeywords,
     ScoreDivision as ScoreDivision,
@@ -291,8 +292,28 @@ from joulemap.store.connection import Patience as Patience
 from joulemap.store.query import Rows as Rows
 from joulemap.store.recover import Recovery as Recovery
 from joulemap.store.statement import Statement as Statement
-from joulemap.system.errors import ExitCode as ExitCode, JoulemapError as JoulemapError
+from joulemap.system.errors import (
+    AmbiguousNameError as AmbiguousNameError,
+    CatalogueError as CatalogueError,
+    ConservationError as ConservationError,
+    DatabaseError as DatabaseError,
+    EngineError as EngineError,
+    ExitCode as ExitCode,
+    JoulemapError as JoulemapError,
+    LockedDatabaseError as LockedDatabaseError,
+    MissingPackageError as MissingPackageError,
+    ModelError as ModelError,
+    NoMeasurementError as NoMeasurementError,
+    OlderDatabaseError as OlderDatabaseError,
+    SqlError as SqlError,
+    UnknownNameError as UnknownNameError,
+    UnpricedActionError as UnpricedActionError,
+    UnsupportedError as UnsupportedError,
+    UntrustedError as UntrustedError,
+    UsageError as UsageError,
+)
 from joulemap.trace.formula.own import OperatorCall as OperatorCall, OperatorCost as OperatorCost, formula as formula
 from joulemap.workspace import Workspace as Workspace
 
 __all__: list[str]
+__version__: str

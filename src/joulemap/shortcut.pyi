@@ -449,7 +449,8 @@ def plot(
     """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
     It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
-    a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+    a flip are of two hardware, a tornado and an edp of one, a roofline of one or of several under each other's roofs.
+    `metric` is that of a waterfall, a tornado, a flip or a
     heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
     hardware, UnsupportedError where there is nothing to draw.
     """
@@ -506,8 +507,8 @@ def cost(
 ) -> CostAnswer:
     """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
 
-    Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
-    `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+    Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
+    `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
     is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
     price, UnsupportedError where nothing keeps the limits.
     """

@@ -7,7 +7,7 @@ from pathlib import Path
 from joulemap.domain.settings import DEFAULT_DATABASE
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.question import ModelQuestion, Question
-from joulemap.store.connection import PATIENT, Patience, place_database, silent
+from joulemap.store.connection import PATIENT, Patience, log, place_database
 
 
 class Workspace:
@@ -25,14 +25,16 @@ class Workspace:
         self,
         path: str | Path = DEFAULT_DATABASE,
         *,
-        talk: Talk = silent,
+        talk: Talk = log,
         progress: Progress | None = None,
         patience: Patience = PATIENT,
     ) -> None:
         """Use the database at `path`, made when first written.
 
-        `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated, and `patience` says
-        how long to wait for others who hold the database. Raises UsageError for a path that names a service.
+        `talk` is told what takes time, the logger "joulemap" where nothing is said. `progress` is told (runs done, runs
+        to do) where runs are evaluated; an exception that it raises cancels the question, with whole runs stored up to
+        there. `patience` says how long to wait for others who hold the database. Raises UsageError for a path that
+        names a service.
         """
         self.path = place_database(path)
         self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)

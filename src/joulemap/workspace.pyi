@@ -70,7 +70,7 @@ from joulemap.row.hardware import ActionPrice, ListedHardware
 from joulemap.row.measurement import ListedMeasurement
 from joulemap.row.model import ListedOperator
 from joulemap.row.validate import OperatorScore, PredictionScore
-from joulemap.store.connection import PATIENT, Patience, silent
+from joulemap.store.connection import PATIENT, Patience, log
 from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
 from joulemap.store.statement import Statement
@@ -89,14 +89,16 @@ class Workspace:
         self,
         path: str | Path = DEFAULT_DATABASE,
         *,
-        talk: Talk = silent,
+        talk: Talk = log,
         progress: Progress | None = None,
         patience: Patience = PATIENT,
     ) -> None:
         """Use the database at `path`, made when first written.
 
-        `talk` is told what takes time, `progress` (runs done, runs to do) where many are evaluated, and `patience` says
-        how long to wait for others who hold the database. Raises UsageError for a path that names a service.
+        `talk` is told what takes time, the logger "joulemap" where nothing is said. `progress` is told (runs done, runs
+        to do) where runs are evaluated; an exception that it raises cancels the question, with whole runs stored up to
+        there. `patience` says how long to wait for others who hold the database. Raises UsageError for a path that
+        names a service.
         """
     @overload
     def compare(
@@ -493,7 +495,8 @@ class Workspace:
         """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
         It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
-        a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+        a flip are of two hardware, a tornado and an edp of one, a roofline of one or of several under each other's roofs.
+        `metric` is that of a waterfall, a tornado, a flip or a
         heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
         hardware, UnsupportedError where there is nothing to draw.
         """
@@ -552,8 +555,8 @@ class Workspace:
     ) -> CostAnswer:
         """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
 
-        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
-        `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+        Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
+        `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
         is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
         price, UnsupportedError where nothing keeps the limits.
         """

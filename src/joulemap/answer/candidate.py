@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.scope import Scope
+from joulemap.answer.scope import Scope, describe_chance, join_words
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.table import Table
-from joulemap.domain.weight import spell_precision
+from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
-from joulemap.present.cell import show, show_count
+from joulemap.present.cell import show, show_chance, show_count, show_plain
 from joulemap.present.document import Grid, Section, Shown, grid
 from joulemap.row.cost import AssumedNumber
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from joulemap.row.cost import CostOption
     from joulemap.row.pareto import ParetoPoint
     from joulemap.row.recommend import RankedConfiguration
 
-    Candidate = CostOption | ParetoPoint | RankedConfiguration
-    from joulemap.domain.settings import Settings, Usage
+    Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
+    from joulemap.domain.settings import Limits, Settings, Usage
 
 BATCHES: Final = (1, 8, 32)
 """Where none is asked for."""
+
+WAYS: Final = ("rented", "bought")
+"""How a chip is paid for."""
+
+HOURS: Final = 24
+"""Of a day."""
 
 BATCH_NOTE: Final = (
     "latency, memory, energy and edp are of a batch, which every inference of it waits for, unless they say per "
@@ -42,30 +50,114 @@ SHOWN_REASONS: Final = 2
 Row = TypeVar("Row", bound="Candidate")
 
 
-def plan_candidates(model: str, settings: Settings, *, is_money: bool = False, kept: Collection[str] = ()) -> Plan:
+def plan_candidates(model: str, settings: Settings) -> Plan:
     """Return the runs of every configuration: each hardware, power mode, precision, runtime and batch with each other.
 
-    Where the question is money, hardware that cannot be bought is left out unless it is named, or the settings say
-    otherwise. `kept` are ids of what stays all the same. Raises as `plan_runs`.
+    Raises as `plan_runs`.
     """
     batch = settings.batch or (() if settings.inputs else BATCHES)
-    if is_money and settings.is_available is None:
-        settings = attrs.evolve(settings, is_available=not settings.hardware)
     settings = attrs.evolve(settings, batch=batch)
-    return plan_selected((model,), settings, select_hardware(settings, "every mode", kept))
+    return plan_selected((model,), settings, select_hardware(settings, "every mode"))
 
 
-def read_usage(usage: Usage) -> dict[str, Any]:
-    """Return a usage as the queries take it: negative for what the catalogue assumes, a region by its id.
+def read_usage(usage: Usage) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a usage as the queries take it, negative for what the catalogue assumes, a region by its id; and the way.
 
     Raises UnknownNameError for a region that is not there.
     """
     from joulemap.catalog.sheet import find_region
 
     numbers = attrs.asdict(usage)
-    region = numbers.pop("region")
+    region, pay = numbers.pop("region"), numbers.pop("pay")
     given: dict[str, Any] = {name: -1.0 if value is None else float(value) for name, value in numbers.items()}
-    return {**given, "region": find_region(region).region if region else ""}
+    return {**given, "region": find_region(region).region if region else ""}, {"pay": pay or ""}
+
+
+def describe_use(assumptions: Table[AssumedNumber], pay: str) -> str:
+    """Return how chips are paid for and used, where a cost follows from it."""
+    known = {row.assumption: row.value for row in assumptions}
+    busy = f"each chip busy {show_plain(known['utilization'] * HOURS)} of {HOURS} hours"
+    kept = "" if pay == "rented" else f" for {show_plain(known['lifetime'])} years"
+    return f"{'rented or bought' if pay == 'both' else pay}, {busy}{kept}"
+
+
+def first_of_each(rows: Iterable[Row]) -> list[Row]:
+    """Return the first row of each hardware, whatever its power mode."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        found.setdefault(find_chip(row), row)
+    return list(found.values())
+
+
+def find_chip(row: Candidate) -> str:
+    """Return the hardware of a configuration without its power mode."""
+    return row.hardware.partition("@")[0]
+
+
+def describe_had(pay: str) -> str:
+    """Return what chips are chosen from, by how they are paid for; both ways for none."""
+    return f"what can be {pay}" if pay in WAYS else "what can be bought or rented"
+
+
+def describe_standing(scope: Scope, best: Candidate, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
+    """Return how sure a first place is: what cannot be told apart from it, and the probability of its hardware.
+
+    `chances` is hardware -> the probability that one of its configurations is the best.
+    """
+    chip = find_chip(best)
+    others = [row for row in rivals if find_chip(row) != chip]
+    if not others:
+        more = ", at whichever of its configurations" if rivals else ""
+        return f"{show_chance(chances[chip])} that it is {chip}{more}"
+    told = describe_chance(chances[chip], [name_candidate(scope, row) for row in others])
+    rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
+    return f"{told}: {show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+
+
+def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:
+    """Return hardware -> how probable it is that one of its configurations is the best, of a column of its rows."""
+    found: dict[str, float] = {}
+    for row in rows:
+        chance = getattr(row, column)
+        if chance is not None:
+            found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
+    return found
+
+
+def find_rivals(rows: Iterable[Candidate], best: Candidate | None, column: str) -> list[Candidate]:
+    """Return what a column says cannot be told apart from the best: each other hardware once, then those of its own."""
+    likely = [row for row in rows if getattr(row, column) and row is not best]
+    own = find_chip(best) if best is not None else ""
+    return [
+        *first_of_each(row for row in likely if find_chip(row) != own),
+        *(row for row in likely if find_chip(row) == own),
+    ]
+
+
+def describe_projection(told: str, ratio: float) -> str:
+    """Return the line on a configuration that cannot be had and would be better, so many times, if it could."""
+    return f"if it could be bought: {told}, {ratio:.3g}x better (--all ranks it)"
+
+
+def describe_unranked(scope: Scope, rows: Sequence[Candidate]) -> list[str]:
+    """Return the line on what is not ranked because it can be neither bought nor rented."""
+    names = ", ".join(scope.mark(find_chip(row)) for row in first_of_each(rows))
+    return [f"without a rank, as they can be neither bought nor rented: {names}; --all ranks them"] if rows else []
+
+
+def compare_both(scope: Scope, one: Candidate, other: Candidate, repeated: Sequence[str]) -> list[str]:
+    """Return the command that compares two configurations, with all that they differ in."""
+    runs = (one, other)
+    pairs = [split_precision(row.precision) for row in runs]
+    options = {
+        "--hardware": [scope.spell(row.hardware) for row in runs],
+        "--precision": [precision for precision, _ in pairs],
+        "--weight-precision": [weights for _, weights in pairs if weights],
+        "--batch": [str(batch) for batch in sorted({row.batch for row in runs})],
+        "--runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
+    }
+    written = [(name, ",".join(dict.fromkeys(values))) for name, values in options.items() if values]
+    return ["compare", scope.model, *(word for pair in written for word in pair), *repeated]
 
 
 def select_rows(table: Table[Row], *statuses: str) -> Table[Row]:
@@ -77,16 +169,6 @@ def name_candidate(scope: Scope, row: Candidate) -> str:
     """Return a configuration in words."""
     runtime = "" if row.runtime == "fused" else f" {row.runtime}"
     return f"{scope.mark(row.hardware)} {row.precision} batch {row.batch}{runtime}"
-
-
-def name_beside(best: Row, available: Row | None, published: Row | None) -> list[tuple[str, Row | None]]:
-    """Return (what it is, the row) of what stands beside a first place; none beside one to be had as published."""
-    if not best.is_available and best.is_projection and available == published:
-        return [("best available and published", available)]
-    return [
-        *([("best available", available)] if not best.is_available else []),
-        *([("best published", published)] if best.is_projection else []),
-    ]
 
 
 def name_columns(scope: Scope) -> tuple[Shown[Any], ...]:
@@ -173,3 +255,12 @@ def describe_limit(name: MetricName, bound: float) -> str:
     """Return a limit in words, as it was understood."""
     word = "at least" if METRIC[name].is_higher_better else "at most"
     return f"{METRIC[name].meaning}: {word} {show_metric(name, bound)}"
+
+
+def describe_kept(limits: Limits) -> str:
+    """Return limits in a sentence; empty for none."""
+    told = []
+    for name, bound in limits.bounds:
+        word = "at least" if METRIC[name].is_higher_better else "at most"
+        told.append(f"{METRIC[name].label} of {word} {show_metric(name, bound)}")
+    return join_words(told)

@@ -9,28 +9,36 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
+    WAYS,
+    add_chances,
     analyze_each,
     assume,
+    compare_both,
     count_candidates,
     describe_candidates,
     describe_limit,
+    describe_projection,
+    describe_standing,
+    describe_unranked,
+    describe_use,
+    find_chip,
+    find_rivals,
+    first_of_each,
     name_candidate,
     name_columns,
     plan_candidates,
     read_usage,
-    select_rows,
     template_candidate,
 )
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import Scope, describe_chance, find_scope
+from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
-from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import Limits
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
-from joulemap.present.cell import show, show_chance, show_doubt, show_plain
-from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
+from joulemap.present.cell import show, show_chance, show_doubt, show_plain, show_share
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
 from joulemap.store.query import fetch, start
@@ -39,19 +47,24 @@ from joulemap.system.record import frozen
 from joulemap.system.units import format_si
 
 if TYPE_CHECKING:
+    from joulemap.answer.candidate import Candidate
     from joulemap.domain.settings import Price, Settings, Usage
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
     from joulemap.store.connection import Connection
 
-WAYS: Final = {"cloud": "rented", "purchase": "bought"}
-"""How a chip is paid for."""
+IN_RENT: Final = "in the rent"
 
 SCOPE_NOTE: Final = (
     "counted: the chip, board or kit that the price is of, and where it is bought its electricity and a host for it, "
     "which a rent contains; not counted: staff, the carbon of making it, energy and carbon of the host"
 )
 UTILIZATION_NOTE: Final = "a chip idles for the rest of its hours: that energy and that rent are part of each inference"
+PRICE_NOTE: Final = (
+    "a price errs as its basis does, four times in five within 1.2x of one that its seller publishes, 1.3x of "
+    "one that is recalled, 2x of one that is assumed; half of that is common to the prices of a seller; a given one is "
+    "exact"
+)
 LATENCY_NOTE: Final = "latency is of a batch, which every inference of it waits for"
 IDLE_NOTE: Final = "idle power: static power where the catalogue has no other number, which is rather too high"
 
@@ -72,33 +85,45 @@ class CostAnswer(RunAnswer):
 
     @property
     def best(self) -> CostOption | None:
-        """The cheapest; None where none has a price."""
+        """The cheapest in the way of paying that is asked for, of what can be had unless there is nothing else."""
         return next((row for row in self.rows if row.rank == 1), None)
 
     @property
-    def best_available(self) -> CostOption | None:
-        """The cheapest that can be bought or rented, at a price that is no guess."""
-        return next((row for row in self.rows if row.status == "ok" and row.is_available), None)
+    def projection(self) -> CostOption | None:
+        """What would be cheaper if it could be had, the cheapest of it."""
+        best = self.best
+        if best is None:
+            return None
+        found = next((row for row in self.rows if self._is_asked(row) and row.rank is None), None)
+        return found if found is not None and _usd(found) < _usd(best) else None
 
     @property
-    def best_published(self) -> CostOption | None:
-        """The cheapest that can be had and whose numbers are neither projections nor estimates."""
-        found = (row for row in self.rows if row.status == "ok" and row.is_available and not row.is_projection)
-        return next(found, None)
+    def other_way(self) -> CostOption | None:
+        """The cheapest that can be had in the way of paying that is not ranked; None where both are."""
+        found = (row for row in self.rows if row.status == "ok" and not self._is_asked(row))
+        return next((row for row in found if row.is_available), None)
 
     @property
     def break_even(self) -> BreakEven | None:
         """The one that was asked for; None where there are no two options with a price."""
         return self.break_evens[0] if self.break_evens.rows else None
 
+    @property
+    def pay(self) -> str:
+        """How chips are paid for: rented, bought or both."""
+        return self.rows[0].pay if self.rows.rows else ""
+
+    def _is_asked(self, row: CostOption) -> bool:
+        return row.status == "ok" and (row.pay == "both" or row.way == row.pay)
+
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the rows that matter most."""
         rows = super().data()
-        names = ("best", "best_available", "best_published")
+        names = ("best", "projection", "other_way")
         first = {name: row and row.record() for name in names for row in (getattr(self, name),)}
         found = rows.pop("break_evens")
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
-        return {**rows, **first, "break_even": found[0] if found else None, "limits": limits}
+        return {**rows, "pay": self.pay, **first, "break_even": found[0] if found else None, "limits": limits}
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what the cheapest of each hardware costs and what that is made of; none where nothing has a price."""
@@ -106,55 +131,126 @@ class CostAnswer(RunAnswer):
 
         if self.best is None:
             return ()
-        rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.is_best_of_hardware))
-        told = [*(self.describe_sureness() or [f"the cheapest: {self._tell(self.best)}"]), *self.describe_break_even()]
+        rows = attrs.evolve(self.rows, rows=tuple(self._each()))
+        told = [self.describe_best(), *filter(None, (self.describe_sureness(), *self.describe_break_even()))]
         texts = {"label": f"{template_candidate(self.scope)}, {{way}}"}
-        return (make_figure("cost", rows, self.scope.bounded(self.scope.model), "; ".join(told), texts),)
+        subject = self.scope.bounded(f"{self.scope.model}: {describe_use(self.assumptions, self.pay)}")
+        return (make_figure("cost", rows, subject, "; ".join(told), texts),)
 
-    def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+    def _each(self) -> list[CostOption]:
+        """Return the cheapest of each hardware in the way that is asked for: what has a rank, or was named."""
+        named = bool(self.scope.settings.hardware)
+        asked = (row for row in self.rows if self._is_asked(row))
+        return first_of_each(row for row in asked if row.rank is not None or named)
+
+    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with the cheapest of `limit` hardware; programs get every configuration and way to pay."""
-        best = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.is_best_of_hardware))
-        priced, unpriced = select_rows(best, "ok"), select_rows(best, "no price")
-        cheapest = [row for row in self.rows if row.status != "unsupported"][:1]
-        sections = (
-            Section("Million inferences, each hardware at its cheapest configuration", self._costs(priced, limit)),
-            Section("Without a price, each hardware at its least energy", self._unpriced(unpriced, limit)),
-            Section("Break-even", Lines(self.describe_break_even())),
-            Section("Carbon of a million inferences by grid", self._by_grid()),
-            Section("Prices", self._prices(priced.rows[:limit])),
-            assume(self.assumptions, "cost", "carbon"),
-        )
+        priced = attrs.evolve(self.rows, rows=tuple(self._each()))
+        unpriced = attrs.evolve(self.rows, rows=tuple(self._unpriced_each()))
         return self._compose(
-            f"{self.scope.model}: cost of a million inferences, {len(self.rows):,} configurations and ways to pay",
-            sections,
+            f"{self.scope.model}: cost of a million inferences, {describe_use(self.assumptions, self.pay)}",
+            (Section("", self._deciding(priced, limit)),),
             self.rows,
-            notes=self._notes(best),
-            steps=analyze_each(self.scope, cheapest, repeated),
+            answer=self.describe_best(),
+            insights=self._insights(),
+            sure=self.describe_sureness(),
+            details=(
+                Section("What the cost is made of", self._costs(priced, limit)),
+                Section("Prices", self._prices(priced.rows[:limit])),
+                Section(
+                    "Without a price in this way, each hardware at its least energy", self._unpriced(unpriced, limit)
+                ),
+                Section("Carbon of a million inferences by grid", self._by_grid()),
+                assume(self.assumptions, "cost", "carbon"),
+            ),
+            notes=self._notes(priced),
+            steps=self._steps(repeated),
         )
 
-    def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
+    def _unpriced_each(self) -> list[CostOption]:
+        """Return each hardware that has no price in the way that is asked for, at its least energy."""
+        priced = {find_chip(row) for row in self.rows if self._is_asked(row)}
+        others = (row for row in self.rows if row.status != "unsupported" and row.is_available)
+        rows = [row for row in others if find_chip(row) not in priced]
+        return first_of_each(sorted(rows, key=lambda row: row.kwh_per_million or 0.0))
+
+    def describe_best(self) -> str:
+        """Return the cheapest, with the carbon that goes with it."""
+        best = self.best
+        if best is None:
+            noun = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
+            return f"no {noun} is known of any of this hardware"
+        is_had = best.is_available or self.scope.settings.takes_all
+        first = "the cheapest" if is_had else "the cheapest if it could be had"
+        grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
+        place = "" if grid is None else grid.note.partition(",")[0] or "the grid that is given"
+        carbon = show(best.gco2_per_million, "", "g")
+        share = (best.energy_usd_per_million or 0.0) / _usd(best) if _usd(best) else 0.0
+        power = f", {show_share(share)} of it for electricity" if best.way == "bought" else ""
+        return f"{self._tell(best)}, {first}{power}; {carbon} of CO2 ({place}, on average)"
+
+    def _insights(self) -> list[str]:
+        """Return what the other way of paying costs and from when on it does, what has no price, what cannot be had."""
+        best, other, projection = self.best, self.other_way, self.projection
+        lines = []
+        if other is not None and best is not None:
+            ratio = _usd(other) / _usd(best)
+            told = f"{ratio:.3g}x as much" if ratio >= 1.0 else f"{1.0 / ratio:.3g}x less"
+            lines.append(f"{other.way} instead, {self._tell(other, way=False)} at best, {told}")
+        elif other is not None:
+            lines.append(f"{other.way} instead: {self._tell(other, way=False)} at best (--pay {other.way})")
+        lines = ["; ".join([*lines, *self.describe_break_even()])] if lines or self.break_even else []
+        unpriced = self._unpriced_each()
+        if unpriced:
+            way = "rent" if self.pay == "rented" else "price"
+            lines.append(f"left out for want of a {way}: {len(unpriced)} hardware (--notes names them)")
+        if projection is not None and best is not None:
+            lines.append(describe_projection(self._tell(projection), _usd(best) / _usd(projection)))
+        return lines
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: what tells the cheapest two apart, or where the energy of the cheapest goes."""
+        best = self.best or next((row for row in self.rows if row.status != "unsupported"), None)
+        steps = analyze_each(self.scope, [best] if best else [], repeated)
+        rivals = self._rivals()
+        if best is not None and rivals and find_chip(rivals[0]) != find_chip(best):
+            return [compare_both(self.scope, best, rivals[0], repeated), *steps]
+        return steps
+
+    def _deciding(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
+        """Return each hardware at its cheapest configuration."""
         if not rows.rows:
-            return (Text("the catalogue has no price of any of this hardware"),)
+            return ()
+        chances = add_chances(self.rows, "probability_cheapest")
         columns: tuple[Shown[CostOption], ...] = (
-            ("rank", "rank"),
             *name_columns(self.scope),
-            ("way", lambda row: WAYS[row.way]),
+            *((("way", "way"),) if self.pay == "both" else ()),
             ("cost", "usd_per_million"),
             ("80 %", lambda row: show_doubt(row.usd_half_width)),
-            ("cheapest", lambda row: "" if row.probability_cheapest is None else show_chance(row.probability_cheapest)),
-            ("= hardware", "hardware_usd_per_million"),
-            (
-                "+ energy",
-                lambda row: "in the rent" if row.way == "cloud" else show(row.energy_usd_per_million, "", "USD"),
-            ),
-            ("+ host", _show_host),
+            ("best", lambda row: show_chance(chances.get(find_chip(row)))),
             ("price", _show_price),
+        )
+        return self._draw(
+            rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "best", "price", "80 %")
+        )
+
+    def _rivals(self) -> list[Candidate]:
+        return find_rivals(self.rows, self.best, "likely_cheapest")
+
+    def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
+        columns: tuple[Shown[CostOption], ...] = (
+            *name_columns(self.scope),
+            ("way", "way"),
+            ("cost", "usd_per_million"),
+            ("= hardware", "hardware_usd_per_million"),
+            ("+ energy", lambda row: show(row.energy_usd_per_million, "", "USD") if row.way == "bought" else IN_RENT),
+            ("+ host", _show_host),
             *FIGURES,
         )
-        return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "cheapest"))
+        return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "= hardware"))
 
     def _unpriced(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
-        columns: tuple[Shown[CostOption], ...] = (*name_columns(self.scope), ("cost", "status"), *FIGURES)
+        columns: tuple[Shown[CostOption], ...] = (*name_columns(self.scope), *FIGURES)
         return self._draw(rows, columns, limit, ("precision", "batch", "energy"))
 
     def _draw(
@@ -164,23 +260,8 @@ class CostAnswer(RunAnswer):
         return (drawn, *say_rest(len(rows), limit, "hardware"))
 
     def describe_break_even(self) -> list[str]:
-        """Return two options and from which volume on which one is cheaper."""
-        even = self.break_even
-        if even is None:
-            return ["there are no two options with a price, one bought and one rented: name two with --between"]
-        lines = []
-        for side in "ab":
-            hardware, precision, batch, way, fixed, variable = (
-                getattr(even, name.format(side))
-                for name in (
-                    "hardware_{}", "precision_{}", "batch_{}", "way_{}", "fixed_{}_usd", "variable_{}_usd_per_million",
-                )
-            )  # fmt: skip
-            lines.append(
-                f"{side.upper()}: {self.scope.mark(hardware)} {precision} batch {batch}, {WAYS[way]}: "
-                f"{show(fixed, '', 'USD')} to begin with, then {show(variable, '', 'USD')} per million inferences"
-            )
-        return [*lines, describe_break_even(even)]
+        """Return from which volume on which of two options is cheaper; empty where there are none."""
+        return [describe_break_even(self.break_even, self.scope)] if self.break_even else []
 
     def _by_grid(self) -> Grid:
         runs = {row.run_id: row for row in self.grid}
@@ -202,26 +283,31 @@ class CostAnswer(RunAnswer):
     def _prices(self, rows: Sequence[CostOption]) -> Grid:
         cells = (
             (
-                self.scope.mark(row.hardware).partition("@")[0],
+                self.scope.mark(find_chip(row)),
                 _show_price(row),
                 row.price_basis or "",
+                show_doubt(row.price_half_width),
+                row.price_date or "not told",
                 row.price_source or "",
                 row.price_note or "",
             )
             for row in rows
         )
-        headings = ("hardware", "price", "basis", "source", "what it buys")
-        return Grid(headings=headings, rows=tuple(dict.fromkeys(cells)), keep=headings[1:4])
+        headings = ("hardware", "price", "basis", "80 %", "date", "source", "what it buys")
+        return Grid(headings=headings, rows=tuple(dict.fromkeys(cells)), keep=headings[1:6])
 
-    def _notes(self, best: Table[CostOption]) -> list[str]:
+    def _notes(self, priced: Table[CostOption]) -> list[str]:
+        unpriced = ", ".join(self.scope.mark(find_chip(row)) for row in self._unpriced_each())
+        projections = [row for row in self.rows if self._is_asked(row) and row.rank is None]
         return [
             *self.describe_limits(),
-            *self.describe_sureness(),
+            *([f"left out, without a price to be {self.pay}: {unpriced}"] if unpriced else []),
+            *describe_unranked(self.scope, projections),
             SCOPE_NOTE,
             UTILIZATION_NOTE,
-            *self.describe_beside(),
+            PRICE_NOTE,
             LATENCY_NOTE,
-            *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in best) else []),
+            *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in priced) else []),
             *describe_candidates(self.scope, self.rows.rows),
         ]
 
@@ -231,31 +317,20 @@ class CostAnswer(RunAnswer):
         told = ", ".join(describe_limit(name, bound) for name, bound in self.limits.bounds)
         return [f"{told}: {count_candidates(count)} left out"] if told else []
 
-    def describe_sureness(self) -> list[str]:
-        """Return how sure the cheapest is; empty where none has a price."""
-        best = self.best
+    def describe_sureness(self) -> str:
+        """Return how sure the cheapest is, and what its price leaves open; empty where none has a price."""
+        best, rivals = self.best, self._rivals()
         if best is None or best.probability_cheapest is None:
-            return []
-        rivals = [self._tell(row) for row in self.rows if row.likely_cheapest and row is not best]
-        told = describe_chance(best.probability_cheapest, rivals)
-        return [f"{self._tell(best)}: {told}{'' if rivals else ' sure to be the cheapest'}, if prices are right"]
+            return ""
+        sure = describe_standing(self.scope, best, rivals, add_chances(self.rows, "probability_cheapest"))
+        if not best.price_half_width:
+            return f"{sure}; its price is given"
+        date = f", {best.price_date}" if best.price_date else ""
+        return f"{sure}; its price ({best.price_basis}{date}) counts as {show_doubt(best.price_half_width)}"
 
-    def describe_beside(self) -> list[str]:
-        """Return the cheapest that can be bought, and that is published, where the cheapest of all is not."""
-        best, available, published = self.best, self.best_available, self.best_published
-        lines = []
-        if best is not None and not best.is_available:
-            told = self._tell(available) if available else "nothing that can be bought has a price"
-            lines.append(f"the cheapest cannot be bought; best that can: {told}")
-        first = best if best is None or best.is_available else available
-        if first is not None and first.is_projection:
-            told = self._tell(published) if published else "nothing published has a price"
-            lines.append(f"{name_candidate(self.scope, first)} is a projection or estimate; best published: {told}")
-        return lines
-
-    def _tell(self, row: CostOption) -> str:
-        cost = show(row.usd_per_million, "", "USD")
-        return f"{name_candidate(self.scope, row)}, {WAYS[row.way]}, {cost}"
+    def _tell(self, row: CostOption, *, way: bool = True) -> str:
+        paid = f" {row.way}" if way else ""
+        return f"{name_candidate(self.scope, row)}{paid}: {show(row.usd_per_million, '', 'USD')}"
 
 
 FIGURES: Final[tuple[Shown[CostOption], ...]] = (
@@ -266,14 +341,17 @@ FIGURES: Final[tuple[Shown[CostOption], ...]] = (
 )
 
 
+def _usd(row: CostOption) -> float:
+    return row.usd_per_million or 0.0
+
+
 def _show_price(row: CostOption) -> str:
-    mark = PROJECTED if row.price_basis == "assumed" else ""
-    return f"{mark}{show(row.price, '', row.price_unit or '')}"
+    return show(row.price, "", row.price_unit or "")
 
 
 def _show_host(row: CostOption) -> str:
-    if row.way == "cloud":
-        return "in the rent"
+    if row.way == "rented":
+        return IN_RENT
     return show(row.host_usd_per_million, "", "USD") if row.host_share_ratio else "none needed"
 
 
@@ -289,24 +367,25 @@ def cost(
 ) -> CostAnswer:
     """Return what a million inferences cost on each configuration, rented or bought, with energy and carbon.
 
-    Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:cloud`,
-    `epyc_9654:purchase`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
+    Configurations are those of `pareto`. `between` names the two options of the break-even (`l4`, `l4:rented`,
+    `epyc_9654:bought`), by default the cheapest bought and the cheapest rented one. What does not keep the limits
     is left out; `prices` stand in place of the catalogue's. Raises as `compare`; UsageError for an option without a
     price, UnsupportedError where nothing keeps the limits.
     """
-    used, options, given = read_usage(usage), _read_options(between), price_parameters(prices)
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
+    options, given = _read_options(between), price_parameters(prices)
     paid = {name: given[name] for name in ("price_of", "price_usd")}
-    plan = plan_candidates(model, settings, is_money=True, kept=_list_asked(settings, options, given))
+    plan = plan_candidates(model, settings)
     with holding_runs(source, plan, needs_catalogue=True) as runs:
         connection = runs.connection
         ids = _keep_limits(connection, runs.ids, limits)
         evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid)
         scope, break_evens = find_scope(runs), evens()
-        rows = fetch(connection, CostOption, run_ids=ids, **used, **given)
+        rows = fetch(connection, CostOption, run_ids=ids, **used, **given, **pay, takes_all=settings.takes_all)
         scope.check_evaluated()
         _check_left(scope, ids, limits)
         if between and not break_evens.rows:
-            raise UsageError(_missing_option(options, rows, plan.selection.unavailable))
+            raise UsageError(_missing_option(options, rows))
         in_grids = {name: used[name] for name in used if name not in ("region", "gco2_per_kwh", "host_share")}
         return CostAnswer(
             scope=scope,
@@ -349,50 +428,46 @@ def _read_options(between: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def _list_asked(settings: Settings, options: Mapping[str, str], given: Mapping[str, Sequence[Any]]) -> set[str]:
-    """Return ids of what stays though the catalogue says that it cannot be bought.
-
-    It is what somebody names a price of, and both options of a break-even unless only what can be bought is asked for.
-    """
-    priced = {name.partition(":")[0] for name in given["price_of"]}
-    named = {options[name].partition("@")[0] for name in options if name.startswith("hardware_")}
-    return priced if settings.is_available else priced | named
-
-
-def _missing_option(options: Mapping[str, str], rows: Table[CostOption], unavailable: Collection[str]) -> str:
+def _missing_option(options: Mapping[str, str], rows: Table[CostOption]) -> str:
     """Return which option of a break-even has no price, or is not among the configurations."""
     for side in "ab":
         name, way = options[f"hardware_{side}"], options[f"way_{side}"]
         of_name = [row for row in rows if name in (row.hardware, row.hardware.partition("@")[0])]
-        if name.partition("@")[0] in unavailable:
-            return f"{name} cannot be bought, and only what can be is compared: leave out --available"
         if not of_name:
             return f"{name} is not among the configurations that are compared"
         if not any(row.status == "ok" and way in ("", row.way) for row in of_name):
-            return f"there is no {f'{way} ' if way else ''}price of {name}: the catalogue has none, and none is given"
+            noun = {"rented": "rent", "bought": "purchase price"}.get(way, "price")
+            return f"there is no {noun} of {name}: the catalogue has none, and none is given"
     return "the two options cannot be compared"
 
 
 def _told_by_grid(rows: Table[CostOption], break_evens: Table[BreakEven]) -> list[int]:
     """Return the runs whose carbon is told for every grid: the cheapest, the pair, and the one with least energy."""
-    evaluated = [row for row in rows if row.kwh_per_million is not None]
+    known = [row for row in rows if row.kwh_per_million is not None]
+    evaluated = [row for row in known if row.is_available] or known
     least = min(evaluated, key=lambda row: row.kwh_per_million or 0.0, default=None)
     pair = [run for even in break_evens for run in (even.run_a, even.run_b)]
     return list(dict.fromkeys([*(row.run_id for row in evaluated[:1]), *pair, *([least.run_id] if least else [])]))
 
 
-def describe_break_even(row: BreakEven) -> str:
+def describe_break_even(row: BreakEven, scope: Scope) -> str:
     """Return from which volume on which option is cheaper."""
+    names = {"A": f"{row.way_a} {scope.mark(row.hardware_a)}", "B": f"{row.way_b} {scope.mark(row.hardware_b)}"}
+    below, above = names.get(row.cheaper_below or ""), names.get(row.cheaper_above or "")
     if row.break_even_inferences is None:
-        return f"{row.cheaper_below} is cheaper at any volume" if row.cheaper_below else (
-            "both cost the same at any volume")  # fmt: skip
+        return f"{below} is cheaper than {_other(names, below)} at any volume" if below else (
+            f"{names['A']} and {names['B']} cost the same at any volume")  # fmt: skip
     volume = f"{format_si(row.break_even_inferences, '').strip()} inferences"
     if row.is_within_life:
         years = row.break_even_years
         work = "" if years is None else f", {show_plain(years)} years of one chip's work"
-        return f"break-even at {volume}{work}: {row.cheaper_below} is cheaper below, {row.cheaper_above} above"
+        return f"break-even at {volume}{work}: {below} is cheaper below, {above} above"
     lives = [life for life in (row.inferences_per_life_a, row.inferences_per_life_b) if life is not None]
     return (
         f"break-even at {volume}, more than the {format_si(min(lives), '').strip()} that one bought chip does in "
-        f"its lifetime: {row.cheaper_below} stays cheaper"
+        f"its lifetime: {below} stays cheaper than {above}"
     )
+
+
+def _other(names: Mapping[str, str], one: str) -> str:
+    return next((name for name in names.values() if name != one), one)

@@ -99,7 +99,7 @@ class HardwareAnswer(Answer):
     def document(self) -> Document:
         """Return it for people and programs; csv holds its numbers."""
         one = self.summary
-        mark = PROJECTED if one.projection or one.unavailable else ""
+        mark = PROJECTED if one.unavailable else ""
         roofs = draw_columns(self.ridge, columns=ROOFLINE, keep=ROOFLINE[1:4], is_bare=True)
         links = draw_columns(self.links, columns=LINK, keep=LINK[2:5], is_bare=True)
         facts = grid(
@@ -172,7 +172,7 @@ class HardwareAnswer(Answer):
         if one.power_modes:
             lines.append(f"power modes: {', '.join(f'{one.hardware}@{mode}' for mode in one.power_modes)}")
         if one.projection:
-            lines.append(f"{PROJECTED} key numbers are projections or estimates: {one.projection}")
+            lines.append(f"estimated: {one.projection}")
         if one.unavailable:
             lines.append(f"{PROJECTED} not to be had: {one.unavailable}")
         calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]

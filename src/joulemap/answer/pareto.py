@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
@@ -12,9 +12,14 @@ from joulemap.answer.candidate import (
     BATCH_NOTE,
     analyze_each,
     assume,
+    compare_both,
     count_candidates,
     describe_candidates,
     describe_unknown,
+    describe_unranked,
+    describe_use,
+    find_chip,
+    first_of_each,
     metric_columns,
     name_candidate,
     name_columns,
@@ -27,6 +32,7 @@ from joulemap.answer.candidate import (
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
 from joulemap.domain.default import CANDIDATES, USAGE
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -50,7 +56,7 @@ SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "thro
 
 CHANCE: Final[Shown[ParetoPoint]] = (
     "on the front",
-    lambda row: "" if row.probability_front is None else show_chance(row.probability_front),
+    lambda row: show_chance(row.probability_front),
 )
 """Column of how probable it is that nothing beats a point."""
 
@@ -79,69 +85,104 @@ class ParetoAnswer(RunAnswer):
         if not front.rows:
             return ()
         x, y = METRIC[self.x], METRIC[self.y]
-        ends = [f"{name_candidate(self.scope, row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
-        told = (
-            f"{len(front)} of {count_candidates(len(self.rows))} are on the front: {' to '.join(dict.fromkeys(ends))}"
-        )
         texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": template_candidate(self.scope)}
         subject = self.scope.bounded(f"{self.scope.model}: {y.meaning} over {x.meaning}")
-        return (make_figure("pareto", self.rows, subject, told, texts),)
+        return (make_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 
     def _place_text(self, row: ParetoPoint) -> str:
         return f"{show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)}"
 
-    def document(self, *, limit: int = 20, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` rows of the front and of what it beats."""
+    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of the front, both ends among them, and of what it beats."""
         front, dominated = select_rows(self.rows, "front"), select_rows(self.rows, "dominated")
-        sections = (
-            Section(f"Front ({len(front)})", self._front(front, limit)),
-            self._available(front, limit),
-            Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
-            assume(self.assumptions, self.x, self.y),
-        )
+        projections = select_rows(self.rows, "projection")
+        money = {"cost"} & {self.x, self.y}
+        use = f", {describe_use(self.assumptions, self.rows[0].pay)}" if money and self.rows.rows else ""
         return self._compose(
-            f"{self.scope.model}: {METRIC[self.x].meaning} against {METRIC[self.y].meaning}, "
-            f"{count_candidates(len(self.rows))}",
-            sections,
+            f"{self.scope.model}: {METRIC[self.x].meaning} against {METRIC[self.y].meaning}{use}",
+            (Section("", self._deciding(front, limit)),),
             self.rows,
+            answer=self.describe_front(),
+            insights=self._insights(projections),
+            sure=self._sure(front),
+            details=(
+                Section(f"Front ({len(front)})", self._front(front, limit)),
+                Section(f"Would be on it if they could be had ({len(projections)})", self._front(projections, limit)),
+                Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
+                assume(self.assumptions, self.x, self.y),
+            ),
             notes=self._notes(),
-            steps=analyze_each(self.scope, [*front.rows[:1], *front.rows[-1:]], repeated),
+            steps=self._steps(front, repeated),
         )
+
+    def describe_front(self) -> str:
+        """Return how many configurations nothing beats, and the two ends."""
+        front = select_rows(self.rows, "front")
+        if not front.rows:
+            return f"no configuration has both {METRIC[self.x].meaning} and {METRIC[self.y].meaning}"
+        had = "" if any(not row.is_available for row in front) else " that can be bought or rented"
+        told = f"{len(front)} of {count_candidates(len(self.rows))} are beaten by no other{had}"
+        if len(front) == 1:
+            return f"one configuration beats every other{had}: {name_candidate(self.scope, front[0])}"
+        ends = [f"{name_candidate(self.scope, row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
+        return f"{told}: from {ends[0]} to {ends[1]}"
+
+    def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
+        """Return the front, evenly from one end to the other where it is long."""
+        kept = attrs.evolve(front, rows=spread_evenly(front.rows, limit))
+        drawn = self._draw(kept, (*self._placed(), CHANCE), limit, ()) if kept.rows else ()
+        return (*drawn, *say_rest(len(front), limit, "configurations between them"))
+
+    def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
+        """Return what most of the front is, what has no place for want of a price, and what cannot be had."""
+        lines = []
+        unknown = first_of_each(row for row in self.rows if row.status == "unplaced" and row.is_available)
+        if unknown:
+            lines.append(f"left out, {unknown[0].reason}: {len(unknown)} hardware (--notes names them)")
+        if projections.rows:
+            names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
+            lines.append(
+                f"if they could be bought, {len(projections)} more would be on it: {names} (--all places them)"
+            )
+        return lines
+
+    def _sure(self, front: Table[ParetoPoint]) -> str:
+        """Return how many of the front are likely to stay there, and how many of the rest may come to it."""
+        known = [row for row in self.rows if row.probability_front is not None]
+        if not known:
+            return ""
+        if len(front) == 1:
+            return f"{show_chance(front[0].probability_front)} that nothing beats it"
+        stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
+        comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
+        sure = f"{stays or 'none'} of the {len(front)} sure to be on it (over {show_chance(TOLD_APART)})"
+        return f"{sure}; {comes} of those beaten as likely on it as not" if comes else sure
+
+    def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: what tells the two ends apart, then where the energy of each goes."""
+        ends = [*front.rows[:1], *front.rows[1:][-1:]]
+        steps = analyze_each(self.scope, ends, repeated)
+        return [compare_both(self.scope, ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
 
     def _placed(self) -> tuple[Shown[ParetoPoint], ...]:
         return (
             *name_columns(self.scope),
             (METRIC[self.x].label, lambda row: show_metric(self.x, row.x_value)),
-            (f"80 % of {METRIC[self.x].label}", lambda row: show_doubt(row.x_half_width)),
+            ("80 %", lambda row: show_doubt(row.x_half_width)),
             (METRIC[self.y].label, lambda row: show_metric(self.y, row.y_value)),
-            (f"80 % of {METRIC[self.y].label}", lambda row: show_doubt(row.y_half_width)),
+            ("80 % of it", lambda row: show_doubt(row.y_half_width)),
         )
 
     def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         if not front.rows:
-            return (Text("empty: no configuration has both figures"),)
+            return ()
         columns = (
             *self._placed(),
             CHANCE,
             *metric_columns(SHOWN, (self.x, self.y)),
             *limit_columns(front.rows[:limit]),
         )
-        return self._draw(front, columns, limit, ())
-
-    def _available(self, front: Table[ParetoPoint], limit: int) -> Section:
-        """Return the front of what can be bought, where the front of all has something else; empty otherwise."""
-        found = sorted((row for row in self.rows if row.is_available_front), key=self._place)
-        best = attrs.evolve(self.rows, rows=tuple(found))
-        has_others = any(not row.is_available for row in front)
-        none = (Text("empty: nothing that can be bought or rented has both figures"),)
-        blocks = (self._front(best, limit) if best.rows else none) if has_others else ()
-        return Section(f"Front of what can be bought or rented ({len(best)})", blocks)
-
-    def _place(self, row: ParetoPoint) -> tuple[float, float]:
-        """Return where a point stands in the order of the front."""
-        signs = (-1.0 if METRIC[name].is_higher_better else 1.0 for name in (self.x, self.y))
-        x, y = (sign * (value or 0.0) for sign, value in zip(signs, (row.x_value, row.y_value), strict=True))
-        return x, y
+        return (*self._draw(front, columns, limit, ()), *say_rest(len(front), limit, "configurations"))
 
     def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         columns: tuple[Shown[ParetoPoint], ...] = (
@@ -152,23 +193,39 @@ class ParetoAnswer(RunAnswer):
             (f"better {METRIC[self.y].label}", "y_ratio"),
             ("of the front", "dominator_count"),
         )
-        return self._draw(dominated, columns, limit, ("dominated by",))
+        drawn = self._draw(dominated, columns, limit, ("dominated by",))
+        return (*drawn, *say_rest(len(dominated), limit, "configurations"))
 
     def _draw(
         self, rows: Table[ParetoPoint], columns: tuple[Shown[ParetoPoint], ...], limit: int, keep: tuple[str, ...]
-    ) -> tuple[Grid | Text, ...]:
+    ) -> tuple[Grid, ...]:
         kept = ("precision", "batch", METRIC[self.x].label, METRIC[self.y].label, CHANCE[0], *keep)
-        drawn = grid(rows, columns, limit=limit, keep=kept, projected=self.scope.projected)
-        return (drawn, *say_rest(len(rows), limit, "configurations"))
+        return (grid(rows, columns, limit=limit, keep=kept, projected=self.scope.projected),)
 
     def _notes(self) -> list[str]:
+        projections = [row for row in self.rows if not row.is_available and row.status in ("projection", "dominated")]
+        placed = any(not row.is_available for row in select_rows(self.rows, "front"))
         return [
             "dominated: another configuration is at least as good in both and better in one",
             "on the front: in how many of the draws of what may be measured no other is better in both",
             BATCH_NOTE,
             *describe_unknown(self.scope, select_rows(self.rows, "unplaced").rows, "without a place"),
+            *([] if placed else describe_unranked(self.scope, projections)),
             *describe_candidates(self.scope, self.rows.rows),
         ]
+
+
+One = TypeVar("One")
+
+EVEN: Final = 0.5
+"""Probability from which on something is as likely as not."""
+
+
+def spread_evenly(rows: Sequence[One], count: int) -> tuple[One, ...]:
+    """Return so many rows at even distances, the first and the last among them; all where they are no more."""
+    if len(rows) <= count or count < 2:
+        return tuple(rows[:count])
+    return tuple(rows[round(place * (len(rows) - 1) / (count - 1))] for place in range(count))
 
 
 def pareto(
@@ -189,10 +246,11 @@ def pareto(
         check_name("metric", name, METRIC_NAMES)
     if x == y:
         raise UsageError(f"both metrics are {x}: a front needs two")
-    used = read_usage(usage)
+    used, pay = read_usage(usage)
     with holding_runs(source, plan_candidates(model, settings), needs_catalogue=True) as runs:
         connection = runs.connection
-        rows = start(connection, ParetoPoint, run_ids=list(runs.ids), x=x, y=y, **used)
+        ids = list(runs.ids)
+        rows = start(connection, ParetoPoint, run_ids=ids, x=x, y=y, **used, **pay, takes_all=settings.takes_all)
         scope, assumptions = find_scope(runs), fetch(connection, AssumedNumber, **used)
         answer = ParetoAnswer(scope=scope, x=x, y=y, rows=rows(), assumptions=assumptions)
     scope.check_evaluated()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import attrs
 
+from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import PART_METRICS, VARIED_METRICS
 from joulemap.domain.settings import check_name
 from joulemap.figure.spec import FIGURES, FigureName
@@ -47,6 +48,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "tree": Asked("analyze.answer", "analyze", 1),
     "pareto": Asked("pareto", "pareto"),
     "roofline": Asked("analyze.answer", "analyze", 1),
+    "rooflines": Asked("utilization.answer", "utilization", keywords={"has_advice": False}),
     "heatmap": Asked("compare.contest", "compare_parts", metrics=PART_METRICS),
     "edp": Asked("edp.answer", "edp", 1),
     "sweep": Asked("sweep.answer", "sweep"),
@@ -71,16 +73,19 @@ def plot(
     """Return a figure of a model on its hardware: `sweep`, `pareto`, `waterfall` and the others of `FigureName`.
 
     It asks the question that draws it, with what that takes by itself where no settings are given: a waterfall and
-    a flip are of two hardware, a tornado and an edp of one. `metric` is that of a waterfall, a tornado, a flip or a
+    a flip are of two hardware, a tornado and an edp of one, a roofline of one or of several under each other's roofs.
+    `metric` is that of a waterfall, a tornado, a flip or a
     heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
     hardware, UnsupportedError where there is nothing to draw.
     """
     check_name("figure", figure, FIGURES)
+    hardware = _list_hardware((settings or SETTINGS).with_keywords(keywords).hardware)
+    if figure == "roofline" and len(hardware) != 1:
+        figure = "rooflines"
     asked = QUESTIONS[figure]
     ask: Ask = getattr(import_module(f"joulemap.answer.{asked.home}"), asked.name)
     taken = signature(ask).parameters
     settings = (settings or cast("Settings", taken["settings"].default)).with_keywords(keywords)
-    hardware = _list_hardware(settings.hardware)
     settings = attrs.evolve(settings, hardware=hardware)
     if asked.hardware_count is not None and len(hardware) != asked.hardware_count:
         wanted = "two hardware after the model, A and B" if asked.hardware_count == 2 else "one hardware"

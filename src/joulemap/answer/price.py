@@ -82,14 +82,14 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
 
 
 def price_parameters(prices: Iterable[Price]) -> dict[str, Sequence[Any]]:
-    """Return prices as the queries take them: `l4:cloud`, dollars, source. The last one of a hardware and way counts.
+    """Return prices as the queries take them: `l4:rented`, dollars, source. The last one of a hardware and way counts.
 
     Raises UnknownNameError for a hardware that is not there, UsageError for a class of it or a power mode.
     """
     found: dict[str, tuple[float, str]] = {}
     for price in prices:
         hardware = _find_chip(price.hardware)
-        for way, value in (("cloud", price.usd_per_hour), ("purchase", price.purchase_usd)):
+        for way, value in (("rented", price.usd_per_hour), ("bought", price.purchase_usd)):
             if value is not None:
                 found[f"{hardware}:{way}"] = value, price.source
     return {

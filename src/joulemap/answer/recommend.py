@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
+    add_chances,
     analyze_each,
     assume,
+    compare_both,
     count_candidates,
     describe_candidates,
+    describe_had,
+    describe_kept,
     describe_limit,
+    describe_projection,
+    describe_standing,
     describe_unknown,
+    describe_unranked,
+    describe_use,
+    find_chip,
+    find_rivals,
+    first_of_each,
     metric_columns,
-    name_beside,
     name_candidate,
     name_columns,
     plan_candidates,
@@ -24,20 +36,21 @@ from joulemap.answer.candidate import (
     show_metric,
 )
 from joulemap.answer.run import limit_columns
-from joulemap.answer.scope import describe_advantage, describe_chance, find_scope
+from joulemap.answer.scope import find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
 from joulemap.domain.settings import Limits, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
-from joulemap.present.cell import show, show_chance, show_doubt, show_plain
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.present.cell import show_chance, show_doubt, show_plain
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.candidate import Candidate
     from joulemap.domain.settings import Settings, Usage
     from joulemap.plan.source import Source
 
@@ -47,9 +60,11 @@ FIGURES: Final[tuple[MetricName, ...]] = (
 """Shown beside the objective, unless it is one of them."""
 
 MISS_NOTE: Final = (
-    "infeasible ones are in the order of their largest miss, relative to its limit: value / limit - 1, "
+    "what misses a limit is in the order of its largest miss, relative to the limit: value / limit - 1, "
     "for throughput limit / value - 1"
 )
+
+CHANCE_NOTE: Final = "best: how sure it is that one of the configurations of the hardware is the best of all"
 
 
 @frozen(kw_only=True)
@@ -66,18 +81,15 @@ class RecommendAnswer(RunAnswer):
 
     @property
     def best(self) -> RankedConfiguration | None:
-        """The first of those that keep every limit, if any does."""
+        """The first that keeps every limit, of what can be bought or rented unless there is nothing else."""
         return next((row for row in self.rows if row.rank == 1), None)
 
     @property
-    def best_published(self) -> RankedConfiguration | None:
-        """The first of those whose numbers are neither projections nor estimates."""
-        return next((row for row in self.rows if row.published_rank == 1), None)
-
-    @property
-    def best_available(self) -> RankedConfiguration | None:
-        """The first of those that can be bought or rented, at a price that is no guess."""
-        return next((row for row in self.rows if row.available_rank == 1), None)
+    def projection(self) -> RankedConfiguration | None:
+        """What would be better if it could be bought or rented, the best of it."""
+        rows = (row for row in self.rows if row.status == "feasible" and row.rank is None)
+        first = next(rows, None)
+        return first if first is not None and (first.objective_ratio or 1.0) < 1.0 else None
 
     @property
     def nearest_miss(self) -> RankedConfiguration | None:
@@ -87,26 +99,25 @@ class RecommendAnswer(RunAnswer):
         return next((row for row in self.rows if row.miss_rank == 1), None)
 
     @property
-    def nearest_published_miss(self) -> RankedConfiguration | None:
-        """Likewise, of those whose numbers are neither projections nor estimates."""
-        if self.nearest_miss is None:
-            return None
-        return next((row for row in self.rows if row.status == "infeasible" and not row.is_projection), None)
+    def other_way(self) -> RankedConfiguration | None:
+        """The cheapest in the way of paying that is not ranked; None where both are, or the objective is no cost."""
+        kept = [row for row in self.rows if row.status in ("feasible", "unranked") and row.is_available]
+        priced = [row for row in kept if _pay_otherwise(row) is not None]
+        return min(priced, key=lambda row: _pay_otherwise(row) or 0.0, default=None) if self._is_money else None
 
     @property
-    def nearest_available_miss(self) -> RankedConfiguration | None:
-        """Likewise, of those that can be bought or rented."""
-        if self.nearest_miss is None:
-            return None
-        return next((row for row in self.rows if row.status == "infeasible" and row.is_available), None)
+    def _is_money(self) -> bool:
+        return self.objective == "cost"
+
+    @property
+    def _use(self) -> str:
+        """How chips are paid for and used, where the objective is a cost."""
+        return describe_use(self.assumptions, self.rows[0].pay) if self._is_money and self.rows.rows else ""
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the limits as they were understood and the rows that matter most."""
         rows = super().data()
-        names = (
-            "best", "best_available", "best_published", "nearest_miss", "nearest_available_miss",
-            "nearest_published_miss",
-        )  # fmt: skip
+        names = ("best", "projection", "nearest_miss", "other_way")
         by_run = {row["run_id"]: row for row in rows["rows"]}
         return {
             **rows,
@@ -123,78 +134,101 @@ class RecommendAnswer(RunAnswer):
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of what keeps the limits and of what misses one."""
         feasible, infeasible = select_rows(self.rows, "feasible"), select_rows(self.rows, "infeasible")
-        limits = Lines(describe_limit(name, bound) for name, bound in self.limits.bounds)
-        first = (self.best, self.best_available, self.best_published, self.nearest_miss)
-        chosen = [row for row in first if row is not None]
-        sections = (
-            Section("Limits", limits if limits.texts else Text("none")),
-            Section("Recommendation", Lines(self.describe_best())),
-            Section(f"Feasible ({len(feasible):,})", self._feasible(feasible, limit)),
-            Section(f"Infeasible ({len(infeasible):,}), nearest first", self._infeasible(infeasible, limit)),
-            assume(self.assumptions, self.objective),
-        )
+        told = attrs.evolve(feasible, rows=tuple(row for row in feasible if self._is_shown(row)))
+        each = attrs.evolve(told, rows=tuple(first_of_each(told)))
+        far = attrs.evolve(infeasible, rows=tuple(row for row in infeasible if self._is_shown(row)))
+        missed = Section(f"Miss a limit ({len(far):,}), the nearest first", self._infeasible(far, limit))
         metric = METRIC[self.objective]
+        among = f"among {count_candidates(len(self.rows))}"
         return self._compose(
-            f"{self.scope.model}: {metric.best} {metric.meaning} among {count_candidates(len(self.rows))}",
-            sections,
+            ", ".join(filter(None, (f"{self.scope.model}: {metric.best} {metric.meaning} {among}", self._use))),
+            (Section("", self._deciding(each, limit)) if each.rows else missed,),
             self.rows,
+            answer=self.describe_best(),
+            insights=self._insights(),
+            sure=self._sure(),
+            details=(
+                *(
+                    (Section(f"Every configuration ({len(told):,})", self._feasible(told, limit)), missed)
+                    if each.rows
+                    else ()
+                ),
+                assume(self.assumptions, self.objective),
+            ),
             notes=self._notes(infeasible),
-            steps=analyze_each(self.scope, chosen, repeated),
+            steps=self._steps(repeated),
         )
 
-    def describe_best(self) -> list[str]:
-        """Return what to choose, or the nearest miss where nothing fits.
+    def _is_shown(self, row: RankedConfiguration) -> bool:
+        """Whether people see it in a table: it has a place, or was named."""
+        return row.rank is not None or row.miss_rank is not None or bool(self.scope.settings.hardware)
 
-        Beside what cannot be bought stands the best that can, beside a projection the best published one.
-        """
-        best = self.best
+    def describe_best(self) -> str:
+        """Return what to choose, or the nearest miss where nothing fits."""
+        best, nearest = self.best, self.nearest_miss
+        if best is None and nearest is None:
+            return f"{METRIC[self.objective].meaning} is not known of any configuration that keeps the limits"
+        kept = describe_kept(self.limits)
         if best is None:
-            return self._describe_miss()
-        beside = name_beside(best, self.best_available, self.best_published)
-        return [
-            f"{self._tell(best)}{self._against()}",
-            *self._sure(best),
-            *(f"{label}: {self._tell_beside(row) if row else 'none keeps every limit'}" for label, row in beside),
-        ]
-
-    def _tell_beside(self, row: RankedConfiguration) -> str:
-        return f"{self._tell(row)} ({show(row.objective_ratio, 'objective_ratio')} of that)"
+            assert nearest is not None
+            return f"nothing has {kept}; nearest: {self._describe_one_miss(nearest)}"
+        pay = best.pay if self._is_money else ""
+        first = f"{METRIC[self.objective].best} {METRIC[self.objective].meaning}"
+        within = f" with {kept}" if kept else ""
+        if self.scope.settings.takes_all:
+            return f"{self._tell(best)}, the {first}{within}"
+        if not best.is_available:
+            return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}"
+        if all(row.rank == 1 for row in self.rows if row.rank):
+            return f"{self._tell(best)}: the only configuration{within}"
+        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}"
 
     def _tell(self, row: RankedConfiguration) -> str:
-        value = show_metric(self.objective, row.objective_value)
-        return f"{name_candidate(self.scope, row)}: {METRIC[self.objective].meaning} {value}"
+        way = f" {row.way}" if self._is_money else ""
+        return f"{name_candidate(self.scope, row)}{way}: {show_metric(self.objective, row.objective_value)}"
 
-    def _sure(self, best: RankedConfiguration) -> list[str]:
-        """Return how sure the recommendation is, and that it keeps the limits."""
-        if best.probability_best is None:
-            return []
-        rivals = [name_candidate(self.scope, row) for row in self.rows if row.likely_best and row is not best]
-        told = describe_chance(best.probability_best, rivals)
-        lines = [f"how sure: {told}{'' if rivals else ' that no other is better'}"]
-        if best.probability_kept is not None:
-            lines.append(f"that it keeps its limits: {show_chance(best.probability_kept)}")
+    def _insights(self) -> list[str]:
+        """Return what is as cheap in the other way, what has no price, and what would be better if it could be had."""
+        lines, projection, other = [], self.projection, self.other_way
+        if other is not None:
+            value = show_metric("cost", _pay_otherwise(other))
+            way = "rented" if other.pay == "bought" else "bought"
+            lines.append(f"{way} instead, {name_candidate(self.scope, other)} at best: {value} (--pay {way})")
+        unknown = first_of_each(row for row in self.rows if row.status == "unranked" and row.is_available)
+        if unknown:
+            lines.append(f"left out, {unknown[0].reason}: {len(unknown)} hardware (--notes names them)")
+        if projection is not None and projection.objective_ratio:
+            lines.append(describe_projection(self._tell(projection), 1.0 / projection.objective_ratio))
         return lines
 
-    def _against(self) -> str:
-        second = next((row for row in self.rows if row.rank == 2), None)
-        if second is None or second.objective_ratio is None:
-            return ""
-        return f", {describe_advantage(second.objective_ratio, name_candidate(self.scope, second))}"
+    def _rivals(self) -> list[Candidate]:
+        return find_rivals(self.rows, self.best, "likely_best")
 
-    def _describe_miss(self) -> list[str]:
-        nearest = self.nearest_miss
-        if nearest is None:
-            return [f"{METRIC[self.objective].meaning} is not known of any configuration that keeps the limits"]
-        beside = name_beside(nearest, self.nearest_available_miss, self.nearest_published_miss)
-        return [
-            "nothing keeps every limit",
-            f"nearest: {self._describe_one_miss(nearest)}",
-            *(
-                f"{label.replace('best', 'nearest')}: {self._describe_one_miss(row)}"
-                for label, row in beside
-                if row is not None
-            ),
-        ]
+    def _sure(self) -> str:
+        """Return how sure the recommendation is, and that it keeps the limits."""
+        best = self.best
+        if best is None or best.probability_best is None:
+            return ""
+        lines = [describe_standing(self.scope, best, self._rivals(), add_chances(self.rows, "probability_best"))]
+        if best.probability_kept is not None:
+            lines.append(f"{show_chance(best.probability_kept)} that it keeps its limits")
+        if self._is_money and best.price_half_width:
+            lines.append(f"its price alone leaves {show_doubt(best.price_half_width)}")
+        return "; ".join(lines)
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: why nothing fits, what tells two apart, or where the energy of the best goes."""
+        best, nearest = self.best, self.nearest_miss
+        chosen = [row for row in (best, nearest, self.projection) if row is not None]
+        steps = analyze_each(self.scope, chosen, repeated)
+        if best is None and nearest is not None and nearest.worst_limit is not None:
+            other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
+            pair = ["--x", nearest.worst_limit, "--y", other]
+            return [["pareto", self.scope.model, *pair, *repeated], *steps]
+        rivals = self._rivals()
+        if best is not None and rivals and find_chip(rivals[0]) != find_chip(best):
+            return [compare_both(self.scope, best, rivals[0], repeated), *steps]
+        return steps
 
     def _describe_one_miss(self, row: RankedConfiguration) -> str:
         besides = _find_failed_besides(row)
@@ -205,25 +239,42 @@ class RecommendAnswer(RunAnswer):
         miss = f"by {_percent(row)} ({has} against {bound})" if has else f"of {bound}: its price is not known"
         return f"{name_candidate(self.scope, row)} misses {METRIC[row.worst_limit].label} {miss}{more}"
 
+    def _deciding(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
+        """Return each hardware at its best configuration, with what is bounded."""
+        chances = add_chances(self.rows, "probability_best")
+        bounded = metric_columns((name for name, _ in self.limits.bounds), (self.objective,))
+        return self._ranked(rows, limit, "hardware", lambda row: chances.get(find_chip(row)), bounded)
+
     def _feasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
-        metric = METRIC[self.objective]
+        figures = (*metric_columns(FIGURES, (self.objective,)), *limit_columns(rows.rows[:limit]))
+        return self._ranked(rows, limit, "configurations", lambda row: row.probability_best, figures)
+
+    def _ranked(
+        self,
+        rows: Table[RankedConfiguration],
+        limit: int,
+        noun: str,
+        chance: Callable[[RankedConfiguration], float | None],
+        figures: Iterable[Shown[RankedConfiguration]],
+    ) -> tuple[Grid | Text, ...]:
+        """Return rows with the objective, `chance` of being the best, and further figures."""
+        label = METRIC[self.objective].label
         drawn = grid(
             rows,
             (
-                ("rank", "rank"),
                 *name_columns(self.scope),
-                (metric.label, lambda row: show_metric(self.objective, row.objective_value)),
+                *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
+                (label, lambda row: show_metric(self.objective, row.objective_value)),
                 ("80 %", lambda row: show_doubt(row.objective_half_width)),
                 ("of the best", "objective_ratio"),
-                ("best", lambda row: "" if row.probability_best is None else show_chance(row.probability_best)),
-                *metric_columns(FIGURES, (self.objective,)),
-                *limit_columns(rows.rows[:limit]),
+                ("best", lambda row: show_chance(chance(row))),
+                *figures,
             ),
             limit=limit,
-            keep=("hardware", "precision", "batch", metric.label, "of the best", "best"),
+            keep=("hardware", "precision", "batch", label, "of the best", "best"),
             projected=self.scope.projected,
         )
-        return (drawn, *say_rest(len(rows), limit, "configurations"))
+        return (drawn, *say_rest(len(rows), limit, noun))
 
     def _infeasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
         drawn = grid(
@@ -246,11 +297,18 @@ class RecommendAnswer(RunAnswer):
         unpriced = [row for row in infeasible if row.violation_fraction is None]
         return [
             BATCH_NOTE,
+            *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
             *describe_unknown(self.scope, select_rows(self.rows, "unranked").rows, "without a rank"),
             *describe_unknown(self.scope, unpriced, "outside a limit on the price"),
+            *describe_unranked(self.scope, [row for row in self.rows if row.status == "feasible" and row.rank is None]),
             *describe_candidates(self.scope, self.rows.rows),
         ]
+
+
+def _pay_otherwise(row: RankedConfiguration) -> float | None:
+    """Return the cost in the way of paying that is not ranked; None without a price, and where both ways are."""
+    return {"rented": row.bought_usd_per_million, "bought": row.rented_usd_per_million}.get(row.pay)
 
 
 def _percent(row: RankedConfiguration) -> str:
@@ -276,12 +334,14 @@ def recommend(
     relative violation is the smallest. Raises as `compare`.
     """
     check_name("objective", objective, METRIC_NAMES)
-    used = read_usage(usage)
-    plan = plan_candidates(model, settings, is_money=objective == "cost")
+    used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
+    plan = plan_candidates(model, settings)
     with holding_runs(source, plan, needs_catalogue=True) as runs:
         connection = runs.connection
         bounds: dict[str, Any] = {"run_ids": list(runs.ids), **limits.parameters}
-        rows = start(connection, RankedConfiguration, **bounds, objective=objective, **used)
+        rows = start(
+            connection, RankedConfiguration, **bounds, objective=objective, **used, **pay, takes_all=settings.takes_all
+        )
         scope = find_scope(runs)
         answer = RecommendAnswer(
             scope=scope,

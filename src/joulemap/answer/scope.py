@@ -91,12 +91,10 @@ class Scope:
     """What no power mode was to be capped above."""
     left_out: Mapping[str, str]
     """Hardware without a power mode within the budget -> what it takes."""
-    unavailable: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that was left out because it can be neither bought nor rented -> why."""
     hardware: tuple[str, ...]
     """Ids of the hardware of the runs, in alphabetical order."""
     projected: frozenset[str]
-    """Hardware whose key numbers are projections or estimates, or that cannot be bought."""
+    """Hardware that can be neither bought nor rented."""
     caveats: Table[Caveat]
     """What the traces had to assume or could not count."""
     calibrations: Table[StoredCalibration]
@@ -197,7 +195,7 @@ class Scope:
             raise UnsupportedError("; ".join((*self.refusals, *meant)))
 
     def mark(self, hardware: str) -> str:
-        """Return a hardware as people read it: marked where it is a projection, an estimate, or cannot be bought."""
+        """Return a hardware as people read it: marked where it can be neither bought nor rented."""
         return mark_projected(hardware, self.projected)
 
     def explain_marks(self, hardware: Iterable[str]) -> list[str]:
@@ -216,7 +214,6 @@ class Scope:
             for what, names, first, more in (
                 ("unsupported", self.refused, next(iter(self.refusals), ""), ""),
                 (f"without a mode{budget}", self.left_out, *_first(self.left_out)),
-                ("not to be had", self.unavailable, next(iter(self.unavailable), ""), ""),
             )
             if names
         ]
@@ -232,7 +229,6 @@ class Scope:
             *describe_meanings(self.meanings),
             *self._describe_weights(),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
-            *self._describe_unavailable(),
             *self._describe_budget(),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
@@ -251,12 +247,6 @@ class Scope:
             f"weights of products are stored as {'; '.join(told)}; the kernel that multiplies by them converts them, "
             "and norms, biases and tables keep the precision of activations"
         ]
-
-    def _describe_unavailable(self) -> list[str]:
-        if not self.unavailable:
-            return []
-        names = join_words([self.mark(name) for name in self.unavailable])
-        return [f"left out, can be neither bought nor rented: {names}; `--no-available` leaves nothing out"]
 
     def _describe_budget(self) -> list[str]:
         if self.budget is None:
@@ -313,7 +303,6 @@ class Scope:
             "unsupported": self.refusals,
             "power_budget_w": None if self.budget is None else self.budget.power_w,
             "left_out": dict(self.left_out),
-            "unavailable": dict(self.unavailable),
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
@@ -341,7 +330,6 @@ def find_scope(runs: StoredRuns) -> Scope:
         spelling=plan.selection.spelling,
         budget=plan.selection.budget,
         left_out=plan.selection.left_out,
-        unavailable=plan.selection.unavailable,
         meanings=plan.selection.meanings,
         engines=_find_engines(plan),
         **_find_of_runs(runs.connection, ids),

@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -16,7 +17,7 @@ from typing import Final, NoReturn
 
 import typer
 
-from joulemap.cli.argument import read_words
+from joulemap.cli.argument import OLDER, join_values, modernize, read_words
 from joulemap.cli.complete import VARIABLE, read_typed
 from joulemap.cli.interrupt import end, is_asked
 from joulemap.cli.voice import Quiet, Verbose, voice
@@ -97,9 +98,9 @@ def _outline(name: str) -> Callable[[], None]:
 
 def _show_version(value: bool) -> None:
     if value:
-        from importlib.metadata import version
+        import joulemap
 
-        print(f"joulemap {version('joulemap')}")
+        print(f"joulemap {joulemap.__version__}")
         raise typer.Exit
 
 
@@ -147,13 +148,17 @@ def run(arguments: Sequence[str]) -> int:
         read_words(arguments, os.environ)
         _check_filled(arguments)
         typed = _read_typed() if VARIABLE in os.environ else arguments
-        result = build(typed)(list(arguments), prog_name="joulemap", standalone_mode=False)
+        result = build(typed)(join_values(arguments), prog_name="joulemap", standalone_mode=False)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(ExitCode.OK)
     except JoulemapError as error:
         return _tell(str(error), error.exit_code)
     except Exception as error:
         describe = getattr(error, "format_message", None)
+        if getattr(error, "option_name", "") in OLDER and (read := modernize(arguments)) != list(arguments):
+            voice.set(quiet=not {"--quiet", "-q"}.isdisjoint(arguments))
+            voice.inform(f"joulemap: read as {shlex.join(('joulemap', *read))}")
+            return run(read)
         if describe is not None:
             path = getattr(getattr(error, "ctx", None), "command_path", "joulemap")
             return _tell(f"{describe().rstrip('.')} (see `{path} --help`)", ExitCode.USAGE)

@@ -1,9 +1,9 @@
-"""The words of a command line: whether they are text, and which files they name."""
+"""The words of a command line: whether they are text, which files they name, and what those of older tools mean."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
@@ -43,6 +43,87 @@ def named_files(output: Path) -> Iterator[Path]:
             for name in (part, part.partition("@")[0], part.rpartition(":")[0], part.partition("=")[2]):
                 if os.path.lexists(name) and ("." in name or os.sep in name or os.path.isdir(name)):
                     yield Path(name)
+
+
+OLDER: Final[Mapping[str, str]] = {
+    "--model": "",
+    "--models": "",
+    "--architectures": "",
+    "--explain-difference": "",
+    "--batch-size": "--batch",
+    "--batch-sizes": "--batch",
+    "--input-shape": "--input",
+    "--dtype": "--precision",
+}
+"""Option of older tools -> what it is called here; empty where what follows it is an argument.
+
+Architectures are named as hardware: a class means its default chip. What explains a difference is a command.
+"""
+
+
+def modernize(words: Sequence[str]) -> list[str]:
+    """Return a command line with the options of older tools as they are called here; the model stands first."""
+    models: list[str] = []
+    rest: list[str] = []
+    before = ""
+    for word in (part for given in words for part in _split_older(given)):
+        if word.startswith("-"):
+            before = word
+            rest += [OLDER.get(word, word)] if OLDER.get(word, word) else []
+        elif before in ("--model", "--models"):
+            models += [word] if "(" in word else word.split(",")
+        else:
+            rest.append(word)
+    place = next((place for place, word in enumerate(rest) if not word.startswith("-")), len(rest))
+    command = ["explain"] if "--explain-difference" in words else rest[place : place + 1]
+    return join_values([*rest[:place], *command, *models, *rest[place + 1 :]])
+
+
+def _split_older(word: str) -> list[str]:
+    name, equals, value = word.partition("=")
+    return [name, value] if equals and name in OLDER else [word]
+
+
+def join_values(words: Sequence[str]) -> list[str]:
+    """Return a command line in which several values after an option, as `--batch 1 8`, stand between commas."""
+    found: list[str] = []
+    is_value: Callable[[str], bool] | None = None
+    for place, word in enumerate(words):
+        if word == "--":
+            return [*found, *words[place:]]
+        if is_value is not None and is_value(word) and is_value(found[-1].rpartition(",")[2]):
+            found[-1] += f",{word}"
+            continue
+        is_value = SEVERAL.get(words[place - 1]) if place else None
+        found.append(word)
+    return found
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal()
+
+
+def _is_class(word: str) -> bool:
+    from joulemap.domain.architecture import find_class
+
+    return bool(find_class(word))
+
+
+def _is_precision(word: str) -> bool:
+    from joulemap.domain.configuration import PRECISION_BYTES
+    from joulemap.domain.name import name_precision
+
+    return name_precision(word) in PRECISION_BYTES
+
+
+SEVERAL: Final[Mapping[str, Callable[[str], bool]]] = {
+    "--batch": _is_number,
+    "-b": _is_number,
+    "--input": _is_number,
+    "--architecture": _is_class,
+    "--precision": _is_precision,
+}
+"""Option that takes several values between commas -> what is one of them and can be nothing else there."""
 
 
 def _strip(word: str) -> str:

@@ -22,11 +22,11 @@ def cost(
     between: Annotated[
         str,
         typer.Option(
-            help="Two options for the break-even: A,B, each a hardware with :cloud or :purchase or without.",
+            help="Two options for the break-even: A,B, each a hardware with :rented or :bought or without.",
             show_default="the cheapest bought, the cheapest rented",
         ),
     ] = "",
-    limit: Limit = 20,
+    limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
     limits: UseLimitOptions,
@@ -38,13 +38,13 @@ def cost(
     """Say what a million inferences cost, rented or bought, with their energy and carbon by grid.
 
     Every hardware is taken at its cheapest configuration that keeps the limits. What is bought pays for its electricity
-    and for a share of a host, which a rent contains; no staff. What can be neither bought nor rented is left out unless
-    it is named. Every assumption is printed.
+    and for a share of a host, which a rent contains; no staff. Rents and purchases are ranked apart unless both are
+    asked for. Every assumption is told by --details.
 
     \b
     joulemap cost resnet18
-    joulemap cost resnet50 --precision int8 --batch 8 --between Jetson-Orin-Nano,l4 --utilization 0.2
-    joulemap cost vit_b_16 --hardware mi300x --between mi300x:purchase,mi300x:cloud --grid de --pue 1.2
+    joulemap cost resnet50 --precision int8 --batch 8 --between Jetson-Orin-Nano,l4 --busy-hours 5
+    joulemap cost vit_b_16 --hardware mi300x --between mi300x:bought,mi300x:rented --grid de --pue 1.2
     joulemap cost resnet50 l4 t4 --max-latency 20ms --price-per-hour l4=0.40USD/h --price-file prices.csv
     joulemap cost mobilenet_v2 --deployment edge --electricity 0.3USD/kWh --grid-gco2-per-kwh 30
     """

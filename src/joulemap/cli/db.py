@@ -74,8 +74,8 @@ def export(
 
     \b
     joulemap db export results
-    joulemap db export results --run 1 --run 5
-    joulemap db export results --run 1 --format json
+    joulemap db export two --run 1 --run 5
+    joulemap db export views --run 1 --format json
     """
     count = database.open().export_runs(folder, run or (), form=form)
     emit_line(f"{folder}: {count} {'run' if count == 1 else 'runs'}")

@@ -51,7 +51,7 @@ def list_(
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """List the hardware targets; ~ marks those whose key numbers are projections or estimates.
+    """List the hardware targets; ~ marks those that can be neither bought nor rented.
 
     \b
     joulemap hardware list

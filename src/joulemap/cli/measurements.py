@@ -66,7 +66,7 @@ def import_(
 
     \b
     joulemap measurements import mine.csv
-    joulemap validate --hardware my_chip
+    joulemap validate --hardware RTX-4090
     joulemap measurements import gemm.csv
     joulemap validate --model gemm --by hardware
     joulemap measurements import public:aic_gemm

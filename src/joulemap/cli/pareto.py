@@ -21,7 +21,7 @@ def pareto(
     *,
     x: Annotated[MetricName, typer.Option("--x", help="One metric.")] = "latency",
     y: Annotated[MetricName, typer.Option("--y", help="The other one.")] = "energy_per_inference",
-    limit: Limit = 20,
+    limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,
     usage: UsageOptions,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -13,17 +14,25 @@ from joulemap.cli.command import command
 from joulemap.cli.complete import complete_precisions
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import Model, RunOptions
-from joulemap.cli.output import DatabaseOptions, Force, emit
+from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import MetricName
 from joulemap.figure.spec import FigureName
 from joulemap.figure.theme import Theme
+from joulemap.present.format import TABLE
 from joulemap.system.errors import UsageError
 from joulemap.system.file import COMPANIONS, check_output, is_stream, write_pieces
 from joulemap.system.record import frozen
 
+if TYPE_CHECKING:
+    from joulemap.figure.figure import Figure
+
 DRAWN: Final = (".svg", ".png", ".json")
 """Ends of the names of figures; json is the specification with its data."""
+
+
+MOST_DRAWN: Final = 40
+"""Rows that are drawn in characters."""
 
 
 @frozen(kw_only=True)
@@ -63,7 +72,7 @@ def plot(
             "--output",
             "-o",
             help="The file: .svg, .png, or .json for the specification of Vega-Lite.",
-            show_default="json on stdout",
+            show_default="drawn on a terminal, json in a pipe",
         ),
     ] = None,
     force: Force = False,
@@ -80,6 +89,7 @@ def plot(
     joulemap plot sweep resnet18 l4 h100_sxm5 -o sweep.svg
     joulemap plot pareto mobilenet_v2 --deployment edge --precision int8 -o front.png --theme dark
     joulemap plot waterfall resnet18 h100_sxm5 tpu_v4 --metric latency -o why.svg
+    joulemap plot roofline resnet18 GPU TPU KPU CPU -o roofs.svg
     joulemap plot tornado resnet18 l4 --width 600 -o doubt.png
     joulemap plot cost resnet50 l4 t4 epyc_9654 > cost.vl.json
     """
@@ -97,8 +107,11 @@ def plot(
 
         import_converter()
     given: dict[str, Any] = {**run.keywords(), **hardware.keywords()}
-    kept = {name: value for name, value in given.items() if value or (value is False and name == "is_available")}
+    kept = {name: value for name, value in given.items() if value}
     made = database.open().plot(model, figure, metric=metric, **cast("Any", kept))
+    if output is None and sys.stdout is not None and sys.stdout.isatty():
+        _draw(made)
+        return
     if suffix not in (".svg", ".png"):
         emit(json.dumps(made.spec, ensure_ascii=False, indent=2), output, inputs, force=force)
         return
@@ -108,3 +121,15 @@ def plot(
     assert output is not None
     if write_pieces(output, (drawn,), inputs, force=force):
         voice.inform(f"wrote {output}")
+
+
+def _draw(figure: Figure) -> None:
+    """Write a figure to the terminal, in characters."""
+    from joulemap.figure.sketch import make_sketches
+    from joulemap.present.document import Document, Section
+
+    drawn = list(make_sketches(figure, MOST_DRAWN, frozenset()))
+    sections = (Section("", drawn),)
+    OutputOptions(form=TABLE).write(
+        Document(title=figure.title, answer=figure.finding, sections=sections, data={}, table=figure.table)
+    )

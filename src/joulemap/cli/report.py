@@ -67,5 +67,4 @@ def report(
 def _repeat(hardware: HardwareOptions) -> tuple[str, ...]:
     """Return the options of hardware that the page's own command has."""
     names = ("hardware", "architecture", "deployment", "scenario", "power_budget", "power_mode")
-    words = {None: (), True: ("--available",), False: ("--no-available",)}
-    return (*repeat_options(hardware, names), *words[hardware.available])
+    return (*repeat_options(hardware, names), *(("--all",) if hardware.takes_all else ()))

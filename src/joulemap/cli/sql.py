@@ -41,7 +41,7 @@ def sql(
     joulemap sql "SHOW TABLES"
     joulemap sql "SELECT hardware, energy_j, latency_s FROM runs ORDER BY energy_j"
     joulemap sql "SELECT category, sum(line_energy_j) FROM energy_ledger WHERE run_id = 1 GROUP BY ALL" -f csv
-    joulemap sql "SELECT hardware, energy_j FROM runs WHERE model = $model" -p model=resnet18
+    joulemap sql 'SELECT hardware, energy_j FROM runs WHERE model = $model' -p model=resnet18
     joulemap sql "SELECT * FROM energy_ledger" | head -3
     joulemap sql --file question.sql -p batch=8 --format parquet -o answer.parquet
 

@@ -27,6 +27,12 @@ COMMON_PRECISION: Final[Precision] = "int8"
 """The one precision that all of those have."""
 
 
+def find_whole_class(name: str) -> str:
+    """Return the architecture class whose plural a name is, as `gpus`, which means all hardware of it; else empty."""
+    folded = fold_name(unmark(name))
+    return find_class(folded.removesuffix("s")) if folded.endswith("s") else ""
+
+
 def find_class(name: str) -> str:
     """Return the architecture class that a name is; empty for none."""
     folded = fold_name(unmark(name))

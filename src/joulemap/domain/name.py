@@ -11,7 +11,7 @@ from joulemap.domain.configuration import PRECISION_BYTES, Precision
 from joulemap.system.errors import UsageError
 
 PROJECTED: Final = "~"
-"""How tables mark a hardware whose key numbers are projections, or that cannot be bought; it is no part of its name."""
+"""How tables mark a hardware that can be neither bought nor rented; it is no part of its name."""
 
 _IGNORED: Final = re.compile(r"\((?:r|tm)\)|[\s_-]+")
 _COMMA: Final = re.compile(r",(?![^()]*\))")

@@ -70,6 +70,9 @@ ClassDivision = Literal["class", "category", "action"]
 SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 """What a sweep is told by."""
 
+Pay = Literal["rented", "bought", "both"]
+"""How chips are paid for."""
+
 ScoreDivision = Literal["runtime", "family", "kind", "model", "batch", "precision", "scope", "hardware", "split"]
 """What divides the measurements of a hardware."""
 
@@ -103,6 +106,11 @@ def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names
 
 def _is_boundary(_instance: object, _attribute: attrs.Attribute[Any], name: str) -> None:
     check_name("boundary", name, BOUNDARIES)
+
+
+def _is_pay(_instance: object, _attribute: attrs.Attribute[Any], name: str | None) -> None:
+    if name is not None:
+        check_name("way to pay", name, get_args(Pay))
 
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware]) -> tuple[str | Hardware, ...]:
@@ -217,9 +225,9 @@ class Settings:
     power_budget_w: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """What the power cap of a mode may be; each hardware named without a mode runs at its largest within it. None for
     the budget of the scenario or deployment, if it has one."""
-    is_available: bool | None = None
-    """Whether to leave out what can be neither bought nor rented, named or not. None for what the question does by
-    itself: where it is about money, it leaves out such hardware unless it is named."""
+    takes_all: bool = False
+    """Whether what can be neither bought nor rented is ranked like the rest; else it stands beside it and wins nothing,
+    unless there is nothing else."""
     power_mode: str = ""
     """Of hardware that is named without one; empty for the default mode, or every mode where the question takes all."""
     batch: tuple[int, ...] = attrs.field(default=(), converter=_batches, validator=_check_batch)
@@ -332,7 +340,7 @@ class SettingsKeywords(RunKeywords, total=False):
     deployment: Deployment | Iterable[Deployment]
     scenario: str
     power_budget_w: float | None
-    is_available: bool | None
+    takes_all: bool
 
 
 @frozen(kw_only=True)
@@ -351,6 +359,13 @@ class Limits:
     max_price_usd_per_hour: float | None = attrs.field(default=None, validator=_ABOVE_0)
     """Of one chip in a cloud."""
     max_purchase_usd: float | None = attrs.field(default=None, validator=_ABOVE_0)
+
+    @property
+    def pay(self) -> Pay | None:
+        """The way of paying that a limit on one price means."""
+        if (self.max_purchase_usd is None) == (self.max_price_usd_per_hour is None):
+            return None
+        return "bought" if self.max_price_usd_per_hour is None else "rented"
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -416,6 +431,8 @@ class Price:
 class Usage:
     """How a chip is used and powered; None for what the catalogue assumes."""
 
+    pay: Pay | None = attrs.field(default=None, validator=_is_pay)
+    """Only rented or only bought, or both in one ranking; None for the way that more of the hardware has a price of."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
     """The part of the powered or rented hours that it works."""
     lifetime_years: float | None = attrs.field(default=None, validator=_ABOVE_0)

@@ -49,7 +49,7 @@ class Table(Generic[Row]):
     sql: str = ""
     parameters: Mapping[str, Any] = attrs.field(factory=dict)
     projected: frozenset[str] = frozenset()
-    """Hardware in these rows that is a projection, an estimate, or cannot be bought, for people to see."""
+    """Hardware in these rows that can be neither bought nor rented, for people to see."""
     notes: tuple[str, ...] = ()
     """What is not in these rows, and why."""
 

@@ -13,7 +13,7 @@ FORMULAS: Final[Mapping[str, str]] = {
     "powered_j": "energy_per_inference_j + idle_w * (1.0 - utilization) / utilization / throughput_per_s",
     "kwh_per_million": "powered_j * pue * 1e6 / 3.6e6",
     "gco2_per_million": "kwh_per_million * gco2_per_kwh",
-    "cloud_usd_per_million": "usd_per_hour * 1e6 / (throughput_per_s * utilization) / 3600.0",
+    "rented_usd_per_million": "usd_per_hour * 1e6 / (throughput_per_s * utilization) / 3600.0",
     "purchase_usd_per_million": "purchase_usd / inferences_per_life * 1e6",
     "energy_usd_per_million": "kwh_per_million * usd_per_kwh",
     "host_usd_per_million": "host_share * (purchase_usd_per_million + energy_usd_per_million)",
@@ -47,7 +47,7 @@ def add_up(use: Mapping[str, float | None]) -> dict[str, float | None]:
     for name, (code, needed) in _compiled().items():
         is_known = all(found[one] is not None for one in needed)
         found[name] = eval(code, {}, found) if is_known else None
-    ways = [found["cloud_usd_per_million"], found["bought_usd_per_million"]]
+    ways = [found["rented_usd_per_million"], found["bought_usd_per_million"]]
     found["usd_per_million"] = min((cost for cost in ways if cost is not None), default=None)
     return found
 

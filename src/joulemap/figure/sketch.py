@@ -150,21 +150,28 @@ def make_chart(
     is_sum: bool = False,
     named: int | None = None,
     roof: Sequence[str | float] = (),
+    has_own_roofs: bool = False,
     notes: Sequence[str] = (),
 ) -> Chart:
     """Return the place of each row; those of one name are a curve, of which only so many are `named` where it says so.
 
     What has an `unnamed` has no name there either. `alike` is what rows that stand at one place add up, of which the
     largest come first; `is_sum` that all are one line from nothing on. `roof` is the ridge and the peak of a roof, at
-    whose end stands what has no x.
+    whose end stands what has no x: that of the first row, or each row `has_own_roofs`.
     """
-    ridge, peak = (_find(rows, one) or 1.0 for one in roof or (None, None))
-    known = [ridge, *(row[x_value].value for row in rows if row[x_value].value)]
+    ridges = [_find((row,), one) or 1.0 for row in rows for one in roof[:1]]
+    known = [*ridges, *(row[x_value].value for row in rows if row[x_value].value)] or [1.0]
     left, right = min(known) / BEYOND, max(known) * BEYOND
+
+    def draw_roof(row: Row) -> tuple[Point, ...]:
+        ridge, peak = (_find((row,), one) or 1.0 for one in roof)
+        return Point(x=left, y=left * peak / ridge), Point(x=ridge, y=peak), Point(x=right, y=peak)
+
     found: list[Placed] = [(row, row[x_value].value, _read(row, y_value, y_per)) for row in rows]
     found = [(row, right if roof and place is None else place, height) for row, place, height in found]
     found = [one for one in found if one[1] is not None and one[2] is not None]
     curves: dict[str, list[Point]] = {}
+    above: dict[str, tuple[Point, ...]] = {}
     dots: list[Point] = []
     for row, place, height in _join(found, alike) if alike else found:
         told = "" if unnamed and row[unnamed].value else name.format_map(row)
@@ -174,23 +181,26 @@ def make_chart(
         (x_low, x_high), (y_low, y_high) = _find_ends(row, place, x_half_width), _find_ends(row, height, y_half_width)
         point = Point(x=place, y=height, x_low=x_low, x_high=x_high, y_low=y_low, y_high=y_high)
         curves.setdefault(told, []).append(point)
-    lines: list[list[tuple[float, float]]] = []
-    if roof and found:
-        lines.append([(left, left * peak / ridge), (ridge, peak), (right, peak)])
+        if has_own_roofs:
+            above[told] = draw_roof(row)
+            curves[told].append(above[told][-1])
+    lines: list[tuple[Point, ...]] = []
+    if roof and found and not has_own_roofs:
+        lines.append(draw_roof(rows[0]))
     if is_sum:
-        lines.append([(0.0, 0.0), *((place, height) for _, place, height in found)])
+        lines.append((Point(x=0.0, y=0.0), *(Point(x=place, y=height) for _, place, height in found)))
     beside = [] if is_sum else dots
     return Chart(
         title=title,
         x=Axis(**x),
         y=Axis(**y),
         curves=(
-            *(
-                Curve(points=tuple(Point(x=place, y=height) for place, height in one), is_line=True, has_points=False)
-                for one in lines
-            ),
+            *(Curve(points=one, is_line=True, has_points=False) for one in lines),
             Curve(points=tuple(beside)),
-            *(Curve(name=told, points=tuple(points), is_line=is_line) for told, points in curves.items()),
+            *(
+                Curve(name=told, points=tuple(points), is_line=is_line, roof=above.get(told, ()))
+                for told, points in curves.items()
+            ),
         ),
         notes=(*notes, *((f"· {len(beside):,} {others}",) if beside else ())),
     )

@@ -22,6 +22,7 @@ FigureName = Literal[
     "tree",
     "pareto",
     "roofline",
+    "rooflines",
     "heatmap",
     "edp",
     "sweep",

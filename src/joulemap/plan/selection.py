@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -13,11 +13,11 @@ import attrs
 
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
-from joulemap.domain.architecture import CLASS_HARDWARE, find_class
+from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
 from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
-from joulemap.plan.budget import Budget, Pair, enter_scenario, find_budget, keep_within
+from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.record import frozen
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
 
 Default = Literal["four", "catalogue", "every mode"]
-"""What is taken where no hardware is named: one of each of four classes, all, or all in each of their power modes."""
+"""What is taken where none is named: one of each class asked for, else of four; all; or all in each power mode."""
 
 
 @frozen(kw_only=True)
@@ -41,8 +41,6 @@ class Selection:
     """What no mode is capped above."""
     left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a mode within the budget -> why."""
-    unavailable: Mapping[str, str] = attrs.field(factory=dict)
-    """Hardware that was left out because it cannot be bought -> why."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """A class, as it was written in place of a hardware -> the hardware that it means."""
 
@@ -67,8 +65,8 @@ def name_pair(hardware: str, mode: str) -> str:
     return hardware if mode == DEFAULT_MODE else f"{hardware}@{mode}"
 
 
-def select_hardware(settings: Settings, default: Default = "four", kept: Collection[str] = ()) -> Selection:
-    """Return the hardware of settings, each pair once; `kept` are ids of what stays though it cannot be bought.
+def select_hardware(settings: Settings, default: Default = "four") -> Selection:
+    """Return the hardware of settings, each pair once.
 
     Raises UnknownNameError for a name that does not exist, CatalogueError for a file that is wrong or takes a name of
     the catalogue, UsageError where nothing is left.
@@ -91,32 +89,17 @@ def select_hardware(settings: Settings, default: Default = "four", kept: Collect
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
-    unavailable: dict[str, str] = {}
-    if settings.is_available:
-        chosen, unavailable = _leave_unavailable(chosen, kept)
     ids = {entry.id for entry, _ in chosen}
-    meant = {name: find_meant(name) for name in names}
+    meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, unavailable=unavailable, meanings=meanings)
+        return Selection(pairs=chosen, own=own, meanings=meanings)
     fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode")
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
-    return Selection(
-        pairs=fitting, own=own, budget=budget, left_out=left_out, unavailable=unavailable, meanings=meanings
-    )
-
-
-def _leave_unavailable(pairs: Sequence[Pair], kept: Collection[str]) -> tuple[tuple[Pair, ...], dict[str, str]]:
-    """Return what of some hardware can be bought or is kept, and id -> why not, of the rest; UsageError for none."""
-    left_out = {entry.id: entry.unavailable for entry, _ in pairs if entry.unavailable and entry.id not in kept}
-    found = tuple((entry, mode) for entry, mode in pairs if entry.id not in left_out)
-    if not found:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UsageError(f"no hardware can be bought: {reasons}; --no-available takes it")
-    return found, left_out
+    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings)
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
@@ -161,8 +144,7 @@ def resolve_name(name: str) -> str:
 def describe_meanings(meanings: Mapping[str, str]) -> list[str]:
     """Return a line for each class that stands for a hardware."""
     return [
-        f"{name} means {hardware}, the default of its class; --architecture {find_class(name.partition('@')[0])} "
-        "takes all of the class"
+        f"{name} means {hardware}, the default of its class; {find_class(name.partition('@')[0])}s are all of the class"
         for name, hardware in meanings.items()
     ]
 
@@ -194,7 +176,7 @@ def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     plain, _, _ = text.partition("@")
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
-    return bool(find_class(plain)) or bool(find_alike(known, plain))
+    return bool(find_class(plain) or find_whole_class(plain) or find_alike(known, plain))
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
@@ -247,8 +229,9 @@ def _pairs(
         pairs = [pair for name in names for pair in _find(known, name, power_mode, default)]
     else:
         is_filtered = settings.architecture or settings.deployment or power_mode or settings.power_budget_w
-        entries = [known[name] for name in DEFAULT_HARDWARE]
-        if is_filtered or default != "four":
+        standing = _list_standing(settings, default)
+        entries = [known[find_meant(name)] for name in standing] or [known[name] for name in DEFAULT_HARDWARE]
+        if (is_filtered and not standing) or default != "four":
             entries = list(known.values())
         pairs = [(entry, mode) for entry in entries for mode in _modes(entry, power_mode, default)]
         if power_mode and not pairs:
@@ -256,6 +239,12 @@ def _pairs(
                 "power mode", power_mode, {mode for one in known.values() for mode in one.power_modes}
             )
     return pairs
+
+
+def _list_standing(settings: Settings, default: Default) -> tuple[str, ...]:
+    """Return the classes that are asked for alone, of which the default chips are taken; none with another filter."""
+    is_narrowed = settings.deployment or settings.power_mode or settings.power_budget_w
+    return () if is_narrowed or default != "four" else settings.architecture
 
 
 def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]:
@@ -270,6 +259,9 @@ def _find(
     plain, at, mode = unmark(name).partition("@")
     if plain in load_scenarios():
         raise UnknownNameError("hardware", plain, (), f"it is a scenario: --scenario {plain}")
+    if whole := find_whole_class(plain):
+        entries = [one for one in known.values() if one.architecture == whole]
+        return [(one, found) for one in entries for found in _modes(one, mode or power_mode, default)]
     entry = known[find_meant(plain)] if find_meant(plain) else find_entry(known, plain)
     if at or power_mode:
         return [(entry, entry.find_mode(mode if at else power_mode))]

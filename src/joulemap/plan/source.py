@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from joulemap.store import connection as store
-from joulemap.store.connection import PATIENT, READING, Connection, Patience, silent
+from joulemap.store.connection import PATIENT, READING, Connection, Patience, log
 from joulemap.store.sharing import Kind
 from joulemap.system.errors import OlderDatabaseError
 from joulemap.system.record import frozen
@@ -24,9 +24,9 @@ class Source:
     """A results database, made when first written."""
 
     path: Path
-    talk: Talk = silent
+    talk: Talk = log
     progress: Progress | None = None
-    """Not called where everything is stored."""
+    """Not called where everything is stored. What it raises ends the evaluation: whole runs are stored until then."""
     patience: Patience = PATIENT
 
     def anchor(self) -> Source:

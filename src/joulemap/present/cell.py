@@ -13,10 +13,7 @@ from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Column
 from joulemap.system.units import format_si
 
-PROJECTION_NOTE: Final = (
-    f"{PROJECTED} key numbers are projections or estimates, or it is not to be had: "
-    "`joulemap hardware show ID` says why"
-)
+PROJECTION_NOTE: Final = f"{PROJECTED} can be neither bought nor rented: `joulemap hardware show ID` says why"
 
 _SUFFIXES: Final = ("_per_s", "_bytes", "_fraction", "_ratio", "_count", "_js", "_fj", "_j", "_s", "_w")
 _SI_UNITS: Final = {"J", "s", "W", "B", "Js", "1/s", "B/s", "Hz", "ops/s", "ops/J", "fJ", "g"}
@@ -151,8 +148,10 @@ MOST_SURE: Final = 0.99
 """Beyond it a probability is told as more than this: errors are not known so well."""
 
 
-def show_chance(probability: float) -> str:
-    """Return a probability as people read it: `93 %`, `over 99 %`."""
+def show_chance(probability: float | None) -> str:
+    """Return a probability as people read it: `93 %`, `over 99 %`; empty for none."""
+    if probability is None:
+        return ""
     over = "over " if probability > MOST_SURE else ""
     return f"{over}{min(probability, MOST_SURE) * 100:.0f} %"
 

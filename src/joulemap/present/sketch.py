@@ -93,6 +93,13 @@ class Curve:
     is_line: bool = False
     has_points: bool = True
     """Whether each point is marked."""
+    roof: tuple[Point, ...] = ()
+    """Ends of a line above them."""
+
+    @property
+    def places(self) -> tuple[Point, ...]:
+        """All that is drawn of it."""
+        return (*self.points, *self.roof)
 
 
 @frozen(kw_only=True)

@@ -36,7 +36,7 @@ class BreakEven(Row, query="cost.break_even"):
     batch_a: int
     """Its batch."""
     way_a: str
-    """Cloud or purchase."""
+    """Rented or bought."""
     fixed_a_usd: float
     """USD: paid before the first inference: the purchase price with the host's, 0 in a cloud."""
     variable_a_usd_per_million: float
@@ -50,7 +50,7 @@ class BreakEven(Row, query="cost.break_even"):
     batch_b: int
     """Its batch."""
     way_b: str
-    """Cloud or purchase."""
+    """Rented or bought."""
     fixed_b_usd: float
     """USD: paid before the first inference."""
     variable_b_usd_per_million: float
@@ -112,11 +112,17 @@ class CostOption(Row, query="cost.million"):
     """
 
     rank: int | None
-    """1 for the cheapest; null where no price is known."""
+    """1 for the cheapest in the way that is asked for; null in the other way, without a price, and for what cannot
+    be had beside what can.
+    """
     status: str
     """ok, no price or unsupported."""
+    pay: str
+    """rented, bought or both: how chips are paid for, the same in every row."""
     is_best_of_hardware: bool
-    """The cheapest of its hardware, whatever the power mode; without a price the one with the least energy."""
+    """The cheapest of its hardware in the way that is asked for, whatever the power mode; without a price the one
+    with the least energy.
+    """
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     architecture: str
@@ -128,13 +134,15 @@ class CostOption(Row, query="cost.million"):
     runtime: str
     """eager, graph, fused or engine."""
     way: str
-    """cloud: rented by the hour; purchase: bought, and powered; none."""
+    """Rented by the hour; bought, and powered; none."""
     usd_per_million: float | None
     """USD: all costs of a million inferences."""
     usd_half_width: float | None
-    """Of the 80 % interval of its natural logarithm, by the rate that it rests on; null beyond the 40 cheapest."""
+    """Of the 80 % interval of its natural logarithm, by the rate and the price that it rests on; null beyond the 40
+    cheapest.
+    """
     probability_cheapest: float | None
-    """That it is the cheapest of all; null beyond the 40 cheapest."""
+    """That it is the cheapest of those with a rank; null beyond the 40 cheapest."""
     likely_cheapest: bool
     """It is predicted to be the cheapest, or cannot be told apart from what is."""
     hardware_usd_per_million: float | None
@@ -149,6 +157,10 @@ class CostOption(Row, query="cost.million"):
     """USD/h or USD."""
     price_basis: str | None
     """Where the price comes from; given where it was asked for."""
+    price_half_width: float | None
+    """What its basis leaves open: of the 80 % interval of its natural logarithm."""
+    price_date: str | None
+    """The first year, month or day that its note or source names; null where neither does."""
     price_source: str | None
     """document, or the file or question that gives it."""
     price_note: str | None
@@ -181,8 +193,6 @@ class CostOption(Row, query="cost.million"):
     """What a host adds to the price and the electricity of a bought chip, as a share of both; 0 for a whole
     computer.
     """
-    is_projection: bool
-    """Key numbers of the hardware are projections or estimates."""
     is_available: bool
     """It can be had in this way, at a price that is no guess, or that is given; without a price, in any."""
     reason: str

@@ -11,8 +11,8 @@ class ParetoPoint(Row, query="pareto.front"):
     """
 
     status: str
-    """front; dominated: another is at least as good in both and better in one; unplaced: a price is not known;
-    unsupported.
+    """front; projection: it would be on the front if it could be had; dominated: another is at least as good in
+    both and better in one; unplaced: a price is not known; unsupported.
     """
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
@@ -42,8 +42,6 @@ class ParetoPoint(Row, query="pareto.front"):
     """How many times better that one is in y."""
     dominator_count: int
     """Configurations of the front that beat it."""
-    is_available_front: bool
-    """On the front of those that can be bought or rented, which are compared with each other alone."""
     probability_front: float | None
     """That no other configuration beats it in both; null for what others beat by more than three times, and beyond
     the 200 nearest.
@@ -68,8 +66,10 @@ class ParetoPoint(Row, query="pareto.front"):
     """B: weights and peak activations."""
     edp_per_inference_js: float | None
     """Js: energy of one inference x latency of its batch."""
-    is_projection: bool
-    """Key numbers of the hardware are projections or estimates."""
+    pay: str
+    """rented, bought or both: how chips are paid for, the same in every row."""
+    way: str | None
+    """Rented or bought: what usd_per_million pays for; null where that has no price."""
     is_available: bool
     """It can be bought or rented, at a price that is no guess."""
     reason: str

@@ -18,13 +18,13 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     status: str
     """feasible; unranked: within the limits, but the objective is not known; infeasible; unsupported."""
     rank: int | None
-    """1 for the best of the feasible; null for others."""
-    published_rank: int | None
-    """The same among feasible ones that are no projections; null for others."""
-    available_rank: int | None
-    """The same among feasible ones that can be bought or rented; null for others."""
+    """1 for the best of the feasible; null for others, and for what can be neither bought nor rented beside what
+    can.
+    """
     miss_rank: int | None
-    """1 for the infeasible one with the smallest violation_fraction; null for others."""
+    """1 for the infeasible one with the smallest violation_fraction; null for others, and for what cannot be had
+    beside what can.
+    """
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     architecture: str
@@ -40,10 +40,10 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     objective_unit: str | None
     """Unit of objective_value."""
     objective_ratio: float | None
-    """How many times worse it is than the best feasible one; null without one."""
+    """How many times worse it is than the first of the feasible; null without one."""
     objective_half_width: float | None
     """Of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for
-    memory and prices.
+    memory and prices of chips.
     """
     probability_best: float | None
     """That it is the best of those that keep the limits; null as before."""
@@ -73,12 +73,20 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     """USD/h: of one chip in a cloud; null where none is known."""
     price_purchase_usd: float | None
     """USD: purchase price; null where none is known."""
+    pay: str
+    """rented, bought or both: how chips are paid for, the same in every row."""
     way: str | None
-    """Cloud or purchase: what usd_per_million pays for, the cheaper one, or the one whose price is limited; null
-    where no price is known.
-    """
+    """Rented or bought: what usd_per_million pays for; null where that has no price."""
     usd_per_million: float | None
-    """USD: of a million inferences, the cheaper way."""
+    """USD: of a million inferences in that way."""
+    rented_usd_per_million: float | None
+    """USD: of a million inferences, rented."""
+    bought_usd_per_million: float | None
+    """USD: of a million inferences, bought: the three together."""
+    price_half_width: float
+    """What the price leaves open of usd_per_million: of the 80 % interval of its natural logarithm; 0 for a given
+    one.
+    """
     gco2_per_million: float | None
     """g: CO2 of a million inferences."""
     failed_count: int
@@ -97,8 +105,6 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     """How far it misses that limit: value / bound - 1, for throughput bound / value - 1; null where it keeps all or
     a price is not known.
     """
-    is_projection: bool
-    """Key numbers of the hardware are projections or estimates."""
     is_available: bool
     """It can be bought or rented, at a price that is no guess."""
     reason: str

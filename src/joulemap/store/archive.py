@@ -5,6 +5,7 @@ From a folder they come into a database of its own, as old as the archive; then 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -193,7 +194,7 @@ def _is_of(model: str, source: str) -> bool:
     if kind == "operator":
         model = re.sub("[(,]", " ", model.removesuffix(")"))
     elif kind in ("file", "exported"):
-        rest = rest.partition(":")[2]
+        model, rest = os.path.normpath(model), rest.partition(":")[2]
     elif kind in HUBS:
         rest = source
     return rest.startswith(model) and rest[len(model) : len(model) + 1] in ("", "(", "@", " ")

@@ -51,9 +51,18 @@ WRITING: Final = Kind(is_reading=False, config=(("wal_autocheckpoint", "1TB"),))
 
 READING: Final = Kind(is_reading=True)
 
+LOGGER: Final = "joulemap"
+"""The one logger, for programs that use joulemap as a library."""
 
-def silent(_message: str) -> None:
-    """Tell nobody."""
+
+def log(message: str) -> None:
+    """Tell the logger what takes time; nothing is printed unless the program gave it, or the root, a handler."""
+    import logging
+
+    logger = logging.getLogger(LOGGER)
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    logger.info(message)
 
 
 @frozen(kw_only=True)
@@ -61,7 +70,7 @@ class Patience:
     """How long to wait for others who hold a database, and who is told of it."""
 
     limit_s: float = WAIT_S
-    tell: Callable[[str], None] = silent
+    tell: Callable[[str], None] = log
 
 
 PATIENT: Final = Patience()

@@ -72,9 +72,9 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
-    """Return the ids of stored hardware whose key numbers are projections or estimates, or that cannot be bought."""
+    """Return the ids of stored hardware that can be neither bought nor rented."""
     rows = connection.execute(
-        "SELECT DISTINCT hardware FROM internal.hardware_version WHERE projection <> '' OR unavailable <> ''"
+        "SELECT DISTINCT hardware FROM internal.hardware_version WHERE unavailable <> ''"
     ).fetchall()
     return frozenset(str(hardware) for (hardware,) in rows)
 

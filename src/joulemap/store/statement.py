@@ -81,7 +81,7 @@ class Statement:
     parameters: Mapping[str, Any]
     bounds: Bounds
     projected: frozenset[str] = frozenset()
-    """Hardware that is a projection, an estimate, or cannot be bought, for people to see."""
+    """Hardware that can be neither bought nor rented, for people to see."""
     can_nest: bool = True
     """Whether it may stand in another statement, which EXPLAIN does not."""
     _streams: list[_Stream] = attrs.field(factory=list, init=False, eq=False, repr=False)

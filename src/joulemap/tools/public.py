@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from joulemap.system import errors
 from joulemap.tools.stub import (
     ASKED,
     PACKAGE,
@@ -23,13 +24,18 @@ from joulemap.tools.stub import (
     spell_imports,
 )
 
+ERRORS: Final = tuple(
+    name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.JoulemapError)
+)
+"""What is raised on purpose, all of it."""
+
 BESIDE: Final = {
     "joulemap.workspace": ("Workspace",),
     "joulemap.catalog.load": ("load_catalogue",),
     "joulemap.domain.configuration": ("Configuration",),
     "joulemap.domain.measurement": ("Measurement",),
     "joulemap.domain.metric": ("METRICS", "Metric"),
-    "joulemap.system.errors": ("ExitCode", "JoulemapError"),
+    "joulemap.system.errors": ("ExitCode", *ERRORS),
     "joulemap.row": ("Row",),
     "joulemap.store.connection": ("Patience",),
     "joulemap.answer.hardware_file": ("FileChecks",),
@@ -99,7 +105,7 @@ def spell_stub() -> str:
     for name, module in sorted(find_public().items()):
         modules.setdefault(module, []).append(f"{name} as {name}")
     head = '"""What is public, made by `make rows`: every name is imported as itself from its home."""'
-    return "\n".join([head, "", *spell_imports(modules), "", "__all__: list[str]"]) + "\n"
+    return "\n".join([head, "", *spell_imports(modules), "", "__all__: list[str]", "__version__: str"]) + "\n"
 
 
 def spell_stubs() -> dict[Path, str]:

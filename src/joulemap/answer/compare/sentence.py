@@ -95,7 +95,9 @@ def _tell_unavailable(answer: Compared, row: Recommendation) -> str:
     if row.is_available:
         return ""
     other = row.available_hardware
-    had = f"; of these only {answer.scope.mark(other)} can" if other is not None else ", nor can any of the others"
+    had = (
+        f"; of what can, {answer.scope.mark(other)} needs least" if other is not None else ", nor can any of the others"
+    )
     return f" {answer.scope.mark(row.hardware)} cannot be had{had}."
 
 

@@ -371,7 +371,7 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
         find = fetch if len(scope.evaluated_ids) > 1 else fetch_none  # a run alone is better than no other
         compared = rows()
-        had = [row.run_id for row in compared if row.is_available]
+        had = [row.run_id for row in compared if row.is_available or settings.takes_all]
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
         recommended = find(connection, Recommendation, run_ids=ids)
         answer = CompareAnswer(

@@ -168,7 +168,8 @@ class _Drawn:
         exhibit = Exhibit(
             name=f"{self.prefix}roofline", choices=choices, chooses="hardware" if len(choices) > 1 else ""
         )
-        return self._chapter("roofline", "Under the roof of each hardware", (exhibit,))
+        together = self._exhibit("rooflines", [("", self.found.utilization)]) if len(choices) > 1 else ()
+        return self._chapter("roofline", "Under the roof of each hardware", (*together, exhibit))
 
     def parts(self) -> Chapter:
         """Return who wins each subgraph."""

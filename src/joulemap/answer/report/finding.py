@@ -154,7 +154,6 @@ def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Set
         deployment=(),
         scenario="",
         power_budget_w=None,
-        is_available=None,
         runtime=settings.runtime,
     )
 

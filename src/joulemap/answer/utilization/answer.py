@@ -175,7 +175,7 @@ class UtilizationAnswer(RunAnswer):
         )
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return how much of its peak and of its roof each hardware attains; none where all were refused."""
+        """Return what each hardware attains of its peak and roof, and all under their roofs; none where all refuse."""
         from joulemap.figure.figure import make_figure
 
         used = [row for row in self.rows if row.status == "ok"]
@@ -188,7 +188,17 @@ class UtilizationAnswer(RunAnswer):
             for word, row in ends
         ]
         subject = self.scope.bounded(self.scope.title)
-        return (make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),)
+        near = sorted((row for row in used if row.roofline_fraction), key=lambda row: -(row.roofline_fraction or 0.0))
+        placed = [
+            f"{word} its roof: {self.scope.mark(row.hardware)}, {show_share(row.roofline_fraction)} of it"
+            for word, row in zip(("nearest to", "farthest from"), [*near[:1], *near[1:][-1:]], strict=False)
+        ]
+        under = [self.scope.mark(row.hardware) for row in used if row.roof == "memory"]
+        placed.append(f"the memory is the roof of {', '.join(under)}" if under else "the peak is the roof of all")
+        return (
+            make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),
+            make_figure("rooflines", self.rows, subject, "; ".join(placed)),
+        )
 
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
@@ -349,7 +359,9 @@ def utilization(
             scope=scope,
             grades=fetch(connection, Grade, grade_bounds=bounds),
             flags=fetch(connection, UtilizationFlag, run_ids=ids, **limits),
-            remedies=fetch(connection, Remedy, run_ids=ids, other_ids=given.ids, grade_bounds=bounds)
+            remedies=fetch(
+                connection, Remedy, run_ids=ids, other_ids=given.ids, grade_bounds=bounds, takes_all=settings.takes_all
+            )
             if variants
             else None,
             zones=fetch(connection, BatchZone, run_ids=list(given.batch)) if variants else None,

@@ -21,7 +21,7 @@ ONE_HARDWARE: Final = (
 )
 SEVERAL_HARDWARE: Final = (
     "Ids, aliases, classes, files or folders, comma-separated, each with @MODE or without; see `joulemap hardware "
-    "list`. A class means its default chip; --architecture takes all of it."
+    "list`. A class means its default chip, its plural all of it: gpu, gpus."
 )
 
 
@@ -84,7 +84,7 @@ class FilterOptions(ScenarioOptions):
         str,
         typer.Option(
             "--architecture",
-            help="Only these classes, e.g. cpu,gpu.",
+            help="Only these classes, e.g. cpu,gpu; where one chip of each class is taken anyhow, their default chips.",
             show_default="all",
             autocompletion=complete_architectures,
         ),
@@ -99,18 +99,13 @@ class FilterOptions(ScenarioOptions):
         ),
     ] = ""
 
-    available: Annotated[
-        bool | None,
-        typer.Option(
-            "--available/--no-available",
-            help="Leave out what can be neither bought nor rented, or take it too.",
-            show_default="take it; where the question is money, what is not named is left out",
-        ),
-    ] = None
+    takes_all: Annotated[
+        bool, typer.Option("--all", help="Rank what can be neither bought nor rented too, marked ~.")
+    ] = False
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
-        names: dict[str, Any] = {"deployment": split_names(self.deployment), "is_available": self.available}
+        names: dict[str, Any] = {"deployment": split_names(self.deployment), "takes_all": self.takes_all}
         return cast("SettingsKeywords", {**super().keywords(), **names, "architecture": split_names(self.architecture)})
 
 

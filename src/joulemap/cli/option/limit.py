@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import attrs
 import typer
@@ -14,7 +14,10 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Bounds, Limits, Price, Usage
+    from joulemap.domain.settings import Bounds, Limits, Pay, Price, Usage
+
+HOURS: Final = 24.0
+"""Of a day."""
 
 
 @frozen(kw_only=True)
@@ -128,12 +131,21 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
 class UsageOptions:
     """How a chip is used and powered."""
 
-    utilization: Annotated[
+    pay: Annotated[
+        str,
+        typer.Option(
+            "--pay",
+            metavar="[rented|bought|both]",
+            help="Rank what is rented, what is bought, or both in one ranking.",
+            show_default="the way that more of the hardware has a price of",
+        ),
+    ] = ""
+    busy_hours: Annotated[
         float | None,
         typer.Option(
-            "--utilization",
-            help="Part of the powered or rented hours that a chip works, above 0, at most 1.",
-            show_default="the catalogue's",
+            "--busy-hours",
+            help="Hours of each 24 that a chip is powered or rented in which it works, at most 24.",
+            show_default="12",
         ),
     ] = None
     lifetime: Annotated[
@@ -178,8 +190,11 @@ class UsageOptions:
         """Return how a chip is used; UsageError names what is out of range."""
         from joulemap.domain.settings import Usage
 
+        if (hours := self.busy_hours) is not None and not 0.0 < hours <= HOURS:
+            raise UsageError(f"--busy-hours is {hours:g}, expected above 0 and at most {HOURS:g}")
         return Usage(
-            utilization=self.utilization,
+            pay=cast("Pay | None", self.pay or None),
+            utilization=None if hours is None else hours / HOURS,
             lifetime_years=self.lifetime,
             hours_per_year=self.hours,
             pue=self.pue,

@@ -22,7 +22,7 @@ BESIDE: Final = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1))
 
 def draw_chart(sketch: Chart, width: int, rows: int, ink: Ink) -> str:
     """Return a chart with a canvas of so many rows in lines of at most `width`, but for a least one."""
-    points = [point for curve in sketch.curves for point in curve.points]
+    points = [point for curve in sketch.curves for point in curve.places]
     x = find_scale((end for point in points for end in (point.x, point.x_low, point.x_high)), sketch.x)
     y = find_scale((end for point in points for end in (point.y, point.y_low, point.y_high)), sketch.y)
     side = draw_side(y, sketch.y, rows)
@@ -66,8 +66,8 @@ def _tell(axis: Axis, scale: Scale) -> str:
 
 def _draw_lines(canvas: Canvas, curve: Curve, x: Scale, y: Scale, colour: int | None) -> None:
     """Draw what connects points, and their intervals."""
-    places = [_place(point.x, point.y, x, y, canvas) for point in curve.points if _holds(point, x, y)]
-    if curve.is_line:
+    for line in (curve.points if curve.is_line else (), curve.roof):
+        places = [_place(point.x, point.y, x, y, canvas) for point in line if _holds(point, x, y)]
         for one, other in pairwise(places):
             canvas.line(*one, *other, color=colour)
     for point in curve.points:

@@ -1,0 +1,99 @@
+"""Every example of help, README and docs, run in order on one database."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from command import run_here
+from example import FILES, PAGES, Example, list_examples
+from joulemap.workspace import Workspace
+
+DATABASE = "joulemap.duckdb"
+
+ELSEWHERE = ("cuda", "hf:", "timm:", "path/to/", "| head", "calibrate ./mychip.toml")
+"""What an example needs that is not here: a device, another package, a repository, a closed pipe, a measured chip."""
+
+SLOW = (
+    "calibrate", "cost", "db export", "db import", "db recover", "export explorer", "hardware check", "hardware detect",
+    "hardware sanity", "measure", "measurements", "pareto", "plot", "recommend", "report", "utilization", "validate",
+)  # fmt: skip
+"""Commands whose examples take seconds each, torch, or what the others have left."""
+
+
+def prepare(folder: Path) -> None:
+    """Write the files of a person that examples name."""
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    done = run_here(["hardware", "template", "--like", "l4"], folder, {})
+    for number, name in enumerate(("mine", "mychip", "chips/one", "chips/two")):
+        (folder / name).parent.mkdir(exist_ok=True)
+        text = re.sub(r'^id = ".*"$', f'id = "own_{number}"', done.stdout, flags=re.MULTILINE)
+        (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+
+
+def run_all(examples: Iterable[Example], folder: Path) -> list[str]:
+    """Run examples in order; return those that fail, with what they say."""
+    own = {"HOME": str(folder), "JOULEMAP_CALIBRATION": str(folder / "calibration")}
+    failures = []
+    for example in examples:
+        done = run_here(example.words, folder, own)
+        if example.target and not example.target.startswith("~"):
+            (folder / example.target).write_text(done.stdout, encoding="utf-8")
+        if done.returncode:
+            failures.append(f"{example.place}: {example.line}: exit {done.returncode}: {done.stderr.strip()}")
+        if (folder / DATABASE).exists() and not (folder / "damaged.duckdb").exists():
+            shutil.copy(folder / DATABASE, folder / "damaged.duckdb")
+    return failures
+
+
+def test_the_first_example_of_each_command_answers(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    first: dict[str, Example] = {}
+    for example in list_examples():
+        if example.place.startswith("joulemap ") and not example.place.removeprefix("joulemap ").startswith(SLOW):
+            first.setdefault(example.place, example)
+    asked = [one for one in list_examples() if one.place == "joulemap" or one in first.values()]
+    assert len(asked) >= 20
+    assert run_all(asked, tmp_path) == []
+
+
+def test_what_a_shell_would_take_away_is_left() -> None:
+    """A `$name` between double quotes is a variable of the shell."""
+    for example in list_examples():
+        named = [word.partition("=")[0] for flag, word in pairwise(example.words) if flag == "-p"]
+        if example.words[0] == "sql" and "--file" not in example.words:
+            assert all(f"${name}" in example.words[1] for name in named), example.line
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_every_example_answers_in_order(tmp_path: Path) -> None:
+    import torch
+
+    prepare(tmp_path)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    torch.export.save(torch.export.export(net, (torch.zeros(1, 3, 16, 16),)), tmp_path / "net.pt2")
+    examples = [one for one in list_examples() if not any(more in one.line for more in ELSEWHERE)]
+    assert len(examples) > 250
+    assert run_all(examples, tmp_path) == []
+    assert Workspace(tmp_path / DATABASE).check().findings.rows == ()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "report"], ids=lambda page: page.stem)
+def test_python_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the page about reports reads a file which a browser saves."""
+    prepare(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JOULEMAP_DB", str(tmp_path / DATABASE))
+    known: dict[str, object] = {"__name__": page.stem}
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        exec(compile(block, f"{page.stem}.md", "exec"), known)

@@ -1,0 +1,142 @@
+"""The words of older tools: taken for what they are called here, or answered with the line that is right."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Run
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.sheet import load_scenarios
+from joulemap.cli.app import list_commands
+from joulemap.cli.argument import OLDER, join_values, modernize
+from joulemap.cli.manual import Manual, read_manual
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.settings import Settings
+from joulemap.plan.selection import select_hardware
+from joulemap.system.errors import ExitCode
+
+
+@pytest.mark.parametrize(
+    ("older", "here"),
+    [
+        ("compare --model resnet18", "compare resnet18"),
+        ("compare --model=resnet18 --batch-size=8", "compare resnet18 --batch 8"),
+        ("compare --models resnet18,mobilenet_v2 tpu_v4", "compare resnet18 mobilenet_v2 tpu_v4"),
+        ("compare --architectures GPU TPU --model resnet18", "compare resnet18 GPU TPU"),
+        ("compare --model gemm(m=1,n=8,k=8) -q l4", "compare gemm(m=1,n=8,k=8) -q l4"),
+        (
+            "sweep --model mlp --batch-sizes 1 2 4 --hardware l4 t4",
+            "sweep mlp --batch 1,2,4 --hardware l4 t4",
+        ),
+        ("compare --model resnet18 --explain-difference GPU TPU --metric edp", "explain resnet18 GPU TPU --metric edp"),
+        ("-q analyze --hardware l4 --model resnet18", "-q analyze resnet18 --hardware l4"),
+        ("model show resnet18 --input-shape 1 3 64 64", "model show resnet18 --input 1,3,64,64"),
+    ],
+)
+def test_an_older_command_line_is_one_of_today(older: str, here: str) -> None:
+    assert modernize(older.split()) == here.split()
+    assert modernize(here.split()) == here.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "joined"),
+    [
+        ("compare resnet18 --batch 1 8 32", "compare resnet18 --batch 1,8,32"),
+        ("compare --batch 1 8 resnet18", "compare --batch 1,8 resnet18"),
+        ("compare --batch 1,8 16 resnet18", "compare --batch 1,8,16 resnet18"),
+        ("sweep resnet18 --precision FP16 bfloat16 l4", "sweep resnet18 --precision FP16,bfloat16 l4"),
+        ("compare --architecture GPU tpu resnet18", "compare --architecture GPU,tpu resnet18"),
+        ("compare resnet18 --hardware l4 t4", "compare resnet18 --hardware l4 t4"),
+        ("compare --batch resnet18 8", "compare --batch resnet18 8"),
+        ("compare --batch 1 -- 8", "compare --batch 1 -- 8"),
+    ],
+)
+def test_several_values_after_an_option_are_its_own(words: str, joined: str) -> None:
+    assert join_values(words.split()) == joined.split()
+
+
+def _list_options(manual: Manual) -> set[str]:
+    own = {word for one in manual.options for word in one.names.replace(",", " ").replace("/", " ").split()}
+    return own.union(*map(_list_options, manual.commands))
+
+
+def test_what_an_older_option_is_called_here_is_an_option() -> None:
+    known = set().union(*(_list_options(read_manual(name)) for name in list_commands()))
+    assert {name for name in OLDER.values() if name} <= known
+
+
+@pytest.mark.parametrize(
+    ("older", "here"),
+    [
+        ("compare --model resnet18 --architectures GPU TPU", "compare resnet18 GPU TPU"),
+        ("compare --model resnet18 --explain-difference GPU TPU", "explain resnet18 GPU TPU"),
+    ],
+)
+def test_an_older_command_answers_and_says_how_it_is_read(older: str, here: str, joulemap: Run, database: Path) -> None:
+    asked, again = (joulemap(*line.split(), "--db", database, "--format", "json") for line in (older, here))
+    assert (asked.returncode, asked.stdout) == (again.returncode, again.stdout) == (0, again.stdout)
+    assert again.stderr == ""
+    assert here in asked.stderr
+    assert asked.stderr.count("\n") == 1
+    assert joulemap(*older.split(), "--db", database, "--format", "json", "--quiet").stderr == ""
+
+
+def test_where_an_option_is_of_the_command_nothing_is_read_anew(joulemap: Run) -> None:
+    done = joulemap("measurements", "list", "--model", "resnet18", "--format", "csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {row["model"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"resnet18"}
+
+
+def test_an_unknown_option_is_still_one_line(joulemap: Run) -> None:
+    done = joulemap("compare", "resnet18", "--batch-size", "8", "--nonsense")
+    assert done.returncode == ExitCode.USAGE
+    assert "--nonsense" in done.stderr.splitlines()[-1]
+    alone = joulemap("compare", "resnet18", "--explain-difference")
+    assert alone.returncode == ExitCode.USAGE
+    assert "two hardware" in alone.stderr
+
+
+def _choose(**keywords: object) -> list[str]:
+    return [entry.id for entry, _ in select_hardware(Settings(**keywords)).pairs]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", CLASS_HARDWARE)
+def test_a_class_is_its_default_chip_and_its_plural_all_of_it(name: str) -> None:
+    whole = {one.id for one in load_catalogue().hardware.values() if one.architecture == name}
+    assert _choose(architecture=name) == _choose(hardware=name.upper()) == [CLASS_HARDWARE[name]]
+    assert set(_choose(hardware=f"{name}s")) == whole >= {CLASS_HARDWARE[name]}
+    selection = select_hardware(Settings(architecture=(name,)))
+    assert dict(selection.meanings) == {name: CLASS_HARDWARE[name]}
+    everything = select_hardware(Settings(architecture=(name,)), "every mode")
+    assert {entry.id for entry, _ in everything.pairs} == whole
+    assert everything.meanings == {}
+
+
+def test_a_class_with_another_filter_is_what_both_leave() -> None:
+    listed = load_catalogue().hardware.values()
+    edge = {one.id for one in listed if one.architecture == "gpu" and "edge" in one.deployment}
+    assert set(_choose(architecture="gpu", deployment="edge", power_budget_w=1e4)) == edge
+    assert set(_choose(architecture=("gpu", "tpu"))) == {"h100_sxm5", "tpu_v4"}
+    assert {mode for _, mode in select_hardware(Settings(hardware="gpus@15W")).pairs} == {"15W"}
+
+
+def test_every_chip_for_embedded_use_has_a_mode_within_its_power_unless_it_is_no_product() -> None:
+    selection = select_hardware(Settings(deployment=("embedded",)))
+    budget = load_scenarios()["embedded"].power_budget
+    assert budget is not None
+    assert all(entry.cap_w(mode) <= budget.value for entry, mode in selection.pairs)
+    assert ("tda4vm_c7x_mma", "10W") in {(entry.id, mode) for entry, mode in selection.pairs}
+    listed = load_catalogue().hardware
+    assert not [name for name in selection.left_out if not listed[name].unavailable]
+
+
+def test_verbose_lists_every_subgraph_where_it_ranks(joulemap: Run, database: Path) -> None:
+    asked = ("compare", "resnet18", "h100_sxm5", "--db", database, "--format", "json")
+    plain, all_of_it = (json.loads(joulemap(*asked, *more).stdout) for more in ((), ("--verbose",)))
+    assert not plain.get("subgraphs")
+    assert len(all_of_it["subgraphs"]) == 23
