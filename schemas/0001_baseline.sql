@@ -21,6 +21,9 @@ CREATE TABLE internal.hardware_version (
     priced_at VARCHAR NOT NULL CHECK (priced_at IN ('chip', 'board')),
     boundary VARCHAR NOT NULL CHECK (boundary IN ('chip', 'board')),
     described_digest VARCHAR NOT NULL,
+    needs_host VARCHAR NOT NULL DEFAULT '',
+    host VARCHAR NOT NULL DEFAULT '',
+    helper_digest VARCHAR NOT NULL DEFAULT '',
     changes VARCHAR[] NOT NULL DEFAULT [],
     content_digest VARCHAR NOT NULL DEFAULT ''
 );
@@ -43,6 +46,9 @@ COMMENT ON COLUMN internal.hardware_version.doubts IS 'What the sources disagree
 COMMENT ON COLUMN internal.hardware_version.priced_at IS 'Where what its energies per action were fitted to was measured: board, or chip for those of circuits';
 COMMENT ON COLUMN internal.hardware_version.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
 COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version that it is at this boundary, or with these changes; empty where it is none';
+COMMENT ON COLUMN internal.hardware_version.needs_host IS 'The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself';
+COMMENT ON COLUMN internal.hardware_version.host IS 'The hardware that it sits in, where the energy of its runs contains that; empty where it does not';
+COMMENT ON COLUMN internal.hardware_version.helper_digest IS 'hardware_version that computes what its compiler does not run; empty for none';
 COMMENT ON COLUMN internal.hardware_version.changes IS 'What a question set in place of its own numbers, which are facts and energies with the source --set; empty where it is as described';
 COMMENT ON COLUMN internal.hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';
 
@@ -777,6 +783,26 @@ COMMENT ON COLUMN internal.hardware_load.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.hardware_load.runtime IS 'eager, graph, fused or engine';
 COMMENT ON COLUMN internal.hardware_load.covers IS 'board; or system: more than the board, which draws no more';
 COMMENT ON COLUMN internal.hardware_load.tracer_version IS 'Of the workload';
+
+CREATE TABLE internal.hardware_operator (
+    hardware_digest VARCHAR NOT NULL,
+    operator_index INTEGER NOT NULL CHECK (operator_index >= 0),
+    operator VARCHAR NOT NULL,
+    compiler VARCHAR NOT NULL,
+    cut VARCHAR NOT NULL CHECK (cut IN ('first', 'stretch', 'each')),
+    host VARCHAR NOT NULL,
+    basis VARCHAR NOT NULL CHECK (basis IN ('measured', 'published', 'derived', 'scaled', 'recalled', 'assumed')),
+    source VARCHAR NOT NULL CHECK (source <> '')
+);
+COMMENT ON TABLE internal.hardware_operator IS 'Operators that the compiler of a hardware runs on it; none for hardware that runs them all';
+COMMENT ON COLUMN internal.hardware_operator.hardware_digest IS 'hardware_version';
+COMMENT ON COLUMN internal.hardware_operator.operator_index IS 'Order in the description';
+COMMENT ON COLUMN internal.hardware_operator.operator IS 'A kind, an operation, or an operation of one kind as conv.conv2d';
+COMMENT ON COLUMN internal.hardware_operator.compiler IS 'Its name';
+COMMENT ON COLUMN internal.hardware_operator.cut IS 'What it keeps of a model that it does not run whole. first: all up to the first operator that it does not run; stretch: one stretch of operators; each: every operator that it runs';
+COMMENT ON COLUMN internal.hardware_operator.host IS 'The hardware that computes the rest where none is named; empty for none';
+COMMENT ON COLUMN internal.hardware_operator.basis IS 'How sure the list is';
+COMMENT ON COLUMN internal.hardware_operator.source IS 'Who says so';
 
 CREATE TABLE internal.calibration (
     calibration_digest VARCHAR PRIMARY KEY,

@@ -53,7 +53,7 @@ def test_columns_of_operators_are_named_as_their_fields() -> None:
         "kernel_step_count",
         "origin",
     }
-    assert own - others - {"access_tensor_bytes", "access_is_matrix"} <= fields(Operator)
+    assert own - others - {"access_buffer", "access_tensor_bytes", "access_is_matrix"} <= fields(Operator)
     assert set(OPERATOR_COUNTS) <= own
 
 
@@ -71,6 +71,7 @@ def test_columns_hold_the_values_of_the_records() -> None:
             assert getattr(work, column).tolist() == [getattr(one, field) for one in records], column
     read = [workload.tensors[one.tensor_index] for one in workload.accesses]
     assert work.access_tensor_bytes.tolist() == [tensor.byte_count for tensor in read]
+    assert work.access_buffer.tolist() == [-1 if one.buffer_index is None else one.buffer_index for one in read]
     assert work.access_is_matrix.tolist() == [len(tensor.shape) > 1 for tensor in read]
     for index, subgraph in enumerate(workload.subgraphs):
         assert np.flatnonzero(work.subgraph_index == index).tolist() == list(subgraph.operator_indices)

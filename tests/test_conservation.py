@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from blank import open_blank
-from chips import EVERY, FORMS
+from chips import ALL, EVERY, FORMS
 from compare import assert_close
 from joulemap.catalog.digest import ZOO
-from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
@@ -33,7 +32,7 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.trace.single import describe
 from models import KEY
 
-CATALOGUE = tuple(load_catalogue().hardware.values())
+CATALOGUE = ALL
 ONE_OF_EACH_CLASS = tuple({hardware.architecture: hardware for hardware in reversed(CATALOGUE)}.values())
 SAMPLE = ("resnet18", "mobilenet_v3_small", "swin_t")
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_shipped())]

@@ -94,15 +94,15 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 12_450,
+    "answer": 12_600,
     "trace": 8_750,
-    "model": 7_000,
-    "store": 6_400,
-    "domain": 4_350,
-    "cli": 4_400,
-    "catalog": 3_160,
+    "model": 7_400,
+    "store": 6_480,
+    "domain": 4_530,
+    "cli": 4_420,
+    "catalog": 3_260,
     "hub": 2_200,
-    "plan": 2_400,
+    "plan": 2_500,
     "present": 2_100,
     "calibrate": 1_900,
     "tools": 2_000,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.flop_counter import FlopCounterMode
 
-from joulemap.catalog.load import load_catalogue
+import chips
 from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, RUNTIMES, Configuration
 from joulemap.domain.workload import Subgraph, Workload
 from joulemap.fuse.loop import LEAST_STEPS
@@ -23,9 +23,7 @@ from joulemap.system.units import FS_PER_S
 from models import Function, trace
 
 STEPS, WIDTH = 12, 16
-ONE_OF_EACH_CLASS = tuple(
-    {one.architecture: one.id for one in reversed(tuple(load_catalogue().hardware.values()))}.values()
-)
+ONE_OF_EACH_CLASS = tuple({one.architecture: one.id for one in reversed(chips.ALL)}.values())
 
 
 def meta(*shape: int) -> Tensor:
@@ -118,7 +116,7 @@ def run(kind: str, hardware: str, runtime: str) -> RunColumns:
 
 
 def evaluate(workload: Evaluator, hardware: str, runtime: str = "fused") -> RunColumns:
-    found = load_catalogue().find(hardware)
+    found = chips.find(hardware)
     precision = "fp32" if "fp32" in found.peaks else next(iter(found.peaks))
     return workload.evaluate(found, Configuration(hardware=hardware, precision=precision, runtime=runtime))
 
@@ -290,7 +288,7 @@ def test_loops_add_up_on_every_class(hardware: str, kind: str) -> None:
 def test_steps_cost_no_launches(hardware: str) -> None:
     fused, separate = run("selective", hardware, "fused"), run("selective", hardware, "graph")
     assert fused.latency_fs < separate.latency_fs / 2
-    local = load_catalogue().find(hardware).coefficient("step_cost.local")
+    local = chips.find(hardware).coefficient("step_cost.local")
     scan = int(np.argmax(fused.subgraphs.launch_s))
     others = np.delete(fused.subgraphs.launch_s, scan)
     assert fused.subgraphs.launch_s[scan] >= others.min() + 0.99 * STEPS * local
@@ -316,7 +314,7 @@ def test_weights_that_the_chip_does_not_hold_are_read_in_every_step() -> None:
 
 
 def test_a_step_that_all_units_share_costs_more() -> None:
-    hardware = load_catalogue().find("h100_sxm5")
+    hardware = chips.find("h100_sxm5")
     exchange, local = (hardware.coefficient(f"step_cost.{one}") for one in ("exchange", "local"))
     assert exchange > 10 * local
     stepped = run("stepped", "h100_sxm5", "fused")

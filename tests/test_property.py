@@ -15,9 +15,9 @@ import pytest
 import torch
 from hypothesis import given, strategies as st
 
+import chips
 from chips import CLASSES, FORMS
 from convolution import run as evaluate
-from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import find_architecture
@@ -103,7 +103,7 @@ def runs(
 @cache
 def uncapped_runs(hardware_id: str, batch: int = 1) -> dict[tuple[str, str, str], RunColumns]:
     """Return the runs of a hardware without power cap: under one, idle units leak into the budget of the busy ones."""
-    return dict(runs(uncapped(load_catalogue().find(hardware_id)), batch))
+    return dict(runs(uncapped(chips.find(hardware_id)), batch))
 
 
 def by_subgraph(found: SubgraphColumns, values: Floats, count: int) -> Floats:
@@ -138,7 +138,7 @@ def test_better_hardware_is_never_slower(hardware: Hardware, change: str) -> Non
 @pytest.mark.parametrize("change", BETTER)
 @given(target=TARGETS, factor=st.floats(1.0, 50.0), data=st.data())
 def test_however_much_better(change: str, target: str, factor: float, data: st.DataObject) -> None:
-    hardware = load_catalogue().find(target)
+    hardware = chips.find(target)
     key = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
     name, precision, runtime = key
     before = uncapped_runs(hardware.id)[key]
@@ -154,7 +154,7 @@ def test_however_much_better(change: str, target: str, factor: float, data: st.D
 def test_a_larger_memory_moves_and_costs_no_more(
     target: str, factors: tuple[float, float], data: st.DataObject
 ) -> None:
-    hardware = load_catalogue().find(target)
+    hardware = chips.find(target)
     name, precision, runtime = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
     small = with_caches(uncapped(hardware), factors[0])
     before, after = (
@@ -200,7 +200,7 @@ def test_fusing_moves_no_more_in_any_subgraph(hardware: Hardware) -> None:
 
 @given(target=TARGETS, factor=st.floats(1e-3, 1e3), data=st.data())
 def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float, data: st.DataObject) -> None:
-    hardware = load_catalogue().find(target)
+    hardware = chips.find(target)
     name, precision, _ = data.draw(st.sampled_from(sorted(uncapped_runs(hardware.id))))
     other = with_caches(uncapped(hardware), factor)
     work = works()[name]

@@ -60,7 +60,7 @@ operator_line AS MATERIALIZED (
         operator_index,
         min(subgraph_index) AS subgraph_index,
         max(action_count) FILTER (WHERE is_static) AS static_s,
-        count(*) <> bit_count(bit_or(CAST(1 AS BIGINT) << position) FILTER (WHERE position < 62))
+        count(*) <> bit_count(bit_or(CAST(1 AS BIGINT) << least(position, 62)) FILTER (WHERE position < 62))
             OR min(subgraph_index) <> max(subgraph_index) AS is_suspect
     FROM line
     GROUP BY run_id, operator_index

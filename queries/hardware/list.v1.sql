@@ -24,6 +24,7 @@ precisions = { type = "VARCHAR", meaning = "what it runs" }
 memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "off-chip memory" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip memory" }
 tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
+needs_host = { type = "VARCHAR", meaning = "the slot or port of a computer that it needs, whose power is not in tdp_w; empty for what works by itself" }
 power_modes = { type = "VARCHAR", meaning = "named operating points beside the default" }
 price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
 price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
@@ -47,6 +48,7 @@ SELECT
     h.memory_capacity_bytes,
     h.memory_bandwidth_bytes_per_s,
     h.tdp_w,
+    h.needs_host,
     coalesce(m.power_modes, '') AS power_modes,
     h.price_purchase_usd,
     h.price_cloud_usd_per_hour,

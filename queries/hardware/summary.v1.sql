@@ -18,6 +18,9 @@ deployment = { type = "VARCHAR[]", meaning = "where it is used" }
 units_total_count = { type = "INTEGER", meaning = "units on the chip" }
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 memory_type = { type = "VARCHAR", meaning = "off-chip memory" }
+tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
+static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn while running, whatever is computed" }
+needs_host = { type = "VARCHAR", meaning = "the slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself" }
 aliases = { type = "VARCHAR[]", meaning = "other names" }
 power_modes = { type = "VARCHAR[]", meaning = "operating points beside the default" }
 fact_count = { type = "BIGINT", meaning = "numbers of its description" }
@@ -41,6 +44,9 @@ SELECT
     h.units_total_count,
     h.unit_name,
     h.memory_type,
+    h.tdp_w,
+    h.static_power_w,
+    h.needs_host,
     v.aliases,
     (
         SELECT coalesce(list(m.power_mode ORDER BY m.mode_index), [])

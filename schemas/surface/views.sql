@@ -24,6 +24,7 @@ SELECT
     v.projection,
     v.unavailable = '' AS is_available,
     v.unavailable,
+    v.needs_host,
     v.hardware_digest,
     c.catalogue_digest,
     c.hardware_index
@@ -1185,7 +1186,7 @@ FROM (
             AND r.batch = m.batch
             AND r.runtime = m.runtime
         LEFT JOIN allocators() AS o ON o.hardware_digest = r.hardware_digest
-        WHERE r.refusal IS NULL AND r.boundary = 'board' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
+        WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
         QUALIFY row_number() OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
             ORDER BY r.run_id DESC
@@ -1323,7 +1324,7 @@ WITH newest AS (
         ON c.hardware_digest = r.hardware_digest AND c.quantity = 'clock_boost'
     LEFT JOIN internal.hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
-    WHERE r.refusal IS NULL AND r.boundary = 'board' AND len(r.changes) = 0
+    WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND len(r.changes) = 0
     QUALIFY row_number() OVER (
         PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime ORDER BY r.run_id DESC
     ) = 1

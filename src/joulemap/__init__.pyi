@@ -53,6 +53,7 @@ from joulemap.domain.calibration import (
     FittedValue as FittedValue,
 )
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
+from joulemap.domain.compiler import Compiler as Compiler
 from joulemap.domain.configuration import (
     Boundary as Boundary,
     Configuration as Configuration,
@@ -211,6 +212,7 @@ from joulemap.row.fusion import (
 )
 from joulemap.row.hardware import (
     ActionPrice as ActionPrice,
+    HardwareCompiler as HardwareCompiler,
     HardwareFact as HardwareFact,
     HardwareLink as HardwareLink,
     HardwareSummary as HardwareSummary,
@@ -238,6 +240,7 @@ from joulemap.row.report import (
 from joulemap.row.run import (
     Allocation as Allocation,
     Constant as Constant,
+    Fallback as Fallback,
     LedgerLine as LedgerLine,
     Setting as Setting,
 )

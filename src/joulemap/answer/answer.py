@@ -124,6 +124,7 @@ class RunAnswer(Answer):
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         told = add_marks(notes, (*sections, *details))
+        insights = [*self.scope.tell_fallen(), *insights]
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(
             title=self.scope.bounded(title),

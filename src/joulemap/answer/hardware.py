@@ -14,6 +14,7 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.scope import describe_calibration, join_words
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
+from joulemap.domain.compiler import CUTS
 from joulemap.domain.configuration import BOARD, BOUNDARIES
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name
@@ -26,7 +27,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Grid, Lines, Section, draw_columns, grid
 from joulemap.row.calibration import StoredCalibration
-from joulemap.row.hardware import ActionPrice, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
+from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.store.connection import Connection
 from joulemap.store.hardware import read_hardware
 from joulemap.store.query import fetch
@@ -81,6 +82,8 @@ class HardwareAnswer(Answer):
     ridge: Table[RidgePoint]
     links: Table[HardwareLink]
     facts: Table[HardwareFact]
+    compilers: Table[HardwareCompiler]
+    """What its compiler runs; empty for what runs every operator."""
     calibrations: Table[StoredCalibration]
     """The one that the numbers are under; empty for class defaults."""
     meanings: Mapping[str, str]
@@ -122,6 +125,7 @@ class HardwareAnswer(Answer):
                 Section("Roofline", roofs),
                 Section("Links, in one direction", links),
                 Section("Numbers", facts),
+                Section("What its compiler runs", Lines(tuple(map(_tell_compiler, self.compilers)))),
                 Section("Doubts", Lines(one.doubts)),
             ),
             notes=tuple(self._describe()),
@@ -140,9 +144,10 @@ class HardwareAnswer(Answer):
         where = f", for {join_words(one.deployment)}" if one.deployment else ""
         text = (
             f"A {one.architecture} of {show_count(one.units_total_count, one.unit_name)}, {peak} at most "
-            f"({fastest.precision}), with {found['memory_capacity']} of {one.memory_type} at "
-            f"{found['memory_bandwidth']}, within {found['tdp']}{where}."
+            f"({fastest.precision}), with {found['memory_capacity']} at {found['memory_bandwidth']} "
+            f"({one.memory_type}), within {found['tdp']}{where}."
         )
+        text += f" It needs a host: {one.needs_host}." if one.needs_host else ""
         return text + (f" It cannot be had: {one.unavailable}." if one.unavailable else "")
 
     def say_bases(self) -> str:
@@ -166,7 +171,11 @@ class HardwareAnswer(Answer):
 
     def _describe(self) -> list[str]:
         one = self.summary
-        lines = []
+        most, least = show_quantity(one.tdp_w, "W"), show_quantity(one.static_power_w, "W")
+        watts = f"{most} at most, {least} whatever it computes"
+        if one.needs_host:
+            watts += f", without the computer that it needs ({one.needs_host}): --host raspberry_pi_5 counts it"
+        lines = [watts]
         if one.aliases:
             lines.append(f"also called {', '.join(one.aliases)}")
         if one.power_modes:
@@ -193,6 +202,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
             ridge=fetch(connection, RidgePoint, hardware=found),
             links=fetch(connection, HardwareLink, hardware=found),
             facts=fetch(connection, HardwareFact, hardware=found),
+            compilers=fetch(connection, HardwareCompiler, hardware=found),
             calibrations=_find_calibrations(connection, found, used),
             meanings={name: meant} if (meant := find_meant(name)) else {},
         )
@@ -269,6 +279,15 @@ def load_named(name: str) -> tuple[Hardware, str]:
     else:
         hardware = load_catalogue().find(place)
     return hardware, HardwareEntry.of(hardware).find_mode(mode if at else DEFAULT_MODE)
+
+
+def _tell_compiler(row: HardwareCompiler) -> str:
+    """Return what a compiler runs, what it keeps of other models, and who says so."""
+    rest = f"{row.host} computes the rest, unless --host names another" if row.host else "the rest has no host"
+    return (
+        f"{row.compiler}: {', '.join(row.operators)}. Of a model with others it keeps {CUTS[row.cut]}; {rest}. "
+        f"[{row.basis}: {row.source}]"
+    )
 
 
 def _amount(value: float, unit: str) -> str:

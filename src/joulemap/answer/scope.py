@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -14,7 +14,15 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import describe_meanings
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_chance, show_count, show_doubt, show_share
+from joulemap.present.cell import (
+    PROJECTION_NOTE,
+    mark_projected,
+    show_chance,
+    show_count,
+    show_doubt,
+    show_quantity,
+    show_share,
+)
 from joulemap.present.document import Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from joulemap.plan.budget import Budget
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
+    from joulemap.row.run import Fallback
     from joulemap.store.connection import Connection
 
 
@@ -41,6 +50,12 @@ SHOWN_FRACTION: Final = 0.0005
 
 SHOWN_LEFT_OUT: Final = 12
 """Hardware without a mode within a power budget that people see; programs get all."""
+
+TOLD_FALLEN: Final = 0.02
+"""Share of the time that a host computes from which on every answer says so first."""
+
+FALLEN_SHARES: Final = ("latency_fraction", "energy_fraction")
+"""Columns of what falls back to a host."""
 
 FEW: Final = 0.8
 """Credibility below which measurements are so few that it is said."""
@@ -105,6 +120,10 @@ class Scope:
     """What energies contain, `board` or `chip`; both only where stored runs are asked about by number."""
     changes: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
+    hosts: Mapping[str, str] = attrs.field(factory=dict)
+    """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
+    fallen: tuple[Fallback, ...] = ()
+    """What a host computes because a chip's compiler does not run it."""
     doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
     """Hardware at its power mode -> latency and energy -> half-width of the 80 % interval of its logarithm, and the
     part of it that the hardware's own numbers leave open; the largest of its runs."""
@@ -141,7 +160,8 @@ class Scope:
         told = self.describe_changes()
         hidden = len(told) - SHOWN_CHANGES
         changed = (*told[:SHOWN_CHANGES], *((f"{hidden} more changed",) if hidden > 0 else ()))
-        return f"{', '.join((subject, ' and '.join(self.boundaries), *changed))}{colon}{rest}"
+        hosts = [f"with host {host}" for host in dict.fromkeys(filter(None, self.hosts.values()))]
+        return f"{', '.join((subject, ' and '.join(self.boundaries), *hosts, *changed))}{colon}{rest}"
 
     def describe_changes(self) -> list[str]:
         """Return what was set of hardware, together for those of which the same was set."""
@@ -230,6 +250,7 @@ class Scope:
             *self._describe_weights(),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
+            *self._describe_hosts(),
             *self._describe_engines(),
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
@@ -259,6 +280,40 @@ class Scope:
             shown = ", ".join(told[:SHOWN_LEFT_OUT])
             lines.append(f"left out, no mode within {self.budget.power_w:g} W: {shown}{more}")
         return lines
+
+    def _describe_hosts(self) -> list[str]:
+        """Return whose watts are those of a card or module alone, and whose host is counted."""
+        lines = []
+        if self.settings.host and not any(self.hosts.values()):
+            lines.append(f"{self.settings.host} is not counted: none of the hardware needs a host")
+        for host in dict.fromkeys(self.hosts.values()):
+            names = [self.mark(name) for name, one in self.hosts.items() if one == host]
+            verb = "needs" if len(names) == 1 else "need"
+            if host:
+                lines.append(f"{join_words(names)} {verb} a host: the static power of {host} is in energy and power")
+            else:
+                told = "whose watts are not in the answer: `--host raspberry_pi_5` adds them"
+                lines.append(f"{join_words(names)} {verb} a host, {told}")
+        return [*lines, *describe_fallen(self.fallen, self.mark)]
+
+    def tell_fallen(self) -> list[str]:
+        """Return in a sentence how much of the time hosts compute; none where that is little, or nothing."""
+        shares: dict[str, float] = {}
+        for run_id in dict.fromkeys(row.run_id for row in self.fallen):
+            some = [row for row in self.fallen if row.run_id == run_id]
+            share = sum(row.latency_fraction for row in some)
+            shares[some[0].configured_hardware] = max(share, shares.get(some[0].configured_hardware, 0.0))
+        told = [f"{show_share(share)} on {self.mark(name)}" for name, share in shares.items() if share >= TOLD_FALLEN]
+        if not told:
+            return []
+        return [f"a host computes what the chip's compiler does not run: of the time {join_words(told)}"]
+
+    def show_power(self, hardware: str, power_w: float | None) -> str:
+        """Return a power for people, marked where the host that the hardware needs is not in it."""
+        if power_w is None:
+            return ""
+        is_alone = self.hosts.get(hardware.partition("@")[0]) == ""
+        return show_quantity(power_w, "W") + (" + host" if is_alone else "")
 
     def _describe_engines(self) -> list[str]:
         if not self.engines:
@@ -306,6 +361,8 @@ class Scope:
             "caveats": self.caveats.records(),
             "calibrations": self.calibrations.records(),
             "uncalibrated": self.uncalibrated,
+            "hosts": dict(self.hosts),
+            "fallback": tuple(row.record() for row in self.fallen),
             "engines": dict(self.engines),
             "changes": dict(self.changes),
             "half_widths": {
@@ -384,12 +441,23 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
+        "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
+        "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
         "doubts": _find_doubts(runs.values()),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
         "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
     }
+
+
+def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]:
+    """Return what a host computes of these runs; a record is made only where there is one for it."""
+    if not ids:
+        return ()
+    from joulemap.row.run import Fallback
+
+    return tuple(fetch(connection, Fallback, run_ids=ids))
 
 
 def _find_doubts(runs: Iterable[Outline]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -455,6 +523,26 @@ def describe_weight(row: StoredCalibration) -> list[str]:
 def join_words(names: Sequence[str]) -> str:
     """Return names as a list in words: `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def describe_fallen(rows: Iterable[Fallback], mark: Callable[[str], str]) -> list[str]:
+    """Return a line for each hardware whose compiler leaves a part of a model to a host: which, and how much of it."""
+    groups: dict[int, list[Fallback]] = {}
+    for row in rows:
+        groups.setdefault(row.run_id, []).append(row)
+    lines = []
+    for some in groups.values():
+        first = some[0]
+        names = [row.operation for row in some if not row.is_compiled]
+        others = sum(row.operator_count for row in some if row.is_compiled)
+        behind = {"first": "behind the first of them", "stretch": "outside of its one stretch"}.get(first.cut, "")
+        more = f" and {show_count(others, 'operator')} {behind}" if others else ""
+        shares = [show_share(sum(getattr(row, name) for row in some)) for name in FALLEN_SHARES]
+        lines.append(
+            f"{first.compiler} does not run {join_words(names)}: beside {mark(first.configured_hardware)} "
+            f"{first.helper} computes that{more}, copies included: {shares[0]} of the time, {shares[1]} of the energy"
+        )
+    return list(dict.fromkeys(lines))
 
 
 def describe_recalled(fraction: float | None, hardware: str) -> list[str]:

@@ -25,6 +25,7 @@ from joulemap.catalog.schema import (
     QuantityEntry,
 )
 from joulemap.catalog.sheet import load_shipped
+from joulemap.domain.compiler import CUTS, Compiler
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import (
     LINK_ENDS,
@@ -168,6 +169,8 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         projection=chip.projection,
         unavailable=chip.unavailable,
         doubts=tuple(chip.doubts),
+        needs_host=chip.needs_host,
+        compiler=_resolve_compiler(chip),
         geometry=whole,
         memory_levels=levels or complete_levels(quantities, peaks, shared),
         peaks=peaks,
@@ -189,6 +192,23 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         digest="",
         **quantities,
     ).with_own_digest()
+
+
+def _resolve_compiler(chip: HardwareFile) -> Compiler | None:
+    entry = chip.compiler
+    if entry is None:
+        return None
+    _check_choice("compiler.cut", entry.cut, tuple(CUTS))
+    if entry.source not in chip.sources:
+        raise ValueError(f"compiler.source: {entry.source!r} is not in [sources]")
+    return Compiler(
+        name=entry.name,
+        cut=entry.cut,
+        operators=tuple(entry.operators),
+        host=entry.host,
+        basis=entry.basis,
+        source=chip.sources[entry.source],
+    )
 
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:

@@ -166,6 +166,19 @@ class LoadEntry:
 
 
 @frozen(kw_only=True)
+class CompilerEntry:
+    """What a chip's compiler runs, as written in a file."""
+
+    name: str
+    cut: str
+    operators: list[str]
+    basis: str
+    source: str
+    host: str = ""
+    """That computes the rest where none is named, with @MODE or without."""
+
+
+@frozen(kw_only=True)
 class PowerModeEntry:
     """A power mode as written in a file."""
 
@@ -315,6 +328,9 @@ class HardwareFile:
     unavailable: str = ""
     """Why it can be neither bought nor rented, and who says so."""
     doubts: list[str] = attrs.field(factory=list)
+    needs_host: str = ""
+    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
+    compiler: CompilerEntry | None = None
     power_modes: list[PowerModeEntry] = attrs.field(factory=list)
     coefficients: list[CoefficientEntry] = attrs.field(factory=list)
     """Instead of those of the same name in the class."""

@@ -26,7 +26,7 @@ app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
 SHOWN: Final = (
     "hardware", "name", "architecture", "deployment", "units_total_count", "unit_name", "precisions",
-    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "fact_count",
+    "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host", "fact_count",
     "recalled_fact_count", "assumed_fact_count", "power_modes",
 )  # fmt: skip
 
@@ -68,7 +68,7 @@ def list_(
     )
     from joulemap.answer.listing import say_classes
 
-    keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w")
+    keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
     most = limit or (output.height or 0) * 3 // 5 or None
     output.write_table(rows, SHOWN, keep=keep, most=most, answer=say_classes(rows))
 

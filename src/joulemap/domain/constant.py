@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.domain.reference import FJ_PER_J, LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.reference import FJ_PER_J, HOST, HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -119,9 +119,11 @@ class Constant:
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
     """Return name -> constant of a hardware as a run has it: prices, quantities, geometry, levels, peaks, coefficients.
 
-    What the board takes is no constant of a hardware at the boundary `chip` but for what it holds to the power limit.
+    What a host computes with is no constant of the hardware in it; what the board takes is none of a hardware at the
+    boundary `chip`, but for what it holds to the power limit.
     """
-    found = [_price(action) for action in hardware.reference if action.key != STATIC_ACTION]
+    others = {STATIC_ACTION} | {one.key for one in hardware.reference if one.category == HOST} - {HOST_ACTION}
+    found = [_price(action) for action in hardware.reference if action.key not in others]
     for name, quantity in hardware.quantities():
         kind, dot, _ = name.partition(".")
         if not dot:

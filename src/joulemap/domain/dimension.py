@@ -60,6 +60,7 @@ DIMENSIONS: Final = (
     Dimension(name="batch", table="run", label="batch {}", case=1, is_swept=True),
     Dimension(name="runtime", table="run", label="{}", usual="'fused'", case=3, is_asked=True),
     Dimension(name="boundary", table="hardware_version"),
+    Dimension(name="host", table="hardware_version"),
 )
 """In the order of the views' columns and of what a label says."""
 

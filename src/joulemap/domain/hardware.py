@@ -14,13 +14,22 @@ from joulemap.domain.calibration import calibrated_digest, scale_reference
 from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, RUNTIMES
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import EnergyReference
+from joulemap.domain.reference import (
+    BOARD as BOARD_CATEGORY,
+    FJ_PER_J,
+    HOST,
+    HOST_ACTION,
+    STATIC_ACTION,
+    EnergyAction,
+    EnergyReference,
+    host_key,
+)
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, FittedValue
+    from joulemap.domain.compiler import Compiler
     from joulemap.domain.configuration import Boundary
-    from joulemap.domain.reference import EnergyAction
 
 UNITS: Final[Mapping[str, str]] = {
     "process_node": "nm",
@@ -241,6 +250,28 @@ def bounded_digest(digest: str, boundary: str, priced_at: str, version: str) -> 
     return hashlib.sha256(f"{digest}|{boundary}|{version}".encode()).hexdigest()[:16]
 
 
+def hosted_digest(digest: str, host_digest: str, *, is_counted: bool) -> str:
+    """Return the digest of a hardware in a host, from that of either."""
+    how = "in" if is_counted else "beside"
+    return hashlib.sha256(f"{digest}|{how} {host_digest}".encode()).hexdigest()[:16]
+
+
+def _host_leakage(host: Hardware) -> EnergyAction:
+    static = host.static_power
+    return EnergyAction(
+        category=HOST,
+        common_category="static",
+        component=HOST_ACTION[0],
+        action=HOST_ACTION[1],
+        part="static",
+        per="s",
+        energy_per_action_fj=static.value * FJ_PER_J,
+        basis=static.basis,
+        source=f"{host.id}: {static.source}",
+        count_formula="seconds of the run",
+    )
+
+
 @frozen(kw_only=True)
 class Hardware:
     """One target with everything the models need, each number with unit, basis and source."""
@@ -264,6 +295,14 @@ class Hardware:
     """Why it can be neither bought nor rented, or only at a price that is a guess; empty where it can."""
     doubts: tuple[str, ...] = ()
     """What the sources disagree about."""
+    needs_host: str = ""
+    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
+    host: str = ""
+    """The hardware that it sits in, where that is counted with it."""
+    compiler: Compiler | None = None
+    """What its compiler runs; None where nothing is known to fall back."""
+    helper: Hardware | None = attrs.field(default=None, repr=False)
+    """What computes the rest: the host's own numbers, at a fixed voltage."""
     process_node: Quantity = attrs.field(validator=_in_unit(UNITS["process_node"]))
     launch_year: Quantity | None = attrs.field(default=None, validator=_in_unit(UNITS["launch_year"]))
     unit_count: Quantity = attrs.field(validator=_in_unit(UNITS["unit_count"]))
@@ -608,6 +647,46 @@ class Hardware:
             boundary=boundary,
             described_digest=self.digest,
             digest=digest,
+        )
+
+    def with_host(self, host: Hardware, *, is_counted: bool) -> Hardware:
+        """Return this hardware, as a run has it, in a host, given as a run has it.
+
+        The host computes what the compiler does not run. Where it is counted its static power is in the energy of
+        every run; it is no part of what the power cap of this hardware holds.
+        """
+        rows = [_host_leakage(host)] if is_counted else []
+        helper = None
+        if self.compiler is not None:
+            helper = host.at_fixed_voltage()
+            rows += [
+                attrs.evolve(
+                    row,
+                    category=HOST,
+                    common_category=BOARD_CATEGORY,
+                    component=host_key(row.key)[0],
+                    source=f"{host.id}: {row.source}",
+                )
+                for row in host.reference
+                if row.key != STATIC_ACTION
+            ]
+        return attrs.evolve(
+            self,
+            reference=self.reference.with_actions(rows),
+            host=host.id if is_counted else "",
+            helper=helper,
+            described_digest=self.described_digest or self.digest,
+            digest=hosted_digest(self.digest, host.digest, is_counted=is_counted),
+        )
+
+    def at_fixed_voltage(self) -> Hardware:
+        """Return this hardware with a voltage that does not follow its clock, so that an action has one price."""
+        fixed = {name: attrs.evolve(self.coefficients[name], value=1.0) for name in ("voltage_floor", "voltage_knee")}
+        return attrs.evolve(
+            self,
+            coefficients={**self.coefficients, **fixed},
+            described_digest=self.described_digest or self.digest,
+            digest=hashlib.sha256(f"{self.digest}|fixed voltage".encode()).hexdigest()[:16],
         )
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:

@@ -38,6 +38,18 @@ ActionKey = tuple[str, str]
 STATIC_ACTION: Final[ActionKey] = ("chip", "static_power")
 """Leakage is an action: counted in seconds, priced in watts."""
 
+HOST: Final = "host"
+"""The component of what the computer takes that a chip sits in."""
+
+HOST_ACTION: Final[ActionKey] = (HOST, "static_power")
+"""What it draws for as long as a run lasts, whatever is computed: counted in seconds, priced in watts."""
+
+
+def host_key(key: ActionKey) -> ActionKey:
+    """Return what an action of a host is called in the reference table of the chip that it computes for."""
+    return f"{HOST}_{key[0]}", key[1]
+
+
 BOARD: Final = "board"
 """The component of all that the board takes beside the chip and its memory."""
 

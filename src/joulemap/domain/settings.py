@@ -259,6 +259,9 @@ class Settings:
     calibration: str | Calibration = "auto"
     """`auto` (each hardware's own where it has one), `none`, or a name, file or record of one, which is used for its
     hardware and `auto` for all other."""
+    host: str = ""
+    """The hardware that those sit in which need a host: its static power is in their energies and power budgets. Empty
+    for what they draw themselves."""
     boundary: Boundary = attrs.field(default=BOARD, validator=_is_boundary)
     """What energies contain: `board`, or `chip` without voltage regulators and what is unattributed."""
     changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
@@ -328,6 +331,7 @@ class RunKeywords(ModelKeywords, total=False):
     weight_precision: str | Iterable[str]
     runtime: Runtime | Iterable[Runtime]
     calibration: str | Calibration
+    host: str
     boundary: Boundary
     changes: Mapping[str, str | float] | str | Iterable[str] | None
 

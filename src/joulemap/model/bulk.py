@@ -18,10 +18,11 @@ import numpy as np
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import find_architecture
+from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
-from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, precision_scale, sum_by
+from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, columns_of, precision_scale, sum_by
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FS_PER_S
@@ -126,6 +127,11 @@ def _evaluate(workloads: Sequence[Workload], hardware: Hardware, precision: str,
     if precision not in hardware.peaks:
         refusal = f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
         return [Total(refusal=refusal)] * len(workloads)
+    refusals = [_describe_fallen(one, hardware) for one in workloads]
+    if any(refusals):
+        run = [one for one, refusal in zip(workloads, refusals, strict=True) if not refusal]
+        totals = iter(_evaluate(run, hardware, precision, runtime) if run else ())
+        return [Total(refusal=refusal) if refusal else next(totals) for refusal in refusals]
     try:
         return _evaluate_fitting(workloads, hardware, precision, runtime)
     except UnsupportedError as error:
@@ -136,6 +142,16 @@ def _evaluate(workloads: Sequence[Workload], hardware: Hardware, precision: str,
             *_evaluate(workloads[:half], hardware, precision, runtime),
             *_evaluate(workloads[half:], hardware, precision, runtime),
         ]
+
+
+def _describe_fallen(workload: Workload, hardware: Hardware) -> str:
+    """Return why a hardware's compiler does not run a whole workload; empty where it does."""
+    if hardware.compiler is None:
+        return ""
+    work = columns_of(workload)
+    fallen = find_fallen(work, hardware.compiler)
+    told = name_fallen(work, hardware.compiler, fallen)
+    return f"{hardware.id}: {hardware.compiler.name} does not run {told}" if told else ""
 
 
 def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> list[Total]:

@@ -265,6 +265,18 @@ class KernelColumns:
         simple = self.work.elementwise_count - self.dequantization_count
         return attrs.evolve(self, work=attrs.evolve(self.work, elementwise_count=simple))
 
+    def called_at(self, stretch: Integers) -> KernelColumns:
+        """Return the kernels where the host launches each stretch of operators by itself, at its first kernel.
+
+        `stretch` is per operator of the workload; in `eager` the host launches every kernel anyway.
+        """
+        if self.runtime == "eager":
+            return self
+        first = np.unique(stretch[self.operator_index[self.leader]], return_index=True)[1]
+        launches = np.zeros(self.work.operator_count)
+        launches[self.leader[first]] = 1.0
+        return attrs.evolve(self, host_launch_count=launches)
+
     def at_leader(self, values: Floats) -> Floats:
         """Give each kernel's value to its leader; 0 elsewhere."""
         placed = np.zeros(self.work.operator_count)

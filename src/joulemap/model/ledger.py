@@ -17,6 +17,7 @@ import numpy as np
 from joulemap.domain.configuration import CHIP
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import (
+    HOST_ACTION,
     LOSS_ACTION,
     MEMORY_ACTION,
     STATIC_ACTION,
@@ -64,12 +65,15 @@ def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) 
 
 
 def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Floats:
-    """Return the counts with the static line: each operator leaks for as long as it runs."""
+    """Return the counts with the static lines: each operator leaks for as long as it runs, and so does a host."""
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
     whole = matrix.copy()
     whole[:, position] = latency_s
+    host = hardware.reference.position(HOST_ACTION)
+    if host is not None:
+        whole[:, host] = latency_s
     return whole
 
 

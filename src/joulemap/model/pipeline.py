@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 import numpy as np
@@ -62,10 +62,13 @@ from joulemap.model.run import (
 )
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
-from joulemap.model.workload import Floats, Integers, Texts, WorkloadColumns, sum_by
+from joulemap.model.workload import Booleans, Floats, Integers, Texts, WorkloadColumns, sum_by
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FS_PER_S
+
+if TYPE_CHECKING:
+    from joulemap.domain.compiler import Compiler
 
 ENGINE_PART: Final = "engine_part"
 """Coefficient of the classes whose engines run a batch in parts: the fewest samples of one."""
@@ -160,7 +163,11 @@ class Evaluator:
     """
 
     work: WorkloadColumns
+    stretch: Integers | None = None
+    """Which stretch that the host calls by itself each operator is of; None where it calls the whole once."""
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+    _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
+    """Compiler -> the operators that it leaves to a host, and what evaluates its part and the host's, if it does."""
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
@@ -179,6 +186,9 @@ class Evaluator:
         shapes: dict[int, Hashable] = {}
         for number, (hardware, configuration) in enumerate(asked):
             try:
+                if (run := self._evaluate_parts(hardware, configuration)) is not None:
+                    found[number] = run
+                    continue
                 self._check(hardware, configuration)
                 if id(hardware) not in shapes:
                     shapes[id(hardware)] = _shape(hardware)
@@ -196,6 +206,28 @@ class Evaluator:
                 mine = [number for number in numbers if id(asked[number][0]) in some]
                 found |= zip(mine, self._evaluate_alike([asked[number] for number in mine]), strict=True)
         return [found[number] for number in range(len(asked))]
+
+    def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
+        """Return the run of what a host computes a part of; None where the compiler runs all. Raises as `evaluate`."""
+        if hardware.compiler is None:
+            return None
+        from joulemap.model.fallback import check_host, configure_host, find_fallen, merge_runs, split_work
+
+        fallen = self._parts.get(hardware.compiler)
+        if fallen is None:
+            mask = find_fallen(self.work, hardware.compiler)
+            works = split_work(self.work, mask) if mask.any() else ()
+            fallen = self._parts[hardware.compiler] = mask, tuple(Evaluator(*part) for part in works)
+        mask, parts = fallen
+        if not parts:
+            return None
+        helper = check_host(self.work, hardware, mask)
+        chip, host = parts
+        return merge_runs(
+            chip.evaluate(attrs.evolve(hardware, compiler=None), configuration),
+            host.evaluate(helper, configure_host(helper, configuration)),
+            hardware,
+        )
 
     def _evaluate_alike(self, asked: Sequence[Asked]) -> Sequence[RunColumns | UnsupportedError | KeyError]:
         try:
@@ -259,7 +291,10 @@ class Evaluator:
         key = configuration.precision, runtime, configuration.weight_precision
         formed = self._kernels.get(key)
         if formed is None:
-            formed = self._kernels[key] = form_kernels(self.work, *key)
+            formed = form_kernels(self.work, *key)
+            if self.stretch is not None:
+                formed = formed.called_at(self.stretch)
+            self._kernels[key] = formed
         return formed
 
 

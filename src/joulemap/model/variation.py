@@ -10,23 +10,27 @@ these parts.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import attrs
 import numpy as np
 
 from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import ActionCounts, close_counts, on_chip, prices_fj
 from joulemap.model.pipeline import time_kernels
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
-from joulemap.model.workload import WorkloadColumns
+from joulemap.model.workload import Booleans, WorkloadColumns
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.domain.compiler import Compiler
 
 Value = TypeVar("Value")
 
@@ -124,12 +128,15 @@ class Varied:
     """The kernels of a workload at one precision and runtime."""
 
     kernels: KernelColumns
+    work: WorkloadColumns
+    weight_precision: str = ""
     _remembered: dict[str, _Remembered] = attrs.field(factory=dict, init=False)
+    _parts: dict[tuple[Compiler, str], tuple[Varied, Totals] | None] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of(cls, work: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> Varied:
         """Return the kernels that a runtime launches for a workload."""
-        return cls(form_kernels(work, precision, runtime, weight_precision))
+        return cls(form_kernels(work, precision, runtime, weight_precision), work, weight_precision)
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
         """Return the constants in mappings of a hardware that its run asks for: coefficients, geometry and peaks."""
@@ -147,6 +154,9 @@ class Varied:
 
         `like` is the digest of one that it differs from in power alone, if there is one.
         """
+        if hardware.compiler is not None and (parts := self._split(hardware)) is not None:
+            chip, host = parts
+            return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None), like), host, hardware)
         kernels = self.kernels
         architecture: Architecture[Placement] = find_architecture(hardware.architecture)
         if like:
@@ -176,3 +186,44 @@ class Varied:
             spare_w=float(law.limit_w) - float(timing.uncapped_power_w[0]),
             cap_fraction=1.0 - hardware.coefficient("cap_share"),
         )
+
+    def _split(self, hardware: Hardware) -> tuple[Varied, Totals] | None:
+        """Return the chip's part and what the host takes for its own; None where the compiler runs all."""
+        compiler, helper = hardware.compiler, hardware.helper
+        if compiler is None or helper is None:
+            return None
+        key = compiler, helper.digest
+        if key not in self._parts:
+            fallen = find_fallen(self.work, compiler)
+            self._parts[key] = self._make_parts(helper, fallen) if fallen.any() else None
+        return self._parts[key]
+
+    def _make_parts(self, helper: Hardware, fallen: Booleans) -> tuple[Varied, Totals]:
+        own = self.kernels.precision, self.weight_precision
+        chip, host = (
+            Varied(form_kernels(work, precision, self.kernels.runtime, weights).called_at(stretch), work, weights)
+            for (work, stretch), (precision, weights) in zip(
+                split_work(self.work, fallen), (own, choose_precision(helper, *own)), strict=True
+            )
+        )
+        return chip, host.evaluate(helper)
+
+
+def _add_host(chip: Totals, host: Totals, hardware: Hardware) -> Totals:
+    """Return what both parts take, one after the other, with the leakage of the chip, and of a host that is counted.
+
+    What the host takes by itself is no constant of the chip.
+    """
+    leakage = {STATIC: hardware.static_power.value}
+    position = hardware.reference.position(HOST_ACTION)
+    if position is not None:
+        leakage[".".join(HOST_ACTION)] = hardware.reference.prices_fj[position] / FJ_PER_J
+    leaked = {name: watts * host.interval_s for name, watts in leakage.items()}
+    own_j = host.energy_j - host.action_j.get(STATIC, 0.0)
+    return attrs.evolve(
+        chip,
+        latency_s=chip.latency_s + host.latency_s,
+        interval_s=chip.interval_s + host.interval_s,
+        energy_j=chip.energy_j + own_j + sum(leaked.values()),
+        action_j={**chip.action_j, **{name: chip.action_j.get(name, 0.0) + joules for name, joules in leaked.items()}},
+    )

@@ -171,6 +171,8 @@ class WorkloadColumns(Work):
     access_operator: Integers
     access_tensor: Integers
     """Which tensor of the workload each access reads or writes."""
+    access_buffer: Integers
+    """Which activation storage that is; -1 for parameters and constants."""
     access_tensor_bytes: Floats
     """Of the memory that a tensor owns, 0 where another owns it."""
     access_is_matrix: Booleans
@@ -350,6 +352,7 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
         "kernel_step_count": kernel_step_count,
         "access_operator": np.array([access.operator_index for access in accesses], dtype=np.int64) + access_first,
         "access_tensor": np.array([access.tensor_index for access in accesses], dtype=np.int64) + access_tensor_first,
+        "access_buffer": _number_buffers(workloads),
         "access_tensor_bytes": np.array([tensor.byte_count for tensor in read], dtype=np.float64),
         "access_is_matrix": np.array([len(tensor.shape) > 1 for tensor in read], dtype=bool),
         "access_role": np.array([ROLE_CODE[access.role] for access in accesses], dtype=np.int64),
@@ -368,6 +371,17 @@ def arrays_of(workloads: Sequence[Workload]) -> dict[str, Any]:
             for name in OPERATOR_COUNTS
         },
     }
+
+
+def _number_buffers(workloads: Sequence[Workload]) -> Integers:
+    """Return the activation storage of each access, numbered through; -1 for none."""
+    first = _starts([len(workload.buffers) for workload in workloads]).tolist()
+    places = [
+        -1 if (buffer := workload.tensors[access.tensor_index].buffer_index) is None else start + buffer
+        for start, workload in zip(first, workloads, strict=True)
+        for access in workload.accesses
+    ]
+    return np.array(places, dtype=np.int64)
 
 
 def _starts(counts: Sequence[int]) -> Integers:

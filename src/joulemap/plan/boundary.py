@@ -10,7 +10,7 @@ from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.calibration import calibrated_digest
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import BOARD
-from joulemap.domain.hardware import bounded_digest
+from joulemap.domain.hardware import bounded_digest, mode_digest
 from joulemap.domain.key import NO_KEY
 from joulemap.model.version import formula_version
 from joulemap.system.errors import CatalogueError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from joulemap.domain.calibration import Calibration, CalibrationEntry
+    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
@@ -77,8 +78,7 @@ def usual_hardware(hardware: Hardware, calibration: Calibration | None) -> Hardw
 
 def usual_digest(hardware: Hardware, calibration: CalibrationEntry | None) -> str:
     """Return the digest of `usual_hardware`."""
-    fitted = hardware.digest if calibration is None else calibrated_digest(hardware.digest, calibration.digest)
-    return bounded_digest(fitted, BOARD, hardware.priced_at, formula_version(hardware.architecture))
+    return bound_digest(hardware, calibration, DEFAULT_MODE, BOARD)
 
 
 def read_loads(hardware: Hardware) -> tuple[WorkloadColumns, ...]:
@@ -109,6 +109,15 @@ def bound_hardware(hardware: Hardware, power_mode: str, boundary: Boundary) -> H
     Raises KeyError or UnknownNameError as `Hardware.in_mode`.
     """
     return hardware.in_mode(power_mode).at_boundary(boundary, formula_version(hardware.architecture))
+
+
+def bound_digest(
+    entry: HardwareEntry | Hardware, calibration: CalibrationEntry | None, power_mode: str, boundary: Boundary
+) -> str:
+    """Return the digest of what `bound_hardware` returns of a hardware as it is described."""
+    digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
+    version = formula_version(entry.architecture)
+    return bounded_digest(mode_digest(digest, power_mode), boundary, entry.priced_at, version)
 
 
 def describe_gap(hardware: str, error: KeyError) -> CatalogueError:

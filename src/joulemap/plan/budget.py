@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -60,24 +60,29 @@ def find_budget(settings: Settings) -> Budget | None:
 
 
 def keep_within(
-    pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool
+    pairs: Sequence[Pair], budget: Budget, *, is_every_mode: bool, beside_w: Mapping[str, float]
 ) -> tuple[tuple[Pair, ...], dict[str, str]]:
     """Return what of some hardware at modes keeps within a budget, and name -> why another is left out.
 
     Hardware at its default mode stands for its largest one that fits, unless every mode is there by itself. A mode that
-    was named counts against a budget that was asked for only.
+    was named counts against a budget that was asked for only. What sits in a host leaves it the watts of `beside_w`.
     """
+
+    def draw_w(entry: HardwareEntry, mode: str) -> float:
+        return entry.cap_w(mode) + beside_w.get(entry.id, 0.0)
+
     kept: list[Pair] = []
     left_out: dict[str, str] = {}
     for entry, mode in pairs:
         is_free = mode == DEFAULT_MODE and not is_every_mode
         modes = entry.distinct_modes if is_free else (mode,)
-        fitting = [one for one in modes if entry.cap_w(one) <= budget.power_w or not (is_free or budget.is_asked)]
+        fitting = [one for one in modes if draw_w(entry, one) <= budget.power_w or not (is_free or budget.is_asked)]
         if fitting:
             kept.append((entry, _largest(entry, fitting)))
         else:
             name = entry.id if mode == DEFAULT_MODE else f"{entry.id}@{mode}"
-            left_out[name] = f"at least {min(entry.cap_w(one) for one in modes):.4g} W"
+            with_host = " with its host" if entry.id in beside_w else ""
+            left_out[name] = f"at least {min(draw_w(entry, one) for one in modes):.4g} W{with_host}"
     return tuple(dict.fromkeys(kept)), left_out
 
 

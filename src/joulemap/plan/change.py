@@ -83,6 +83,8 @@ def find_changes(
         target = bound_hardware(
             calibration.apply(records[entry.digest], calibration.find(entry)), mode, settings.boundary
         )
+        if (host := selection.hosts.get(entry.id)) is not None:
+            target = host.place(target, calibration, settings.boundary)
         constants = list_constants(target)
         names |= dict.fromkeys(constants)
         for demand in sorted(demands, key=lambda one: bool(one.hardware)):

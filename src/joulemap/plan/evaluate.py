@@ -133,9 +133,14 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         (run.hardware_digest, run.calibration): plan.calibration.apply(known[run.hardware_digest], run.calibration)
         for run in found.values()
     }
-    plain = {
+    bounded = {
         target: bound_hardware(calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary)
         for target, run in found.items()
+    }
+    hosts = plan.selection.hosts
+    plain = {
+        target: hosts[one.id].place(one, plan.calibration, plan.settings.boundary) if one.id in hosts else one
+        for target, one in bounded.items()
     }
     targets = {target: change_target(plain[target], run.changes) for target, run in found.items()}
     told = {targets[key].digest: [describe_change(one) for one in run.changes] for key, run in found.items()}
@@ -147,7 +152,8 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
             if entry is not None
         ],
     )
-    needed = (*plain.values(), *targets.values())
+    helpers = [one.helper for one in plain.values() if one.helper is not None]
+    needed = (*helpers, *plain.values(), *targets.values())
     fresh = {one.digest: one for one in needed if one.digest not in known or one.digest in own}
     fresh |= {digest: known[digest] for digest, _ in calibrated if digest in own}
     write_hardware(

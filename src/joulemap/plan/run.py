@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from joulemap.domain.calibration import CalibrationEntry, calibrated_digest
+from joulemap.domain.calibration import CalibrationEntry
 from joulemap.domain.change import changed_digest
-from joulemap.domain.hardware import bounded_digest, mode_digest
 from joulemap.domain.weight import pair_precisions
 from joulemap.model.version import formula_version
+from joulemap.plan.boundary import bound_digest
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import find_changes
 from joulemap.plan.selection import Default, Selection, select_hardware
@@ -71,15 +71,16 @@ class Plan:
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs of one workload: point by point, in the order of hardware."""
         planned = []
+        hosts, boundary = self.selection.hosts, self.settings.boundary
         for point in self.settings.points:
             for entry, mode in self.selection.pairs:
                 calibration = self.calibration.find(entry)
-                digest = calibrated_digest(entry.digest, calibration.digest) if calibration else entry.digest
                 version = formula_version(entry.architecture)
-                boundary = self.settings.boundary
-                bounded = bounded_digest(mode_digest(digest, mode), boundary, entry.priced_at, version)
+                digest = bound_digest(entry, calibration, mode, boundary)
                 changes = self.changes.get((entry, mode), ())
-                changed = changed_digest(bounded, changes)
+                if entry.id in hosts:
+                    digest = hosts[entry.id].digest(digest, self.calibration, boundary)
+                changed = changed_digest(digest, changes)
                 parts = (workload_key, changed, mode, *point.values(), version)
                 planned.append(
                     PlannedRun(

@@ -19,6 +19,7 @@ from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
 from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
+from joulemap.plan.host import Hosting, find_hosts
 from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
@@ -43,6 +44,8 @@ class Selection:
     """Hardware without a mode within the budget -> why."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """A class, as it was written in place of a hardware -> the hardware that it means."""
+    hosts: Mapping[str, Hosting] = attrs.field(factory=dict)
+    """Hardware -> what it sits in, or what computes what its compiler does not run."""
 
     @property
     def ids(self) -> frozenset[str]:
@@ -93,13 +96,15 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
+    hosts = find_hosts(settings, (entry for entry, _ in chosen), known)
     if budget is None or (default == "every mode" and not budget.is_asked):
-        return Selection(pairs=chosen, own=own, meanings=meanings)
-    fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode")
+        return Selection(pairs=chosen, own=own, meanings=meanings, hosts=hosts)
+    beside_w = {name: host.entry.static_w for name, host in hosts.items() if host.is_counted}
+    fitting, left_out = keep_within(chosen, budget, is_every_mode=default == "every mode", beside_w=beside_w)
     if not fitting:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UsageError(f"no hardware keeps within {budget.power_w:g} W: {reasons}")
-    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings)
+    return Selection(pairs=fitting, own=own, budget=budget, left_out=left_out, meanings=meanings, hosts=hosts)
 
 
 def select_one(hardware: str | Hardware, settings: Settings) -> Selection:

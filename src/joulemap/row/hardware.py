@@ -5,6 +5,25 @@ from __future__ import annotations
 from joulemap.row import Row
 
 
+class HardwareCompiler(Row, query="hardware.compiler"):
+    """What the compiler of one hardware runs on it; one row, or none for hardware that runs every operator."""
+
+    compiler: str
+    """Its name."""
+    cut: str
+    """What it keeps of a model that it does not run whole: first (all up to the first operator that it does not
+    run), stretch (one stretch of operators) or each (every operator that it runs).
+    """
+    operators: list[str]
+    """kinds, operations, or operations of one kind as conv.conv2d."""
+    host: str
+    """Hardware that computes the rest where none is named; empty for none."""
+    basis: str
+    """How sure the list is."""
+    source: str
+    """Who says so."""
+
+
 class ActionPrice(Row, query="hardware.energy"):
     """The energy reference table of one hardware; one row per action."""
 
@@ -101,6 +120,8 @@ class ListedHardware(Row, query="hardware.list"):
     """B/s: off-chip memory."""
     tdp_w: float
     """W: thermal design power."""
+    needs_host: str
+    """The slot or port of a computer that it needs, whose power is not in tdp_w; empty for what works by itself."""
     power_modes: str
     """Named operating points beside the default."""
     price_purchase_usd: float | None
@@ -224,6 +245,12 @@ class HardwareSummary(Row, query="hardware.summary"):
     """What one unit is called."""
     memory_type: str
     """off-chip memory."""
+    tdp_w: float
+    """W: thermal design power."""
+    static_power_w: float
+    """W: drawn while running, whatever is computed."""
+    needs_host: str
+    """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
     aliases: list[str]
     """Other names."""
     power_modes: list[str]

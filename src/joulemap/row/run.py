@@ -90,6 +90,37 @@ class Constant(Row, query="run.constant"):
     """document, measurement or arithmetic on B."""
 
 
+class Fallback(Row, query="run.fallback"):
+    """What of runs a host computes because the chip's compiler does not run it, or leaves it; one row per run and
+    operation that the host computes.
+    """
+
+    run_id: int
+    """Run."""
+    configured_hardware: str
+    """chip, with its power mode."""
+    compiler: str
+    """That of the chip."""
+    cut: str
+    """What it keeps of a model that it does not run whole: first, stretch or each."""
+    helper: str
+    """Hardware that computes the operation, with its power mode."""
+    operation: str
+    """conv2d, gelu."""
+    is_compiled: bool
+    """The compiler runs it elsewhere; here its cut leaves it to the host."""
+    operator_count: int
+    """Operators of it that the host computes."""
+    latency_s: float
+    """s: of these."""
+    latency_fraction: float
+    """Of the run's latency, 0 to 1."""
+    energy_fraction: float
+    """Of the run's energy, 0 to 1: with the leakage meanwhile."""
+    first_operator_index: int
+    """The first of them in the model."""
+
+
 class LedgerLine(Row, query="run.ledger"):
     """The ledger of one run: every line with its count and the energy of one; one row per operator and action;
     lines sum to operators, subgraphs and the run, exactly.

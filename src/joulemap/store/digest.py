@@ -104,6 +104,7 @@ HARDWARE: Final = Seal(
         "hardware_level",
         "hardware_link",
         "hardware_load",
+        "hardware_operator",
         "hardware_power_mode",
         "energy_per_action",
     ),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from joulemap.domain.hardware import Hardware, Link, Load, MemoryLevel, Peak, PowerMode
 from joulemap.domain.quantity import Quantity
@@ -13,6 +15,9 @@ from joulemap.store.digest import HARDWARE, Digester
 from joulemap.store.literal import execute
 from joulemap.store.row import insert_columns, insert_records, next_id
 from joulemap.system.errors import DatabaseError
+
+if TYPE_CHECKING:
+    from joulemap.domain.compiler import Compiler
 
 PREFIXES: Final = ("geometry", "memory", "peak", "link", "load", "power_mode", "coefficient")
 """What a fact belongs to that is not a field of `Hardware` itself."""
@@ -25,7 +30,7 @@ PRICE_FIELDS: Final = ("energy_per_action_fj", "low_fj", "high_fj", "basis", "so
 
 TEXT_FIELDS: Final = (
     "name", "vendor", "architecture", "deployment", "microarchitecture", "unit_name", "memory_type", "projection",
-    "unavailable", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest",
+    "unavailable", "power_mode", "aliases", "doubts", "priced_at", "boundary", "described_digest", "needs_host", "host",
 )  # fmt: skip
 
 
@@ -54,6 +59,7 @@ def write_hardware(
         hardware=[one.id for one in fresh],
         package_version=package_version,
         changes=[list(told.get(one.digest, ())) for one in fresh],
+        helper_digest=[one.helper.digest if one.helper else "" for one in fresh],
         content_digest="",
     )
     digests, numbers, facts = parts(Hardware.quantities)
@@ -90,6 +96,19 @@ def write_hardware(
     digests, numbers, loads = parts(lambda one: one.loads)
     names = [load.name for load in loads]
     insert_records(connection, "hardware_load", loads, hardware_digest=digests, load_index=numbers, load=names)
+    digests, numbers, run = parts(
+        lambda one: [(one.compiler, name) for name in one.compiler.operators] if one.compiler else []
+    )
+    compilers = [compiler for compiler, _ in run]
+    insert_records(
+        connection,
+        "hardware_operator",
+        compilers,
+        hardware_digest=digests,
+        operator_index=numbers,
+        operator=[name for _, name in run],
+        compiler=[compiler.name for compiler in compilers],
+    )
     ids = _action_ids(connection, fresh)
     digests, numbers, actions = parts(lambda one: one.reference)
     insert_records(
@@ -194,12 +213,29 @@ def read_hardware(connection: Connection, digests: Iterable[str]) -> dict[str, H
     for digest in wanted:
         if not versions[digest] or not actions[digest]:
             raise DatabaseError(f"the hardware version {digest} is not in the database")
+    compilers = rows("hardware_operator", "operator, compiler, cut, host, basis, source", "operator_index")
+    helpers = {digest: found[0][0] for digest, found in rows("hardware_version", "helper_digest", "hardware").items()}
+    helping = read_hardware(connection, filter(None, helpers.values())) if any(helpers.values()) else {}
     return {
-        digest: _assemble(
-            digest, *(found[digest] for found in (versions, facts, peaks, levels, links, loads, modes, actions))
+        digest: attrs.evolve(
+            _assemble(
+                digest, *(found[digest] for found in (versions, facts, peaks, levels, links, loads, modes, actions))
+            ),
+            compiler=_read_compiler(compilers[digest]),
+            helper=helping.get(helpers[digest]),
         )
         for digest in wanted
     }
+
+
+def _read_compiler(rows: list[tuple[Any, ...]]) -> Compiler | None:
+    """Return the compiler of rows with an operator each; None for none."""
+    for _, name, cut, host, basis, source in rows:
+        from joulemap.domain.compiler import Compiler
+
+        operators = tuple(operator for operator, *_ in rows)
+        return Compiler(name=name, cut=cut, operators=operators, host=host, basis=basis, source=source)
+    return None
 
 
 def _assemble(

@@ -38,6 +38,7 @@ KEYS: Final[Mapping[str, str]] = {
     "hardware_level": "hardware_digest",
     "hardware_link": "hardware_digest",
     "hardware_load": "hardware_digest",
+    "hardware_operator": "hardware_digest",
     "hardware_power_mode": "hardware_digest",
     "action": "action_id",
     "energy_per_action": "hardware_digest",

@@ -48,6 +48,12 @@ class Outline:
     is_calibrated: bool
     changes: list[str]
     """What was set of its hardware."""
+    needs_host: str
+    """What of a computer its hardware needs; empty for nothing."""
+    host: str
+    """The computer that is counted with it; empty for none."""
+    has_helper: bool
+    """Whether there is a computer for what its compiler does not run."""
     latency_half_width: float | None
     """Of the 80 % interval of its logarithm, as the three below; None for a refused run."""
     latency_own_half_width: float | None
@@ -60,7 +66,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes, "
+        "r.calibration_digest <> '', v.changes, v.needs_host, v.host, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "LEFT JOIN internal.run_total AS t USING (run_id) "

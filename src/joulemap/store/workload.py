@@ -204,6 +204,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "access",
         "CAST(operator_index AS BIGINT) AS access_operator",
         "CAST(tensor_index AS BIGINT) AS access_tensor",
+        "CAST(coalesce(buffer_index, -1) AS BIGINT) AS access_buffer",
         "CAST(coalesce(tensor_bytes, 0) AS DOUBLE) AS access_tensor_bytes",
         "coalesce(is_matrix, FALSE) AS access_is_matrix",
         f"CAST(list_position({list(ROLES)}, role) - 1 AS BIGINT) AS access_role",
@@ -211,7 +212,7 @@ def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
         "CAST(fused_byte_count AS DOUBLE) AS access_fused_bytes",
         "CAST(item_bytes AS DOUBLE) AS access_item_bytes",
         "is_boundary AS access_is_boundary",
-        joined=" LEFT JOIN (SELECT workload_id, tensor_index, byte_count AS tensor_bytes, "
+        joined=" LEFT JOIN (SELECT workload_id, tensor_index, buffer_index, byte_count AS tensor_bytes, "
         "contains(shape, 'x') AS is_matrix FROM internal.workload_tensor) AS t USING (workload_id, tensor_index)",
     )
     buffers = fetch(

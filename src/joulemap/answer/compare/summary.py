@@ -169,7 +169,7 @@ class CompareAnswer(RunAnswer):
                 ("latency", "latency_s"),
                 ("energy x delay", "edp_js"),
                 ("throughput", "throughput_per_s"),
-                ("power", "average_power_w"),
+                ("power", lambda row: self.scope.show_power(row.hardware, row.average_power_w)),
                 ("of its peak", "compute_utilization_fraction"),
                 *ratio,
                 ("80 % of the energy", lambda row: show_doubt(row.energy_half_width)),

@@ -133,6 +133,7 @@ def evaluate_sizes(source: Source, plan: Plan) -> None:
         batch=batch,
         calibration=own.calibration,
         boundary=own.boundary,
+        host=own.host,
     )
     _evaluate(source, plan_selected(names, settings, plan.selection))
 

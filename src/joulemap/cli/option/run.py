@@ -10,6 +10,7 @@ import typer
 
 from joulemap.cli.complete import (
     complete_boundaries,
+    complete_hardware,
     complete_models,
     complete_precisions,
     complete_runtimes,
@@ -25,7 +26,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings, SettingsKeywords
 
-GIVEN: Final = ("inputs", "arguments", "config", "calibration", "boundary", "changes")
+GIVEN: Final = ("inputs", "arguments", "config", "calibration", "host", "boundary", "changes")
 """Options that every follow-up command repeats, whatever it chooses itself."""
 
 MODEL_HELP: Final = (
@@ -40,6 +41,11 @@ CALIBRATION_HELP: Final = (
 BOUNDARY_HELP: Final = (
     "What energies contain. board: the chip, its memory, voltage regulators and what the power limit says of a chip at "
     "work beyond its circuits; chip: the chip and its memory. Times are the same."
+)
+
+HOST_HELP: Final = (
+    "The computer that chips and cards sit in which need one, e.g. raspberry_pi_5: its static power joins their "
+    "energies and counts within a power budget. `joulemap hardware list` says which need one."
 )
 
 WEIGHT_HELP: Final = (
@@ -179,6 +185,10 @@ class RunOptions(ModelOptions):
         ),
     ] = ""
     calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
+    host: Annotated[
+        str,
+        typer.Option("--host", help=HOST_HELP, show_default="not counted", autocompletion=complete_hardware),
+    ] = ""
     boundary: Annotated[str, typer.Option("--boundary", help=BOUNDARY_HELP, autocompletion=complete_boundaries)] = BOARD
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)] = None
 
@@ -191,6 +201,7 @@ class RunOptions(ModelOptions):
                 **super().keywords(),
                 **names,
                 "calibration": self.calibration,
+                "host": self.host,
                 "boundary": self.boundary,
                 "changes": self.changes,
             },

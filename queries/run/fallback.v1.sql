@@ -1,0 +1,71 @@
+/*
+name = "run.fallback"
+record = "Fallback"
+version = 1
+schema = 1
+summary = "What of runs a host computes because the chip's compiler does not run it, or leaves it"
+grain = "one row per run and operation that the host computes"
+order = ["position of the run in run_ids", "first_operator_index"]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
+[columns]
+run_id = { type = "INTEGER", meaning = "run" }
+configured_hardware = { type = "VARCHAR", meaning = "chip, with its power mode" }
+compiler = { type = "VARCHAR", meaning = "that of the chip" }
+cut = { type = "VARCHAR", meaning = "what it keeps of a model that it does not run whole: first, stretch or each" }
+helper = { type = "VARCHAR", meaning = "hardware that computes the operation, with its power mode" }
+operation = { type = "VARCHAR", meaning = "conv2d, gelu ..." }
+is_compiled = { type = "BOOLEAN", meaning = "the compiler runs it elsewhere; here its cut leaves it to the host" }
+operator_count = { type = "BIGINT", meaning = "operators of it that the host computes" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "of these" }
+latency_fraction = { type = "DOUBLE", meaning = "of the run's latency, 0 to 1" }
+energy_fraction = { type = "DOUBLE", meaning = "of the run's energy, 0 to 1: with the leakage meanwhile" }
+first_operator_index = { type = "INTEGER", meaning = "the first of them in the model" }
+*/
+WITH divided AS (
+    SELECT DISTINCT s.run_id
+    FROM internal.run_action AS s
+    JOIN internal.action AS a ON a.action_id = s.action_id
+    WHERE list_contains($run_ids, s.run_id) AND a.category = 'host' AND a.part <> 'static'
+),
+fallen AS (
+    SELECT l.run_id, l.operator_index, sum(l.energy_fj) AS energy_fj
+    FROM internal.ledger_line AS l
+    SEMI JOIN divided AS d ON d.run_id = l.run_id
+    JOIN internal.action AS a ON a.action_id = l.action_id
+    GROUP BY l.run_id, l.operator_index
+    HAVING count(*) FILTER (WHERE a.category = 'host' AND a.part <> 'static') > 0
+)
+SELECT
+    r.run_id,
+    any_value(r.configured_hardware) AS configured_hardware,
+    any_value(k.compiler) AS compiler,
+    any_value(k.cut) AS cut,
+    any_value(h.hardware || CASE WHEN h.power_mode = 'default' THEN '' ELSE '@' || h.power_mode END) AS helper,
+    q.operation,
+    list_contains(any_value(k.operators), q.operation)
+    OR list_contains(any_value(k.operators), any_value(q.kind))
+    OR list_contains(any_value(k.operators), any_value(q.kind) || '.' || q.operation) AS is_compiled,
+    count(*) AS operator_count,
+    seconds(sum(o.latency_fs)) AS latency_s,
+    CAST(sum(o.latency_fs) AS DOUBLE) / any_value(x.latency_fs) AS latency_fraction,
+    CAST(sum(f.energy_fj) AS DOUBLE) / any_value(x.energy_fj) AS energy_fraction,
+    min(q.operator_index) AS first_operator_index
+FROM fallen AS f
+JOIN run_configurations AS r ON r.run_id = f.run_id
+JOIN internal.run_operator AS o ON o.run_id = f.run_id AND o.operator_index = f.operator_index
+JOIN internal.run_total AS x ON x.run_id = f.run_id
+JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = f.operator_index
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+JOIN internal.hardware_version AS h ON h.hardware_digest = v.helper_digest
+JOIN (
+    SELECT
+        hardware_digest,
+        any_value(compiler) AS compiler,
+        any_value(cut) AS cut,
+        list(operator) AS operators
+    FROM internal.hardware_operator
+    GROUP BY hardware_digest
+) AS k ON k.hardware_digest = r.hardware_digest
+GROUP BY r.run_id, q.operation
+ORDER BY list_position($run_ids, r.run_id), first_operator_index

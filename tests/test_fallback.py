@@ -1,0 +1,194 @@
+"""Models that a chip's compiler does not run whole: where they are cut, and what both parts take together."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import chip
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.compiler import Compiler
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey
+from joulemap.domain.settings import Settings
+from joulemap.model.fallback import find_fallen
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.variation import Varied
+from joulemap.model.workload import WorkloadColumns
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+from joulemap.workspace import Workspace
+from models import columns
+
+BATCH, WIDTH = 8, 64
+HIDDEN_BYTES = 4 * BATCH * WIDTH
+
+
+class Stages(nn.Module):
+    """Products with an activation behind each but the last."""
+
+    def __init__(self, *activations: str) -> None:
+        super().__init__()
+        self.products = nn.ModuleList(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(len(activations) + 1))
+        self.activations = [getattr(nn.functional, name) for name in activations]
+
+    def forward(self, x: Tensor) -> Tensor:
+        for product, activation in zip(self.products, self.activations, strict=False):
+            x = activation(product(x))
+        last: Tensor = self.products[-1](x)
+        return last
+
+
+def stages(*activations: str) -> WorkloadColumns:
+    return columns(Stages(*activations).to("meta"), torch.empty(BATCH, WIDTH, device="meta"))
+
+
+def compiler(cut: str = "each", *, host: str = "toy") -> Compiler:
+    return Compiler(
+        name="Toy", cut=cut, operators=("linear", "relu"), host=host, basis="assumed", source="a toy compiler"
+    )
+
+
+def card(cut: str = "each", *, is_counted: bool = False) -> Hardware:
+    """Return a toy of 1 W in a toy host of 1 W."""
+    own = attrs.evolve(chip.cpu(), needs_host="slot", compiler=compiler(cut))
+    return own.with_host(attrs.evolve(chip.cpu(), id="host"), is_counted=is_counted)
+
+
+def run_of(work: WorkloadColumns, hardware: Hardware, runtime: str = "engine") -> RunColumns:
+    return evaluate(work, hardware, Configuration(hardware=hardware.id, runtime=runtime))
+
+
+def line(run: RunColumns, key: ActionKey) -> tuple[float, int]:
+    """Return (count, fJ) of an action."""
+    is_it = run.ledger.action_index == run.hardware.reference.position(key)
+    return float(run.ledger.action_count[is_it].sum()), int(run.ledger.energy_fj[is_it].sum())
+
+
+@pytest.mark.parametrize(
+    ("cut", "fallen"),
+    [
+        ("each", ["gelu", "gelu"]),
+        ("first", ["gelu", "linear", "relu", "linear", "gelu", "linear"]),
+        ("stretch", ["linear", "gelu", "gelu", "linear"]),
+    ],
+)
+def test_a_compiler_cuts_where_its_documentation_says(cut: str, fallen: list[str]) -> None:
+    # linear gelu | linear relu linear | gelu linear: two products in the middle, one at either end
+    work = stages("gelu", "relu", "gelu")
+    assert work.operation[find_fallen(work, compiler(cut))].tolist() == fallen
+
+
+def test_what_crosses_is_written_by_one_part_and_read_by_the_other() -> None:
+    work = stages("gelu")
+    whole, parts = run_of(work, attrs.evolve(card(), compiler=None)), run_of(work, card())
+    # the product hands its result to the host in place of the activation in its own kernel: one write and one read more
+    extra = parts.operators.moved_bytes.sum() - whole.operators.moved_bytes.sum()
+    assert extra == 2 * HIDDEN_BYTES
+    assert parts.subgraphs.kernel_count.tolist() == [2, 1]
+    # off chip, where the weights stay in its cache: input and output, and what leaves for the host and comes back
+    assert parts.operators.dram_bytes.sum() == 4 * HIDDEN_BYTES
+    assert parts.mac_count == whole.mac_count == 2 * BATCH * WIDTH**2
+
+
+def test_parts_add_up_and_leak_for_all_of_the_time() -> None:
+    for is_counted in (False, True):
+        run = run_of(stages("gelu", "relu"), card(is_counted=is_counted))
+        assert run.latency_fs == int(run.operators.latency_fs.sum())
+        assert np.all(np.diff(run.operators.operator_index) > 0)
+        pairs = list(zip(run.ledger.operator_index.tolist(), run.ledger.action_index.tolist(), strict=True))
+        assert pairs == sorted(set(pairs))
+        seconds = run.interval_fs / FS_PER_S
+        count, energy_fj = line(run, STATIC_ACTION)
+        assert_close(count, seconds, rel=1e-12)
+        assert_close(energy_fj / FJ_PER_J, 1.0 * seconds, rel=1e-9)
+        assert_close(line(run, HOST_ACTION)[0], seconds if is_counted else 0.0, rel=1e-12)
+    prices = run.hardware.reference.prices_fj
+    exact = run.ledger.action_count * np.array(prices)[run.ledger.action_index]
+    assert np.abs(run.ledger.energy_fj - exact).max() <= 0.5
+
+
+def test_the_host_takes_what_it_takes_by_itself() -> None:
+    work = stages("gelu")
+    run = run_of(work, card())
+    is_host = np.isin(run.operators.operator_index, np.flatnonzero(work.operation == "gelu"))
+    # 512 elements of 4 bytes read and written at 50 GB/s take less than the 1 us of the launch beside them
+    (latency_fs,) = run.operators.latency_fs[is_host]
+    assert 1e-6 < latency_fs / FS_PER_S < 3e-6
+    assert run.operators.dram_bytes[is_host].tolist() == [0.0]
+    lines = np.isin(run.ledger.operator_index, run.operators.operator_index[is_host])
+    actions = [run.hardware.reference.actions[at] for at in run.ledger.action_index[lines]]
+    assert {action.category for action in actions if action.key != STATIC_ACTION} == {"host"}
+    others = [run.hardware.reference.actions[at] for at in run.ledger.action_index[~lines]]
+    assert "host" not in {action.category for action in others}
+
+
+def test_nothing_is_saved_where_nothing_is_fused() -> None:
+    run = run_of(stages("gelu"), card(is_counted=True), "graph")
+    energy = np.zeros(int(run.operators.operator_index.max()) + 1, dtype=np.int64)
+    np.add.at(energy, run.ledger.operator_index, run.ledger.energy_fj)
+    assert energy[run.operators.operator_index].tolist() == run.operators.separate_energy_fj.tolist()
+
+
+def test_a_model_that_a_compiler_runs_is_as_without_one() -> None:
+    work = stages("relu")
+    own = attrs.evolve(chip.cpu(), compiler=compiler())
+    whole = run_of(work, chip.cpu())
+    for hardware in (own, card()):
+        run = run_of(work, hardware)
+        assert (run.energy_fj, run.latency_fs) == (whole.energy_fj, whole.latency_fs)
+
+
+def test_what_cannot_be_compiled_is_refused_by_the_name_of_the_operator() -> None:
+    alone = attrs.evolve(chip.cpu(), compiler=compiler(host=""))
+    with pytest.raises(UnsupportedError, match="Toy does not run gelu, and no host computes that"):
+        run_of(stages("gelu"), alone)
+    no_product = attrs.evolve(card("first"), compiler=attrs.evolve(compiler("first"), operators=("relu",)))
+    with pytest.raises(UnsupportedError, match="does not run linear, and keeps what is before it: no product"):
+        run_of(stages("gelu"), no_product)
+
+
+def test_variations_take_what_runs_take() -> None:
+    for is_counted in (False, True):
+        hardware = card(is_counted=is_counted)
+        run = run_of(stages("gelu", "relu"), hardware)
+        totals = Varied.of(stages("gelu", "relu"), "fp32", "engine").evaluate(hardware)
+        assert_close(totals.energy_j, run.energy_fj / FJ_PER_J, rel=1e-9)
+        assert_close(totals.latency_s, run.latency_fs / FS_PER_S, rel=1e-9)
+        assert_close(totals.interval_s, run.interval_fs / FS_PER_S, rel=1e-9)
+
+
+def test_chips_of_the_catalogue_leave_what_their_documentation_leaves(tmp_path_factory: pytest.TempPathFactory) -> None:
+    workspace = Workspace(tmp_path_factory.mktemp("fallback") / "a.duckdb")
+    chips = ("hailo_8", "coral_edge_tpu", "dpu_b4096_kv260", "tda4vm_c7x_mma", "qrb5165_hexagon698")
+    asked = Settings(hardware=chips, precision=("int8",), runtime=("engine",), host="raspberry_pi_5")
+    fallen: dict[str, set[str]] = {}
+    for model in ("resnet50", "vit_b_16"):
+        answer = workspace.compare(model, asked)
+        found = {row.configured_hardware for row in answer.scope.fallen}
+        fallen[model] = found
+        for row in answer.scope.fallen:
+            assert 0.0 < row.latency_fraction < 1.0
+    assert fallen["resnet50"] == set()
+    assert fallen["vit_b_16"] == {"coral_edge_tpu", "dpu_b4096_kv260", "qrb5165_hexagon698"}
+    assert not workspace.check().findings
+    rows = workspace.sql(
+        "SELECT r.energy_j, sum(l.line_energy_j) FROM runs AS r JOIN energy_ledger AS l USING (run_id) GROUP BY ALL"
+    ).rows
+    for energy, lines in rows:
+        assert_close(float(energy), float(lines), rel=1e-12)
+
+
+def test_every_name_of_a_list_is_one_that_a_trace_may_have() -> None:
+    for hardware in load_catalogue().hardware.values():
+        if hardware.compiler is not None:
+            assert len(set(hardware.compiler.operators)) == len(hardware.compiler.operators)
+            assert hardware.compiler.host.partition("@")[0] in load_catalogue().hardware
+    with pytest.raises(ValueError, match="is none of"):
+        attrs.evolve(compiler(), operators=("convolution.conv2d",))

@@ -1,0 +1,123 @@
+"""The computer that a chip or card sits in: its watts in energies and budgets, and who needs one."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+
+import chip
+from compare import assert_close
+from conftest import Run
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.operator.name import find_operator
+from joulemap.domain.reference import HOST_ACTION
+from joulemap.domain.settings import Settings
+from joulemap.model.pipeline import evaluate
+from joulemap.model.run import RunColumns
+from joulemap.model.workload import columns_of
+from joulemap.plan.boundary import anchor_hardware, bound_hardware
+from joulemap.plan.calibration import CalibrationUse
+from joulemap.plan.selection import select_hardware
+from joulemap.system.errors import UsageError
+from joulemap.trace.single import describe
+from joulemap.workspace import Workspace
+from models import KEY
+
+CATALOGUE = load_catalogue().hardware
+HOST = CATALOGUE["raspberry_pi_5"]
+RELU = "elementwise(kind=relu,elements=1048576)"
+FJ_PER_J = 1e15
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("host") / "host.duckdb")
+
+
+def run_of(hardware: Hardware) -> RunColumns:
+    found = find_operator(RELU)
+    assert found is not None
+    return evaluate(
+        columns_of(describe(found, 1, KEY)),
+        hardware,
+        Configuration(hardware="toy", precision="fp32", runtime="graph"),
+    )
+
+
+def test_a_host_draws_its_static_power_for_as_long_as_the_run_lasts() -> None:
+    own = attrs.evolve(chip.cpu(), needs_host="PCIe slot")
+    alone, hosted = run_of(own), run_of(own.with_host(HOST, is_counted=True))
+    seconds = int(alone.operators.interval_fs.sum()) / FJ_PER_J
+    row = hosted.hardware.reference.position(HOST_ACTION)
+    line_fj = int(hosted.ledger.energy_fj[hosted.ledger.action_index == row].sum())
+    assert_close(line_fj / FJ_PER_J, 3.0 * seconds, rel=1e-9)
+    assert hosted.energy_fj - alone.energy_fj == line_fj
+    assert hosted.latency_fs == alone.latency_fs
+    assert hosted.clock_fraction == alone.clock_fraction
+    action = hosted.hardware.reference.actions[row or 0]
+    assert (action.common_category, action.basis) == ("static", HOST.static_power.basis)
+
+
+def test_only_what_needs_a_host_is_put_in_one() -> None:
+    asked = Settings(hardware=("jetson_orin_nano_8gb", "l4"), host="raspberry_pi_5")
+    hosts = select_hardware(asked).hosts
+    assert set(hosts) == {"l4"}
+    bounded = bound_hardware(anchor_hardware(CATALOGUE["l4"]), "default", "board")
+    hosted = hosts["l4"].place(bounded, CalibrationUse("none"), "board")
+    assert hosted.host == HOST.id
+    assert hosted.digest == hosts["l4"].digest(bounded.digest, CalibrationUse("none"), "board")
+
+
+def test_a_host_counts_within_a_power_budget() -> None:
+    # 8.65 W of a Hailo-8 and 3 W of a Raspberry Pi 5 are 11.65 W
+    asked = Settings(hardware=("hailo_8", "coral_edge_tpu"), power_budget_w=10.0)
+    assert {entry.id for entry, _ in select_hardware(asked).pairs} == {"hailo_8", "coral_edge_tpu"}
+    found = select_hardware(attrs.evolve(asked, host="Pi5"))
+    assert {entry.id for entry, _ in found.pairs} == {"coral_edge_tpu"}
+    assert found.left_out == {"hailo_8": "at least 11.65 W with its host"}
+    assert found.hosts["coral_edge_tpu"].is_counted
+    assert len(select_hardware(attrs.evolve(asked, host="Pi5", power_budget_w=11.7)).pairs) == 2
+
+
+def test_what_needs_a_host_is_none() -> None:
+    with pytest.raises(UsageError, match="needs a host itself"):
+        select_hardware(Settings(hardware=("hailo_8",), host="l4"))
+
+
+def test_runs_in_a_host_are_runs_of_their_own(workspace: Workspace) -> None:
+    asked = Settings(hardware=("hailo_8", "jetson_orin_nano_8gb"), precision=("int8",), runtime=("engine",))
+    workspace.compare("mobilenet_v2", asked)
+    answer = workspace.compare("mobilenet_v2", attrs.evolve(asked, host="raspberry_pi_5"))
+    assert answer.scope.hosts == {"hailo_8": HOST.id}
+    rows = workspace.sql(
+        "SELECT hardware, host, latency_s, energy_j, interval_s FROM runs ORDER BY hardware, host"
+    ).rows
+    assert [row[:2] for row in rows] == [("hailo_8", ""), ("hailo_8", HOST.id), ("jetson_orin_nano_8gb", "")]
+    (_, _, latency, energy, interval), (_, _, latency_hosted, energy_hosted, _) = rows[:2]
+    assert latency == latency_hosted
+    assert_close(energy_hosted - energy, 3.0 * interval, rel=1e-9)
+    assert not workspace.check().findings
+
+
+def test_lists_say_who_needs_a_host(joulemap: Run) -> None:
+    rows = json.loads(joulemap("hardware", "list", "--format", "json").stdout)
+    needs = {row["hardware"]: row["needs_host"] for row in rows}
+    assert needs["hailo_8"] == "M.2 slot"
+    assert needs["jetson_orin_nano_8gb"] == ""
+    assert "M.2 slot" in joulemap("hardware", "show", "hailo_8").stdout
+
+
+def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspace: Workspace) -> None:
+    asked = Settings(hardware=("hailo_8",), precision=("int8",), runtime=("engine",), host="raspberry_pi_5")
+    workspace.compare("mobilenet_v2", asked)
+    workspace.compare("mobilenet_v2", attrs.evolve(asked, changes={"host.static_power": "6W"}))
+    (plain, interval), (doubled, _) = workspace.sql(
+        "SELECT energy_j, interval_s FROM runs WHERE host <> '' AND hardware = 'hailo_8' ORDER BY energy_j"
+    ).rows
+    assert_close(doubled - plain, 3.0 * interval, rel=1e-9)
+    with pytest.raises(UsageError, match="no constant"):
+        workspace.compare("mobilenet_v2", attrs.evolve(asked, changes={"host_l1.read": "1pJ"}))
