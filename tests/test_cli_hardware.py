@@ -170,7 +170,7 @@ def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypat
 
 
 def test_a_difference_on_screen(joulemap: Run, database: Path) -> None:
-    shown = joulemap("db", "diff", 1, 2, "--db", database)
+    shown = joulemap("db", "diff", 1, 2, "--db", database, "--details")
     assert shown.returncode == 0
     for word in ("Settings that differ", "Constants that differ", "sum of all terms", "exact"):
         assert word in shown.stdout
