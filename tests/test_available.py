@@ -181,7 +181,7 @@ def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> N
     listed = joulemap("hardware", "list").stdout
     catalogue = load_catalogue().hardware
     assert {name for name in catalogue if f"~{name} " in listed} == set(UNSOLD)
-    shown = joulemap("hardware", "show", "apple_m4").stdout
+    shown = joulemap("hardware", "show", "apple_m4", "--notes").stdout
     assert "~" not in shown and "estimated: Apple publishes neither clocks nor power" in " ".join(shown.split())
 
 

@@ -286,13 +286,13 @@ def test_no_argument_shows_the_help_with_the_exit_codes(joulemap: Run) -> None:
 
 
 def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("compare", "squeezenet1_1", "--hardware", "tpu_v4,h100_sxm5")
+    done = joulemap("compare", "squeezenet1_1", "--hardware", "tpu_v4,h100_sxm5", "--details", "--wide")
     assert done.returncode == 0
     assert done.stderr == ""
-    for word in ("Recommendations", "Comparison", "Key insights", "Next steps", "tpu_v4", "h100_sxm5", "/132 SMs"):
+    for word in ("Recommendations", "Comparison", "How sure: ", "tpu_v4", "h100_sxm5", "/132 SMs"):
         assert word in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
-    steps = re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)
+    steps = re.findall(r"^Next: joulemap (.*)$", done.stdout, re.MULTILINE)
     assert len(steps) == 3
     for step in steps:
         assert joulemap(*step.split()).returncode == 0, step
@@ -655,7 +655,7 @@ def test_hardware_is_an_argument_or_an_option(
 def test_a_class_says_which_chip_it_means(joulemap: Run, database: Path) -> None:
     asked = ("analyze", "resnet18", "GPU", "--db", database)
     told = "GPU means h100_sxm5, the default of its class; gpus are all of the class"
-    assert told in joulemap(*asked, "--notes").stdout
+    assert told in joulemap(*asked, "--notes", "--wide").stdout
     assert json.loads(joulemap(*asked, "-f", "json").stdout)["class_defaults"] == {"GPU": "h100_sxm5"}
 
 

@@ -323,7 +323,7 @@ def test_json_and_csv_hold_the_same_cells(case: str, level: ModelDivision, answe
 @pytest.mark.parametrize("level", LEVELS)
 def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
     text = write(compared.document(by=level, limit=5), form)
-    for section in ("Energy x delay", f"By {level}, largest share first", "By fusion pattern", "Insights", "Next steps",
+    for section in ("Energy x delay", f"By {level}, largest share first", "By fusion pattern", "Next steps",
                     "The same subgraph on other hardware", "The most that could be gained"):  # fmt: skip
         assert section in text
     rows = getattr(compared, f"{level}s")
@@ -412,9 +412,11 @@ def test_a_model_of_one_operator_whose_name_has_a_quote_and_a_semicolon(joulemap
 
 def test_a_building_block_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
     place = tmp_path / "my results.duckdb"
-    done = joulemap("edp", "attention_head", "tpu_v4", "--model-arg", "tokens=64", "--batch", "2", "--db", place)
+    done = joulemap(
+        "edp", "attention_head", "tpu_v4", "--model-arg", "tokens=64", "--batch", "2", "--db", place, "--details"
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    steps = [shlex.split(line) for line in re.findall(r"^  joulemap (.*)$", done.stdout, re.MULTILINE)]
+    steps = [shlex.split(line) for line in re.findall(r"^Next: joulemap (.*)$", done.stdout, re.MULTILINE)]
     assert [step[0] for step in steps] == ["edp", "analyze", "query"]
     for step in steps:
         again = joulemap(*step)

@@ -447,10 +447,20 @@ def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mappin
 @pytest.mark.parametrize("level", ["run", *PARTS])
 def test_a_table_fits_a_narrow_terminal(level: FusionDivision, joulemap: Run, database: Path) -> None:
     done = joulemap(
-        "fusion", "resnet18", "h100_sxm5", "--level", level, "--limit", 3, "--db", database, variables={"COLUMNS": "80"}
+        "fusion",
+        "resnet18",
+        "h100_sxm5",
+        "--level",
+        level,
+        "--limit",
+        3,
+        "--details",
+        "--db",
+        database,
+        variables={"COLUMNS": "80"},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    shown = done.stdout.partition("Next steps")[0]
+    shown = done.stdout.partition("Next: ")[0]
     assert max(map(len, shown.splitlines())) <= 80
     assert "energy saved" in " ".join(shown.split()) or level == "run" or re.search(r"energy +(of +)?time", shown)
     assert ("(exact)" in shown) == (level != "run")

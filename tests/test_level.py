@@ -190,8 +190,8 @@ def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspa
     assert document["left_out"]["rtx_4090"] == "at least 450 W"
     assert all(row["microarchitecture"] for row in document["rows"])
     drawn = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", "--precision", "int8",
-                     "--verbose", "--details", "--db", workspace.path)  # fmt: skip
-    for text in ("Model", "Strengths and weaknesses", "microarchitecture", "Allocation on 1.", "within 15 W"):
+                     "--verbose", "--details", "--notes", "--db", workspace.path)  # fmt: skip
+    for text in ("Model", "strong: ", "microarchitecture", "Allocation on 1.", "within 15 W"):
         assert text in drawn.stdout
 
 
@@ -313,7 +313,7 @@ def test_json_and_csv_hold_the_same_cells(arguments: Sequence[str], joulemap: Ru
     ("arguments", "message"),
     [
         (("resnet18", "vit_b_16", "--sort", "energy"), "for one model at --level summary"),
-        (("resnet18", "--level", "detailed", "--details"), "for one model at --level summary"),
+        (("resnet18", "--level", "detailed", "--verbose"), "for one model at --level summary"),
         (("resnet18", "--level", "operator", "--baseline", "tpu_v4"), "--baseline is for the summary"),
         (("resnet18", "--sort", "beauty"), "'beauty' is not one of 'latency'"),
         (("resnet18", "--metric", "beauty"), "'beauty' is not one of 'energy'"),

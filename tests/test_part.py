@@ -238,17 +238,19 @@ def test_tables_json_and_csv_of_a_breakdown(options: tuple[str, ...], joulemap: 
     (table,) = [document[name] for name in ("categories", "actions") if document.get(name)]
     cells = list(csv.DictReader(io.StringIO(joulemap(*asked, "--format", "csv").stdout)))
     assert [row["energy_fj"] for row in cells] == [str(row["energy_fj"]) for row in table]
-    drawn = joulemap(*asked, variables={"COLUMNS": "80"}).stdout
+    drawn = joulemap(*asked, "--details", variables={"COLUMNS": "80"}).stdout
     assert "(exact)" in drawn
     assert "NOT EXACT" not in drawn
-    assert max(len(line) for line in drawn.split("Next steps")[0].splitlines()) <= 80
+    assert max(len(line) for line in drawn.split("Next: ")[0].splitlines()) <= 80
 
 
 @pytest.mark.slow
 def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> None:
-    asked = joulemap("compare", "resnet18", "--level", "subgraph", "--by", "category", "--limit", 2, "--db", database)
+    asked = joulemap(
+        "compare", "resnet18", "--level", "subgraph", "--by", "category", "--limit", 2, "--details", "--db", database
+    )
     assert asked.returncode == ExitCode.OK
-    for step in [line.split()[1:] for line in asked.stdout.split("Next steps")[1].splitlines() if line.strip()]:
+    for step in [line.split()[2:] for line in asked.stdout.splitlines() if line.startswith("Next: ")]:
         assert joulemap(*step).returncode == ExitCode.OK, step
 
 

@@ -258,7 +258,7 @@ def test_json_and_csv_hold_the_same_cells(level: SweepDivision, answer: SweepAns
 @pytest.mark.parametrize("level", HEADINGS)
 def test_people_see_the_table_and_the_turning_points(level: SweepDivision, form: str, answer: SweepAnswer) -> None:
     text = write(answer.document(by=level), form)
-    for section in ("Where the best hardware changes", "Who overtakes whom besides", "Notes", "Next steps"):
+    for section in ("Best batch of each hardware", "is best from batch", "overtakes", "Notes", "Next steps"):
         assert section in text
     for name in ("resnet18", "jetson_orin_nano_8gb@7W", "~kpu_t256"):
         assert name in text

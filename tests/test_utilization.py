@@ -393,7 +393,13 @@ def test_json_and_csv_hold_the_same_cells(model: str, answers: Mapping[str, Util
 def test_people_see_every_hardware_and_its_flags(form: str, answers: Mapping[str, UtilizationAnswer]) -> None:
     for answer in answers.values():
         text = write(answer.document(), form)
-        for section in ("Utilization", "Flags", "Which hardware suits which size of model", "Notes", "Next steps"):
+        for section in (
+            "Utilization",
+            "What would use it better",
+            "Which hardware suits which size of model",
+            "Notes",
+            "Next steps",
+        ):
             assert section in text
         assert all(row.hardware in text for row in answer.rows)
         assert "~kpu_t256" in text

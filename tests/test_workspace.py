@@ -67,12 +67,12 @@ def test_recommendations_are_the_best_rows(database: Path) -> None:
 def test_insights_are_shares_of_real_differences(database: Path) -> None:
     answer = Workspace(database).compare("resnet18")
     energy = {row.hardware: row.energy_j or 0.0 for row in answer.rows}
-    assert len(answer.insights) == len(DEFAULT) - 1
+    assert len(answer.insights) == sum(row.is_available for row in answer.rows) - 1 > 0
     for insight in answer.insights:
         difference = energy[insight.other_hardware] - energy[insight.best_hardware]
         assert_close(insight.difference_j, difference, rel=1e-9)
-        assert insight.part_share_fraction is not None
-        assert_close(insight.part_difference_j, insight.part_share_fraction * difference, rel=1e-9)
+        assert insight.category_share_fraction is not None
+        assert_close(insight.category_difference_j, insight.category_share_fraction * difference, rel=1e-9)
 
 
 def test_the_same_question_is_stored_once_and_needs_no_trace(own_database: Path, untraceable: None) -> None:

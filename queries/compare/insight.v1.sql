@@ -3,9 +3,9 @@ name = "compare.insight"
 record = "Insight"
 version = 1
 schema = 1
-summary = "What separates the runs: pairs with the largest energy gaps, and the part that explains most of each"
+summary = "What separates the runs: how much less energy the best takes than each other, and the category that explains most of it"
 grain = "one row per pair of the lowest-energy run with another"
-order = ["energy_ratio descending", "other_hardware"]
+order = ["energy_ratio", "other_hardware"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones count in what the runs differ in" }
 [columns]
@@ -14,9 +14,9 @@ other_hardware = { type = "VARCHAR", meaning = "run that it is compared with, li
 energy_ratio = { type = "DOUBLE", meaning = "energy of the other over that of the best" }
 latency_per_inference_ratio = { type = "DOUBLE", meaning = "latency over batch of the other over that of the best: their latencies as they are where batches are alike" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "energy of the other minus that of the best; per batch, or per inference where batches differ" }
-part = { type = "VARCHAR", meaning = "the part of the ledger that differs most: compute, memory, control or static" }
-part_difference_j = { type = "DOUBLE", unit = "J", meaning = "that part's difference" }
-part_share_fraction = { type = "DOUBLE", null = true, meaning = "part_difference_j over difference_j; above 1 where other parts go the other way" }
+common_category = { type = "VARCHAR", meaning = "the category of the ledger, as all architectures share it, that differs most" }
+category_difference_j = { type = "DOUBLE", unit = "J", meaning = "that category's difference" }
+category_share_fraction = { type = "DOUBLE", null = true, meaning = "category_difference_j over difference_j; above 1 where others go the other way" }
 best_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the best" }
 other_power_w = { type = "DOUBLE", unit = "W", meaning = "average power of the other" }
 */
@@ -38,23 +38,23 @@ best AS (
     ORDER BY energy_j, hardware, run_id
     LIMIT 1
 ),
-part AS (
-    SELECT l.run_id, a.part, sum(l.energy_fj) AS energy_fj
+spent AS (
+    SELECT l.run_id, a.common_category, sum(l.energy_fj) AS energy_fj
     FROM internal.run_action AS l
     JOIN internal.action AS a ON a.action_id = l.action_id
     WHERE l.run_id IN (SELECT unnest($run_ids))
-    GROUP BY l.run_id, a.part
+    GROUP BY l.run_id, a.common_category
 ),
 gap AS (
     SELECT
         o.run_id,
-        p.part,
-        (coalesce(q.energy_fj, 0) / o.divisor - coalesce(s.energy_fj, 0) / b.divisor) / 1e15 AS part_difference_j
+        k.common_category,
+        (coalesce(q.energy_fj, 0) / o.divisor - coalesce(s.energy_fj, 0) / b.divisor) / 1e15 AS category_difference_j
     FROM (SELECT run_id, divisor FROM chosen WHERE run_id NOT IN (SELECT run_id FROM best)) AS o
-    CROSS JOIN (VALUES ('compute'), ('memory'), ('control'), ('static')) AS p (part)
+    CROSS JOIN (SELECT DISTINCT common_category FROM spent) AS k
     CROSS JOIN best AS b
-    LEFT JOIN part AS q ON q.run_id = o.run_id AND q.part = p.part
-    LEFT JOIN part AS s ON s.run_id = b.run_id AND s.part = p.part
+    LEFT JOIN spent AS q ON q.run_id = o.run_id AND q.common_category = k.common_category
+    LEFT JOIN spent AS s ON s.run_id = b.run_id AND s.common_category = k.common_category
 )
 SELECT
     b.hardware AS best_hardware,
@@ -62,13 +62,13 @@ SELECT
     c.energy_j / b.energy_j AS energy_ratio,
     (c.latency_s / c.divisor) / (b.latency_s / b.divisor) AS latency_per_inference_ratio,
     c.energy_j - b.energy_j AS difference_j,
-    g.part,
-    g.part_difference_j,
-    g.part_difference_j / nullif(c.energy_j - b.energy_j, 0e0) AS part_share_fraction,
+    g.common_category,
+    g.category_difference_j,
+    g.category_difference_j / nullif(c.energy_j - b.energy_j, 0e0) AS category_share_fraction,
     b.average_power_w AS best_power_w,
     c.average_power_w AS other_power_w
 FROM gap AS g
 JOIN chosen AS c ON c.run_id = g.run_id
 CROSS JOIN best AS b
-QUALIFY row_number() OVER (PARTITION BY g.run_id ORDER BY g.part_difference_j DESC, g.part) = 1
-ORDER BY energy_ratio DESC, other_hardware
+QUALIFY row_number() OVER (PARTITION BY g.run_id ORDER BY g.category_difference_j DESC, g.common_category) = 1
+ORDER BY energy_ratio, other_hardware

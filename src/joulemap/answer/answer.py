@@ -13,7 +13,7 @@ from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Document, Section
+from joulemap.present.document import Document, Grid, Section, draw_columns
 from joulemap.present.format import TABLE, write
 from joulemap.system.record import frozen
 
@@ -146,6 +146,10 @@ class RunAnswer(Answer):
             tables=self.tables,
         )
 
+    def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
+        """Return these columns of a table of several runs, its hardware marked; nothing without rows."""
+        return draw_columns(table, columns=columns, keep=keep, is_bare=True, projected=self.scope.projected)
+
 
 def _without_steps(document: Document) -> Document:
     """Return a document without the commands that lead on: a program asks methods, of a database of its own."""
@@ -170,9 +174,3 @@ def add_marks(notes: Sequence[str], sections: Iterable[Section]) -> tuple[str, .
     """Return the notes of sections; a mark of projections that is shown is explained."""
     is_marked = any(PROJECTED in text for section in sections for text in section.texts)
     return (*notes, *((PROJECTION_NOTE,) if is_marked and PROJECTION_NOTE not in notes else ()))
-
-
-def cut_lines(lines: Sequence[str], most: int, noun: str = "") -> list[str]:
-    """Return the first lines, and how many more there are."""
-    rest = len(lines) - most
-    return [*lines[:most], *([f"{rest} more{noun and f' {noun}'}; --format json has all"] if rest > 0 else [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.scope import describe_calibration
+from joulemap.answer.scope import describe_calibration, join_words
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.compiler import CUTS
@@ -24,7 +25,7 @@ from joulemap.plan.catalogue import known_hardware, opening_alone, opening_catal
 from joulemap.plan.selection import describe_meanings, find_meant, resolve_name
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
-from joulemap.present.document import Document, Lines, Section, Text, grid
+from joulemap.present.document import Document, Grid, Lines, Section, draw_columns, grid
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.hardware import ActionPrice, HardwareCompiler, HardwareFact, HardwareLink, HardwareSummary, RidgePoint
 from joulemap.store.connection import Connection
@@ -41,13 +42,41 @@ if TYPE_CHECKING:
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")
 """Units that people read with a prefix; bytes too, from a thousand on."""
 
+ROOFLINE: Final = (
+    "precision", "peak_ops_per_s", "ridge_ops_per_byte", "basis", "units_count", "operations_per_clock", "clock_hz",
+    "peak_ops_per_j", "explanation",
+)  # fmt: skip
+"""What is shown of its peaks."""
+
+LINK: Final = (
+    "link", "generation", "connects", "link_count", "bandwidth_bytes_per_s", "lane_count", "topology", "domain_size",
+    "basis", "source",
+)  # fmt: skip
+"""What is shown of its links."""
+
 KILO: Final = 1000.0
+
+MATTERS: Final = {
+    "clock": "clock",
+    "memory_capacity": "memory",
+    "memory_bandwidth": "memory bandwidth",
+    "tdp": "power cap",
+    "idle_power": "idle power",
+    "static_power": "static power",
+    "process_node": "process node",
+    "launch_year": "launched in",
+    "price_purchase": "purchase price",
+    "price_cloud": "cloud price",
+}
+"""Number that decides -> what people call it."""
 
 
 @frozen(kw_only=True)
 class HardwareAnswer(Answer):
     """One hardware: what it is, its rooflines and links, every number."""
 
+    asked: str
+    """The name or file that it was asked for by."""
     summaries: Table[HardwareSummary]
     """One row."""
     ridge: Table[RidgePoint]
@@ -74,80 +103,79 @@ class HardwareAnswer(Answer):
         """Return it for people and programs; csv holds its numbers."""
         one = self.summary
         mark = PROJECTED if one.unavailable else ""
-        sections = (
-            Section("", Text("\n".join(self._describe()))),
-            Section(
-                "Roofline",
-                grid(
-                    self.ridge,
-                    (
-                        ("precision", "precision"),
-                        ("peak", "peak_ops_per_s"),
-                        ("units", "units_count"),
-                        ("operations per clock", "operations_per_clock"),
-                        ("clock", "clock_hz"),
-                        ("ridge ops per byte", "ridge_ops_per_byte"),
-                        ("peak ops per J", "peak_ops_per_j"),
-                        ("basis", "basis"),
-                        ("explanation", "explanation"),
-                    ),
-                    keep=("peak", "ridge ops per byte", "basis"),
-                ),
+        roofs = draw_columns(self.ridge, columns=ROOFLINE, keep=ROOFLINE[1:4], is_bare=True)
+        links = draw_columns(self.links, columns=LINK, keep=LINK[2:5], is_bare=True)
+        facts = grid(
+            self.facts,
+            (
+                ("quantity", "quantity"),
+                ("value", lambda row: _amount(row.value, row.unit)),
+                ("basis", "basis"),
+                ("source", "source"),
+                ("note", "note"),
             ),
-            Section(
-                "Links, in one direction",
-                grid(
-                    self.links,
-                    (
-                        ("link", lambda row: f"{row.link} {row.generation}".strip()),
-                        ("to", "connects"),
-                        ("links", "link_count"),
-                        ("lanes", "lane_count"),
-                        ("bandwidth", "bandwidth_bytes_per_s"),
-                        ("topology", "topology"),
-                        ("devices", "domain_size"),
-                        ("basis", "basis"),
-                        ("source", "source"),
-                    ),
-                    keep=("to", "bandwidth", "links"),
-                ),
-            ),
-            Section(
-                "Numbers",
-                grid(
-                    self.facts,
-                    (
-                        ("quantity", "quantity"),
-                        ("value", lambda row: _amount(row.value, row.unit)),
-                        ("basis", "basis"),
-                        ("source", "source"),
-                        ("note", "note"),
-                    ),
-                    keep=("value", "basis"),
-                ),
-            ),
-            Section("What its compiler runs", Lines(tuple(map(_tell_compiler, self.compilers)))),
-            Section("Doubts", Lines(one.doubts)),
+            keep=("value", "basis"),
         )
         return Document(
             title=f"{mark}{one.hardware}: {one.name} ({one.vendor}, {one.microarchitecture})",
-            sections=sections,
+            answer=self.say_what(),
+            sections=(Section("What matters", self._matters()),),
+            sure=self.say_bases(),
+            details=(
+                Section("Roofline", roofs),
+                Section("Links, in one direction", links),
+                Section("Numbers", facts),
+                Section("What its compiler runs", Lines(tuple(map(_tell_compiler, self.compilers)))),
+                Section("Doubts", Lines(one.doubts)),
+            ),
+            notes=tuple(self._describe()),
+            steps=(f"joulemap hardware show {shlex.quote(self.asked)} --energy",),
             data=self.data(),
             table=self.facts,
             tables=self.tables,
         )
 
+    def say_what(self) -> str:
+        """Return what it is, in a sentence."""
+        one = self.summary
+        found = {row.quantity: _amount(row.value, row.unit) for row in self.facts}
+        fastest = max(self.ridge, key=lambda row: row.peak_ops_per_s)
+        peak = show_quantity(fastest.peak_ops_per_s, "ops/s")
+        where = f", for {join_words(one.deployment)}" if one.deployment else ""
+        text = (
+            f"A {one.architecture} of {show_count(one.units_total_count, one.unit_name)}, {peak} at most "
+            f"({fastest.precision}), with {found['memory_capacity']} at {found['memory_bandwidth']} "
+            f"({one.memory_type}), within {found['tdp']}{where}."
+        )
+        text += f" It needs a host: {one.needs_host}." if one.needs_host else ""
+        return text + (f" It cannot be had: {one.unavailable}." if one.unavailable else "")
+
+    def say_bases(self) -> str:
+        """Return how many of its numbers nobody has checked."""
+        one = self.summary
+        return (
+            f"{one.recalled_fact_count} of {one.fact_count} numbers are recalled and {one.assumed_fact_count} assumed; "
+            f"of {one.action_count} energies per action {one.recalled_action_count} and {one.assumed_action_count}"
+        )
+
+    def _matters(self) -> Grid:
+        """Return its peaks, memory, power and prices, each with its basis."""
+        facts = {row.quantity: row for row in self.facts}
+        rows = [(f"peak {row.precision}", show_quantity(row.peak_ops_per_s, "ops/s"), row.basis) for row in self.ridge]
+        rows += [
+            (label, _amount(facts[name].value, facts[name].unit), facts[name].basis)
+            for name, label in MATTERS.items()
+            if name in facts
+        ]
+        return Grid(headings=("quantity", "value", "basis"), rows=tuple(rows))
+
     def _describe(self) -> list[str]:
         one = self.summary
-        lines = [
-            f"architecture {one.architecture}, {show_count(one.units_total_count, one.unit_name)}, {one.memory_type}; "
-            f"for {', '.join(one.deployment) or 'no deployment in particular'}",
-        ]
         most, least = show_quantity(one.tdp_w, "W"), show_quantity(one.static_power_w, "W")
         watts = f"{most} at most, {least} whatever it computes"
         if one.needs_host:
             watts += f", without the computer that it needs ({one.needs_host}): --host raspberry_pi_5 counts it"
-        lines.append(watts)
+        lines = [watts]
         if one.aliases:
             lines.append(f"also called {', '.join(one.aliases)}")
         if one.power_modes:
@@ -156,11 +184,6 @@ class HardwareAnswer(Answer):
             lines.append(f"estimated: {one.projection}")
         if one.unavailable:
             lines.append(f"{PROJECTED} not to be had: {one.unavailable}")
-        lines += [
-            f"{basis}: {getattr(one, f'{basis}_fact_count')} of {one.fact_count} numbers, "
-            f"{getattr(one, f'{basis}_action_count')} of {one.action_count} energies per action"
-            for basis in ("recalled", "assumed")
-        ]
         calibrated = [line for row in self.calibrations for line in describe_calibration(row, [one.hardware])]
         calibrated = calibrated or ["not calibrated: coefficients are those of the class"]
         return [*lines, *calibrated, *describe_meanings(self.meanings)]
@@ -174,6 +197,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
     """
     with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
+            asked=name,
             summaries=fetch(connection, HardwareSummary, hardware=found),
             ridge=fetch(connection, RidgePoint, hardware=found),
             links=fetch(connection, HardwareLink, hardware=found),

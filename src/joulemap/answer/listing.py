@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 from joulemap.domain.architecture import find_class
@@ -51,3 +52,11 @@ def hardware_list(
     }
     with opening_catalogue(source) as connection:
         return find_projected(connection, fetch(connection, ListedHardware, **given))
+
+
+def say_classes(rows: Table[ListedHardware]) -> str:
+    """Return how many hardware of each class are listed, and how many of them cannot be had."""
+    counts = Counter(row.architecture for row in rows).most_common()
+    told = ", ".join(f"{count} {architecture}" for architecture, count in counts)
+    lacking = sum(not row.is_available for row in rows)
+    return f"{len(rows)} hardware: {told}; {lacking} of them cannot be had." if counts else "No hardware is like that."

@@ -9,7 +9,7 @@ from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.plan.workload import find_model, holding_workload
-from joulemap.present.cell import heading, show_in
+from joulemap.present.cell import heading, show_count, show_in, show_quantity
 from joulemap.present.document import Document, Grid, Section, Text, draw_columns, say_rest
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, OperationShare, PatternShare
 from joulemap.store.query import fetch
@@ -54,14 +54,22 @@ class ProfileAnswer(Answer):
             headings=("quantity", "value"),
             rows=tuple((heading(column), show_in(column, value)) for column, value in zip(columns, cells, strict=True)),
         )
+        one = self.profile
+        macs, weights = show_quantity(float(one.mac_count), "MAC"), show_quantity(one.weight_bytes, "B")
+        intensity = one.fused_arithmetic_intensity_ops_per_byte
+        fused = "" if intensity is None else f", {intensity:.3g} operations a byte once fused"
         return Document(
-            title="",
-            sections=(
-                Section("", facts),
-                Section("By operation", _draw(self.mix, limit, "operations")),
-                Section("By fusion pattern", _draw(self.patterns, limit, "patterns")),
+            title=f"{one.name}, {one.input_spec}",
+            answer=f"{macs} and {weights} of weights in {show_count(one.operator_count, 'operator')}, "
+            f"{show_count(one.subgraph_count, 'subgraph')} when fused, which move "
+            f"{show_quantity(one.fused_moved_bytes, 'B')}{fused}.",
+            sections=(Section("By operation", _draw(self.mix, limit, "operations"), is_tight=True),),
+            details=(
+                Section("Figures", facts),
+                Section("By fusion pattern", _draw(self.patterns, limit, "patterns"), is_tight=True),
             ),
             notes=tuple(map(describe_caveat, self.caveats)),
+            steps=(f"joulemap compare {one.name}",) if one.is_shipped else (),
             data=self.data(),
             table=self.mix,
             tables=self.tables,

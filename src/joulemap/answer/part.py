@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import prove
-from joulemap.answer.scope import SHOWN_FRACTION, holding_scope
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, check_name
 from joulemap.domain.table import Table
@@ -29,14 +31,23 @@ if TYPE_CHECKING:
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
 
-SMALL_FRACTION: Final = 0.005
-"""Of a part: what is less is told in one line with its like, unless one subgraph alone is looked into."""
+SHOWN_ROWS: Final = 200
+"""Rows of the whole table that people see; programs get all."""
 
-FRACTIONS: Final = ("share_fraction", "run_fraction")
-"""Fields of a row that add up over rows."""
+SHOWN_HARDWARE: Final = 4
+"""Hardware that a headline names."""
 
-
-Row = TypeVar("Row", PartCategory, PartAction)
+COLUMNS: Final[dict[EnergyDivision, tuple[str, ...]]] = {
+    "category": (
+        "name", "category", "energy_j", "share_fraction", "hardware", "run_fraction", "largest_action",
+        "largest_action_fraction", "common_categories", "fusion_pattern",
+    ),
+    "action": (
+        "name", "component", "action", "energy_j", "share_fraction", "hardware", "run_fraction", "action_count", "per",
+        "energy_per_action_j", "basis", "category",
+    ),
+}  # fmt: skip
+"""What is shown of all rows."""
 
 
 @frozen(kw_only=True)
@@ -79,110 +90,99 @@ class PartAnswer(RunAnswer):
         }
         return (make_drawing("parts", self.rows, texts),)
 
-    def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with the `limit` parts of most energy; programs get all."""
         runs = {run_id: [row for row in self.rows if row.run_id == run_id] for run_id in self.scope.evaluated_ids}
         names = [self.scope.mark(rows[0].hardware) for rows in runs.values() if rows]
-        sections = []
+        shown = []
         for model in dict.fromkeys(row.model for row in self.rows):
-            several = len(self.scope.models) > 1
+            of = f" of {model}" if len(self.scope.models) > 1 else ""
             mine = {run_id: rows for run_id, rows in runs.items() if rows and rows[0].model == model}
-            heading = f"Energy of each {self.level} by {self.by}" + (f" of {model}" if several else "")
-            sections.append(Section(heading, (*self._tree(mine, limit), *self._proofs(mine))))
+            title = f"Energy of {self.subgraph} by {self.by}{of}" if self.subgraph else f"Largest {self.level}s{of}"
+            drawn = (self._inside if self.subgraph else self._largest)(mine, limit)
+            shown.append(Section(title, (*drawn, *self.scope.say_left_out()), is_tight=True))
         what = f", subgraph {self.subgraph}" if self.subgraph else ""
-        notes = self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe()
-        on = f" on {', '.join(dict.fromkeys(names))}"
         return self._compose(
-            f"{self.scope.title}{on}{what}", sections, self.rows, notes=notes, steps=self._steps(repeated)
+            f"{self.scope.title} on {', '.join(dict.fromkeys(names))}{what}",
+            shown,
+            self.rows,
+            answer=self._tell_largest(),
+            details=(Section(f"Energy of each {self.level} by {self.by}", self._whole(runs)),),
+            sure=self.scope.say_spread(),
+            notes=self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe(),
+            steps=self._steps(repeated),
         )
 
-    def _tree(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
-        """Return a row for each part, below it one for each category or action, with a column per run."""
-        parts = _rank_parts(runs)
-        shown = sorted(parts[:limit])
-        single = len(runs) == 1
-        cells: list[tuple[str, ...]] = []
-        for part in shown:
-            mine = {run_id: [row for row in rows if row.part_index == part] for run_id, rows in runs.items()}
-            first = next(row for rows in mine.values() for row in rows)
-            pattern = first.fusion_pattern if self.level == "subgraph" else first.kind
-            sums = [sum(row.energy_fj for row in rows) for rows in mine.values()]
-            energies = [show_quantity(value / FJ_PER_J, "J") for value in sums]
-            if single:
-                of_run = sum(row.run_fraction or 0.0 for rows in mine.values() for row in rows)
-                filling = [*[""] * (len(self._details) - 3), pattern]
-                cells.append((first.name, energies[0], show_share(1.0), show_share(of_run), *filling))
-                cells += self._leaves(next(iter(mine.values())))
-            else:
-                cells.append((first.name, *energies, pattern))
-                cells += self._rows_side_by_side(list(mine.values()))
-        names = [self.scope.mark(rows[0].hardware) for rows in runs.values()]
-        headings = (self.level, "energy", *self._details) if single else (self.level, *names, self._noun)
-        keep = ("energy", "share", "count", "energy of one", "mostly", "per", "of it", "basis") if single else names
-        drawn = Grid(headings=headings, rows=tuple(cells), is_tree=True, keep=tuple(keep))
-        return drawn, *say_rest(len(parts), limit, f"{self.level}s")
+    def _whole(self, runs: dict[int, list[Any]]) -> tuple[Grid | Text, ...]:
+        """Return every row, and that they add up."""
+        rows: Table[Any] = self.rows
+        drawn = self._show(attrs.evolve(rows, rows=rows.rows[:SHOWN_ROWS]), COLUMNS[self.by], keep=COLUMNS[self.by][1:])
+        rest = len(rows) - SHOWN_ROWS
+        return (
+            drawn,
+            *((Text(f"{rest} more rows; --format json has all"),) if rest > 0 else ()),
+            *self._proofs({run_id: rows for run_id, rows in runs.items() if rows}),
+        )
 
-    @property
-    def _details(self) -> tuple[str, ...]:
-        """Headings beside the energy, where one run is told."""
-        if self.by == "category":
-            return ("share", "of run", "mostly", "of it", "in common", self._noun)
-        return ("share", "of run", "count", "per", "energy of one", "basis", "category", self._noun)
+    def _inside(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
+        """Return a row for each category or action of one part, with a column per run."""
+        noun = "categories" if self.by == "category" else "actions"
+        sums: dict[str, list[int]] = {}
+        for index, rows in enumerate(runs.values()):
+            for row in rows:
+                sums.setdefault(name_part(row), [0] * len(runs))[index] += row.energy_fj
+        wholes = [sum(column) for column in zip(*sums.values(), strict=True)]
+        ordered = sorted(sums.items(), key=lambda item: -sum(item[1]))
+        names = [self.scope.mark(rows[0].hardware) for rows in runs.values()]
+        shares = ("share",) if len(runs) == 1 else ()
+        cells = [
+            (
+                name,
+                *(show_quantity(value / FJ_PER_J, "J") if value else "" for value in values),
+                *(show_share(values[0] / (wholes[0] or 1)) for _ in shares),
+            )
+            for name, values in [("all", wholes), *ordered[:limit]]
+        ]
+        drawn = Grid(headings=(self.by, *names, *shares), rows=tuple(cells), keep=tuple(names))
+        return drawn, *say_rest(len(ordered), limit, noun)
+
+    def _tell_largest(self) -> str:
+        """Return the category or action that takes most of the parts, and the part that takes most of a run."""
+        rows: Sequence[PartCategory | PartAction] = self.rows.rows
+        sums: dict[tuple[str, str], int] = {}
+        for row in rows:
+            sums[row.hardware, name_part(row)] = sums.get((row.hardware, name_part(row)), 0) + row.energy_fj
+        told = []
+        for hardware in dict.fromkeys(row.hardware for row in rows):
+            mine = {name: energy for (owner, name), energy in sums.items() if owner == hardware}
+            most = max(mine, key=lambda name: mine[name])
+            told.append(f"{self.scope.mark(hardware)}: {most}, {show_share(mine[most] / (sum(mine.values()) or 1))}")
+        what = self.subgraph or f"the {self.level}s"
+        return f"What takes most of {what}: {'; '.join(told[:SHOWN_HARDWARE])}."
+
+    def _largest(self, runs: dict[int, list[Any]], limit: int) -> tuple[Grid | Text, ...]:
+        """Return a row for each part of most energy: its energy in each run, and in the only one what takes most."""
+        parts = _rank_parts(runs)
+        single = len(runs) == 1
+        cells = []
+        for part in parts[:limit]:
+            mine = [[row for row in rows if row.part_index == part] for rows in runs.values()]
+            first = next(row for rows in mine for row in rows)
+            energies = [show_quantity(sum(row.energy_fj for row in rows) / FJ_PER_J, "J") for rows in mine]
+            largest = max(mine[0], key=lambda row: row.energy_fj, default=first)
+            share = sum(row.run_fraction or 0.0 for row in mine[0])
+            more = (show_share(share), f"{name_part(largest)}, {show_share(largest.share_fraction)}") if single else ()
+            cells.append(
+                (first.name, *energies, *more, first.fusion_pattern if self._noun == "pattern" else first.kind)
+            )
+        names = ["energy"] if single else [self.scope.mark(rows[0].hardware) for rows in runs.values()]
+        more = ("of run", "mostly") if single else ()
+        drawn = Grid(headings=(self.level, *names, *more, self._noun), rows=tuple(cells), keep=(*names, *more))
+        return drawn, *say_rest(len(parts), limit, f"{self.level}s")
 
     @property
     def _noun(self) -> str:
         return "pattern" if self.level == "subgraph" else "kind"
-
-    def _leaves(self, rows: Sequence[Any]) -> list[tuple[str, ...]]:
-        """Return a row for each category or action of one part, what is small in one."""
-        told, small = _part_small(rows, self.subgraph)
-        cells = [
-            (
-                f"  {name_part(row)}",
-                show_quantity(row.energy_j, "J"),
-                show_share(row.share_fraction),
-                show_share(row.run_fraction),
-                *self._describe(row),
-            )
-            for row in told
-        ]
-        if small:
-            energy = show_quantity(sum(row.energy_fj for row in small) / FJ_PER_J, "J")
-            shares = [show_share(sum(getattr(row, name) or 0.0 for row in small)) for name in FRACTIONS]
-            cells.append((f"  {len(small)} smaller", energy, *shares, *[""] * (len(self._details) - 2)))
-        return cells
-
-    def _describe(self, row: Any) -> tuple[str, ...]:
-        if isinstance(row, PartCategory):
-            return row.largest_action, show_share(row.largest_action_fraction), row.common_categories, ""
-        in_time = row.per == "s"
-        return (
-            show_quantity(row.action_count, "s" if in_time else ""),
-            "" if in_time else row.per,
-            show_quantity(row.energy_per_action_j, "W" if in_time else "J"),
-            row.basis,
-            row.category,
-            "",
-        )
-
-    def _rows_side_by_side(self, runs: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
-        """Return a row for each category or action of one part with a column per run, what is small in one."""
-        told = {name_part(row) for rows in runs for row in _part_small(rows, self.subgraph)[0]}
-        sums: dict[str, list[int]] = {}
-        for index, rows in enumerate(runs):
-            for row in rows:
-                label = name_part(row) if name_part(row) in told else ""
-                sums.setdefault(label, [0] * len(runs))[index] += row.energy_fj
-        small = len({name_part(row) for rows in runs for row in rows} - told)
-        ordered = sorted(sums.items(), key=lambda item: (item[0] == "", -sum(item[1])))
-        return [
-            (
-                f"  {label or f'{small} smaller'}",
-                *(show_quantity(value / FJ_PER_J, "J") if value else "" for value in values),
-                "",
-            )
-            for label, values in ordered
-        ]
 
     def _proofs(self, runs: dict[int, list[Any]]) -> tuple[Text, ...]:
         """Return a sentence for each run that compares what its rows add up to with it."""
@@ -220,15 +220,6 @@ def _rank_parts(runs: dict[int, list[Any]]) -> list[int]:
         for row in rows:
             weights[row.part_index] = weights.get(row.part_index, 0.0) + (row.run_fraction or 0.0)
     return sorted(weights, key=lambda part: (-weights[part], part))
-
-
-def _part_small(rows: Sequence[Row], subgraph: str) -> tuple[list[Row], list[Row]]:
-    """Return what is told of a part, and what is too small for it unless it alone is looked into."""
-    least = SHOWN_FRACTION if subgraph else SMALL_FRACTION
-    small = [row for row in rows if (row.share_fraction or 0.0) < least]
-    if len(small) < 2:
-        return list(rows), []
-    return [row for row in rows if (row.share_fraction or 0.0) >= least], small
 
 
 def break_down(

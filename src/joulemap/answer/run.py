@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
 
+CATEGORIES: Final = {
+    "compute": "computing",
+    "register": "registers",
+    "unit_memory": "unit memory",
+    "chip_memory": "on-chip memory",
+    "interconnect": "network",
+    "off_chip_memory": "off-chip memory",
+    "control": "control",
+    "board": "the board",
+    "static": "static power",
+}
+"""Common category -> what people call it."""
+
 OVERHEAD: Final = "neither arithmetic nor off-chip memory nor board nor static"
 """What of an energy is architectural overhead: what the macro `is_overhead` adds up."""
 

@@ -23,6 +23,7 @@ from joulemap.present.cell import (
     show_quantity,
     show_share,
 )
+from joulemap.present.document import Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.query import fetch, fetch_none
@@ -181,6 +182,15 @@ class Scope:
             lines += [f"{self.mark(name)} {' and '.join(told)}"] if told else []
         return lines
 
+    def say_spread(self) -> str:
+        """Return how far off figures may be, in a line, of the surest and the least sure; empty for none."""
+        spans = []
+        for quantity in ("energy", "latency"):
+            widths = sorted(found[quantity][0] for found in self.doubts.values() if quantity in found)
+            ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
+            spans += [f"{' to '.join(ends)} ({quantity})"] if ends else []
+        return f"4 in 5 measurements are within {' and '.join(spans)} of the figure" if spans else ""
+
     def say_own_doubts(self, quantities: Collection[str] = ("latency", "energy")) -> list[str]:
         """Return how much of the doubt about hardware is its own assumed numbers, of those that rest on such."""
         told = []
@@ -215,6 +225,19 @@ class Scope:
     def spell(self, hardware: str) -> str:
         """Return a hardware as it must be asked for again."""
         return self.spelling.get(hardware, hardware)
+
+    def say_left_out(self) -> tuple[Text, ...]:
+        """Return what stands below a table that lacks hardware: how many, and the first reason of each kind."""
+        budget = "" if self.budget is None else f" within {self.budget.power_w:g} W"
+        told = [
+            f"{len(names)} {what} ({self.mark(first)}{more})"
+            for what, names, first, more in (
+                ("unsupported", self.refused, next(iter(self.refusals), ""), ""),
+                (f"without a mode{budget}", self.left_out, *_first(self.left_out)),
+            )
+            if names
+        ]
+        return (Text(f"Left out: {'; '.join(told)}"),) if told else ()
 
     def describe_refusals(self) -> list[str]:
         """Return a line for each reason why hardware cannot run it."""
@@ -347,6 +370,11 @@ class Scope:
                 for name, widths in self.doubts.items()
             },
         }
+
+
+def _first(reasons: Mapping[str, str]) -> tuple[str, str]:
+    """Return the first name, and its reason as what follows it; empty for none."""
+    return next(((name, f": {reason}") for name, reason in reasons.items()), ("", ""))
 
 
 def find_scope(runs: StoredRuns) -> Scope:

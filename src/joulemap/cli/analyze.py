@@ -39,8 +39,8 @@ def analyze(
         str, typer.Option(help="Look inside this subgraph, as --level subgraph names it.", show_default="all")
     ] = "",
     limit: Annotated[
-        int, typer.Option(min=1, help="With --by: subgraphs or operators to show; json and csv have all.")
-    ] = 12,
+        int, typer.Option(min=1, help="Actions, subgraphs or operators to show, the largest; json and csv have all.")
+    ] = 8,
     mode: ModeOptions,
     run: RunOptions,
     plot: PlotOptions,
@@ -64,7 +64,7 @@ def analyze(
     if by is None and (level == "event" or not subgraph):
         answer = workspace.analyze(model, named, settings, subgraph=subgraph)
         by_level = level or "action"
-        output.write(plot.add(answer.document(by=by_level, repeated=repeated), answer, by=by_level))
+        output.write(plot.add(answer.document(by=by_level, limit=limit, repeated=repeated), answer, by=by_level))
         return
     if level not in (None, "subgraph", "operator"):
         raise UsageError(f"--by and --subgraph look into subgraphs or operators; leave out --level {level}")

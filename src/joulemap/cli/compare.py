@@ -68,8 +68,8 @@ def compare(
     ] = False,
     talking: Talking = False,
     limit: Annotated[
-        int, typer.Option(min=1, help="Subgraphs or operators to show in a table; json and csv have all.")
-    ] = 60,
+        int, typer.Option(min=1, help="Hardware, subgraphs or operators to show in a table; json and csv have all.")
+    ] = 10,
     hardware: HardwareOptions,
     run: RunOptions,
     plot: PlotOptions,
@@ -112,7 +112,7 @@ def compare(
         document = plot.add(ranking.document(limit=limit, repeated=repeated), ranking)
     elif is_summary:
         comparison = workspace.compare(model[0], settings, baseline=baseline)
-        document = plot.add(comparison.document(metric=metric, repeated=repeated), comparison)
+        document = plot.add(comparison.document(metric=metric, limit=limit, repeated=repeated), comparison)
     elif level == "summary":
         models = workspace.compare_models(model, settings, metric=metric)
         document = plot.add(models.document(repeated=repeated), models)

@@ -29,7 +29,7 @@ def edp(
             autocompletion=complete_hardware,
         ),
     ] = "",
-    limit: Limit = 20,
+    limit: Limit = 12,
     mode: ModeOptions,
     run: RunOptions,
     plot: PlotOptions,

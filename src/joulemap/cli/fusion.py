@@ -22,7 +22,7 @@ def fusion(
         FusionDivision,
         typer.Option(help="The table to show below the run: by fusion pattern, subgraph or operator; none for run."),
     ] = "pattern",
-    limit: Limit = 20,
+    limit: Limit = 12,
     mode: ModeOptions,
     run: RunOptions,
     output: OutputOptions,

@@ -46,6 +46,9 @@ def list_(
         str,
         typer.Option(help="At most this purchase price, e.g. 500USD; unknown ones drop out.", show_default="any"),
     ] = "",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Rows to show.", show_default="a screen on a terminal, else all")
+    ] = None,
     output: OutputOptions,
 ) -> None:
     """List the hardware targets; ~ marks those that can be neither bought nor rented.
@@ -63,7 +66,11 @@ def list_(
         min_memory_bytes=read_quantity("--min-memory", min_memory, "B"),
         max_price_usd=read_quantity("--max-price", max_price, "USD"),
     )
-    output.write_table(rows, SHOWN, keep=("architecture", "tdp_w", "needs_host", "precisions"))
+    from joulemap.answer.listing import say_classes
+
+    keep = ("architecture", "memory_capacity_bytes", "memory_bandwidth_bytes_per_s", "tdp_w", "needs_host")
+    most = limit or (output.height or 0) * 3 // 5 or None
+    output.write_table(rows, SHOWN, keep=keep, most=most, answer=say_classes(rows))
 
 
 @app.command()
@@ -100,8 +107,7 @@ def show(
         keep = ("component", "action", "energy_per_action_j", "basis")
         output.write_table(prices, columns, keep=keep)
     else:
-        answer = workspace.hardware(hardware, calibration=calibration)
-        output.write(answer.document())
+        output.write(workspace.hardware(hardware, calibration=calibration).document())
 
 
 @app.command()

@@ -256,10 +256,11 @@ class OutputOptions(DatabaseOptions):
         keep: Sequence[str] = (),
         queries: Path | None = None,
         most: int | None = None,
+        answer: str = "",
     ) -> None:
         """Write a table: every column for programs, `columns` for people, `keep` those of them that stay longest.
 
-        People see `most` rows of it, and how many more there are.
+        People see `most` rows of it, and how many more there are, below `answer`.
         """
         import attrs
 
@@ -271,7 +272,7 @@ class OutputOptions(DatabaseOptions):
 
             shown = attrs.evolve(table, rows=table.rows[:most])
             rest = f"{show_count(len(table) - most, 'more row')}; --limit {len(table)} shows all, json and csv have all"
-        self.write(table_document(shown, columns, keep=keep, rest=rest), queries)
+        self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer), queries)
         for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
             _inform(note)
 

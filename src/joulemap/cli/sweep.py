@@ -10,7 +10,7 @@ from joulemap.cli.command import command
 from joulemap.cli.complete import complete_precisions, complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Models, RunOptions, repeat_options
+from joulemap.cli.option.run import Limit, Models, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
@@ -58,6 +58,7 @@ def sweep(
             "each batch; crossing: pairs whose order turns round."
         ),
     ] = "hardware",
+    limit: Limit = 12,
     hardware: HardwareOptions,
     run: SweepRunOptions,
     plot: PlotOptions,
@@ -91,4 +92,4 @@ def sweep(
         *repeat_options(run, ("inputs", "arguments", "config", "calibration", "host", "boundary")),
         *output.repeat_database(),
     )
-    output.write(plot.add(answer.document(by=level, again=again, repeated=repeated), answer))
+    output.write(plot.add(answer.document(by=level, limit=limit, again=again, repeated=repeated), answer))

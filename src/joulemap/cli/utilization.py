@@ -9,7 +9,7 @@ import typer
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Model, RunOptions
+from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_fractions
 
@@ -18,6 +18,7 @@ from joulemap.cli.value import read_fractions
 def utilization(
     model: Model,
     *,
+    limit: Limit = 10,
     pairing: Annotated[
         bool,
         typer.Option("--pairing", help="Also say which of the hardware suits which size of model, by what is stored."),
@@ -67,4 +68,4 @@ def utilization(
         has_advice=advice,
         is_pairing=pairing,
     )
-    output.write(plot.add(answer.document(repeated=output.repeat(run)), answer))
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))

@@ -32,6 +32,9 @@ STAR: Final = "★"
 
 BEST: Final = "best"
 
+MOST_INSIGHTS: Final = 3
+"""Sentences on what decides that a terminal shows."""
+
 NUMBER: Final = re.compile(
     rf"(({STAR}|{BEST}) )?"
     r"[+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?(x|[kMGTPmµnpf]?(/\w+)?)( (%|[^\W\d_]\S*))?"
@@ -197,21 +200,22 @@ class Document:
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
         """Return what a terminal shows: what decides, one step, and by `hints` how to see what is left out."""
         kept = [section for section in self.details if section.texts]
-        hidden = [
-            show_count(count, noun) + f": {hint}"
-            for count, noun, hint, is_shown in (
-                (len(self.notes), "note", hints[0], notes),
-                (len(kept), "more table", hints[1], details),
-            )
-            if count and not is_shown
-        ]
+        more = (
+            (len(kept), "more table"),
+            (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"),
+        )
+        hidden = (
+            ([show_count(len(self.notes), "note")] if not notes and self.notes else [], hints[0]),
+            ([show_count(count, noun) for count, noun in more if count and not details], hints[1]),
+        )
         return attrs.evolve(
             self,
+            insights=self.insights if details else self.insights[:MOST_INSIGHTS],
             details=tuple(kept) if details else (),
             notes=self.notes if notes else (),
             steps=self.steps if details else self.steps[:1],
             is_screen=True,
-            rest="; ".join(hidden),
+            rest="; ".join(f"{' and '.join(told)}: {hint}" for told, hint in hidden if told),
         )
 
     def after(self, sections: Iterable[Section]) -> Document:
@@ -271,12 +275,24 @@ def say_rest(count: int, limit: int, noun: str) -> tuple[Text, ...]:
     return (Text(f"{count - limit} more {noun}; --limit {count} shows all"),) if count > limit else ()
 
 
+def show_under(title: str, drawn: Grid, *below: Text) -> Section:
+    """Return a table under a title, with what it lacks right below it."""
+    return Section(title, (drawn, *below), is_tight=True)
+
+
 def draw_columns(
-    table: Table[Any], *, columns: Sequence[str] = (), keep: Sequence[str] = (), limit: int | None = None
+    table: Table[Any],
+    *,
+    columns: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    limit: int | None = None,
+    is_bare: bool = False,
+    projected: frozenset[str] = frozenset(),
 ) -> Grid:
     """Return `limit` rows of a table as people read them: headings without units, a `value` with its `unit`.
 
-    `columns` are those that are shown, all for none; `keep` those of them that stay longest.
+    `columns` are those that are shown, all for none; `keep` those of them that stay longest. Without rows there are
+    headings, unless it is bare.
     """
     merged = "unit" if "value" in table.names else ""
     shown = {
@@ -285,17 +301,19 @@ def draw_columns(
         if (not columns or column.name in columns) and column.name != merged
     }
     kept = [shown[name] for name in keep if name in shown]
-    drawn = grid(table, [(text, name) for name, text in shown.items()], limit=limit, keep=kept)
-    return attrs.evolve(drawn, keeps_headings=True)
+    drawn = grid(table, [(text, name) for name, text in shown.items()], limit=limit, keep=kept, projected=projected)
+    return attrs.evolve(drawn, keeps_headings=not is_bare)
 
 
 def table_document(
-    table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = ""
+    table: Table[Any], columns: Sequence[str] = (), *, keep: Sequence[str] = (), rest: str = "", answer: str = ""
 ) -> Document:
     """Return a table as a document; `columns` are those that people see, `keep` those of them that stay longest.
 
-    `rest` says what is not shown.
+    `rest` says what is not shown, `answer` what the table says.
     """
     shown = draw_columns(table, columns=columns, keep=keep)
     below = [Text(text) for text in (rest, *table.notes, PROJECTION_NOTE if shown.is_marked else "") if text]
-    return Document(title="", sections=(Section("", (shown, *below)),), data=table.records(), table=table)
+    return Document(
+        title="", answer=answer, sections=(Section("", (shown, *below)),), data=table.records(), table=table
+    )

@@ -181,8 +181,8 @@ class HardwareNumber(Row, query="compare.geometry"):
 
 
 class Insight(Row, query="compare.insight"):
-    """What separates the runs: pairs with the largest energy gaps, and the part that explains most of each; one row
-    per pair of the lowest-energy run with another.
+    """What separates the runs: how much less energy the best takes than each other, and the category that explains
+    most of it; one row per pair of the lowest-energy run with another.
     """
 
     best_hardware: str
@@ -197,12 +197,12 @@ class Insight(Row, query="compare.insight"):
     """Latency over batch of the other over that of the best: their latencies as they are where batches are alike."""
     difference_j: float
     """J: energy of the other minus that of the best; per batch, or per inference where batches differ."""
-    part: str
-    """The part of the ledger that differs most: compute, memory, control or static."""
-    part_difference_j: float
-    """J: that part's difference."""
-    part_share_fraction: float | None
-    """part_difference_j over difference_j; above 1 where other parts go the other way."""
+    common_category: str
+    """The category of the ledger, as all architectures share it, that differs most."""
+    category_difference_j: float
+    """J: that category's difference."""
+    category_share_fraction: float | None
+    """category_difference_j over difference_j; above 1 where others go the other way."""
     best_power_w: float
     """W: average power of the best."""
     other_power_w: float

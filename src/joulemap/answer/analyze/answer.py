@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+import attrs
+
 from joulemap.answer.analyze.figure import draw_roof, draw_tree
 from joulemap.answer.answer import RunAnswer, find_place
 from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, prove, title_run
@@ -16,7 +18,7 @@ from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show, show_plain, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest, show_under
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from joulemap.figure.spec import DrawingName
     from joulemap.plan.source import Source
     from joulemap.row import Row
+
+SHOWN: Final = 8
+"""Rows of a table, unless it is told else."""
 
 PART_COLUMNS: Final = tuple((part, f"{part}_energy_j") for part in ENERGY_PARTS)
 
@@ -154,15 +159,48 @@ class AnalyzeAnswer(RunAnswer):
         """Return what programs get, with the sentences."""
         return {**super().data(), "subgraph": self.subgraph or None}
 
-    def document(self, *, by: RunDivision = "action", repeated: Sequence[str] = ()) -> Document:
-        """Return it with one table of its energy or its events; programs get every table, csv that one."""
-        sections = (
-            Section("Performance", self._facts()),
-            Section("Bottlenecks", self._bottlenecks()),
-            *self._divided(by),
+    def document(self, *, by: RunDivision = "action", limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with the `limit` largest rows of its energy or its events; csv has those asked for."""
+        first, *others = self._divided(by, limit)
+        return self._compose(
+            title_run(self.total, self.scope),
+            (first,),
+            self.rows(by),
+            answer=self.say_whole(),
+            insights=self.insights(),
+            details=(
+                Section("Performance", self._facts()),
+                Section("Bottlenecks", self._bottlenecks()),
+                *others,
+            ),
+            sure=self.scope.say_spread(),
+            notes=self.notes(),
+            steps=self._steps(by, repeated),
         )
-        title = title_run(self.total, self.scope)
-        return self._compose(title, sections, self.rows(by), notes=self.notes(), steps=self._steps(by, repeated))
+
+    def say_whole(self) -> str:
+        """Return what the run takes, where most of its energy goes and what bounds its time."""
+        total, most = self.total, self.categories[0]
+        bound = max(self.bottlenecks, key=lambda row: row.latency_fs)
+        return (
+            f"{self.scope.mark(total.hardware)} takes {show_quantity(total.energy_j, 'J')} and "
+            f"{show_quantity(total.latency_s, 's')} at {show_quantity(total.average_power_w, 'W')}; "
+            f"{show_share(most.share_fraction)} of the energy is {most.category.replace('_', ' ')}, "
+            f"{bound.bottleneck} bounds {show_share(bound.latency_fraction)} of the time."
+        )
+
+    def insights(self) -> list[str]:
+        """Return what of the hardware is used, what adds to the arithmetic, and which subgraph takes most."""
+        total, largest = self.total, max(self.subgraphs, key=lambda row: row.energy_fj)
+        used = f"{show_share(total.compute_utilization_fraction)} of its peak and "
+        used += f"{show_share(total.bandwidth_utilization_fraction)} of its memory bandwidth are used"
+        units = f"{total.units_used_count} of {total.units_total_count} {total.unit_name}s work on average"
+        overhead = f"{show_share(total.overhead_fraction)} of the energy is {OVERHEAD}"
+        part = f"{largest.name} takes most of {total.subgraph_count} subgraphs: "
+        part += (
+            f"{show_share(largest.share_fraction)} of the energy, {show_share(largest.latency_fraction)} of the time"
+        )
+        return [f"{used}; {units}", overhead, part]
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the tree of its energy, and its subgraphs under the roof of the hardware."""
@@ -182,13 +220,24 @@ class AnalyzeAnswer(RunAnswer):
         drawn = make_drawing(name, self.rows(by), {"by": by, **texts})
         return (drawn,) if by == "event" else (drawn, make_drawing("roofline", self.roofline))
 
-    def _divided(self, by: RunDivision) -> Sequence[Section]:
-        """Return what stands below the whole: its energy by this, or its events and how they are counted."""
+    def _divided(self, by: RunDivision, limit: int) -> Iterator[Section]:
+        """Yield the largest rows of the energy by this, or of its events; then all, and how they add up."""
+        noun = "categories" if by == "category" else f"{by}s"
         if by == "event":
             title = f"Events of {self.subgraph}" if self.subgraph else "Events"
-            events = Section(title, (self._events(), Text(SHARED_ENERGY)))
-            return events, Section("How they are counted, operator by operator", self._formulas())
-        return (Section(f"Energy by {by}", (self._tree() if by == "action" else self._parts(by), self._proof(by))),)
+            every, told = self._events(), Text(SHARED_ENERGY)
+            shown = attrs.evolve(every, rows=every.rows[: 2 * limit])
+            rest = len(every.rows) - 2 * limit
+            more: tuple[Text, ...] = (Text(f"{rest} more rows: --details"),) if rest > 0 else ()
+        else:
+            title, told = f"Energy by {by}", self._proof(by)
+            every = self._tree(len(self.actions)) if by == "action" else self._parts(by, len(self.rows(by)))
+            shown = self._tree(limit) if by == "action" else self._parts(by, limit)
+            more = say_rest(len(self.rows(by)), limit, noun)
+        yield show_under(title, shown, *more)
+        yield Section(f"{title}, whole", (every, told) if more else told)
+        if by == "event":
+            yield Section("How they are counted, operator by operator", self._formulas())
 
     def _facts(self) -> Grid:
         total = self.total
@@ -243,24 +292,28 @@ class AnalyzeAnswer(RunAnswer):
             ),
         )
 
-    def _parts(self, by: RunDivision) -> Grid:
-        """Return a row for the run and one for each of its parts."""
+    def _parts(self, by: RunDivision, limit: int) -> Grid:
+        """Return a row for the run and one for each of its largest parts."""
         columns, total = COLUMNS[by], self.total
         own = {column.name: (getattr(total, column.name), column.unit) for column in self.totals.columns}
         own |= {name: (value, "") for name, value in WHOLE.items()} | {"kind_count": (len(self.actions), "")}
         run = [show(*_named(own, what)) if isinstance(what, str) else what(total) for _, what in columns]
-        return grid(self.rows(by), columns, first=(run,), keep=KEEP)
+        rows = self.rows(by)
+        largest = sorted(range(len(rows)), key=lambda place: -rows[place].energy_fj)[:limit]
+        shown = attrs.evolve(rows, rows=tuple(rows[place] for place in sorted(largest)))
+        return grid(shown, columns, first=(run,), keep=KEEP)
 
-    def _tree(self) -> Grid:
-        """Return a row for the run, below it one for each category, and further in one for each of its actions."""
+    def _tree(self, limit: int) -> Grid:
+        """Return a row for the run, below it one for each category, and further in one for each large action."""
+        large = sorted(self.actions, key=lambda row: -row.energy_fj)[:limit]
         energy = show_quantity(self.total.energy_j, "J")
         rows = [("run", energy, show_share(1.0), "", "", "", "")]
         for category in self.categories:
             energy = show_quantity(category.energy_j, "J")
             rows.append((f"  {category.category}", energy, show_share(category.share_fraction), "", "", "", ""))
-            rows += [_branch(row) for row in self.actions if row.category == category.category]
+            rows += [_branch(row) for row in large if row.category == category.category]
         headings = ("action", "energy", "of energy", "count", "per", "energy of one", "basis")
-        return Grid(headings=headings, rows=tuple(rows), is_tree=True)
+        return Grid(headings=headings, rows=tuple(rows), is_tree=True, keep=headings[1:4])
 
     def _events(self) -> Grid:
         """Return a row for each component, below it one for each of its events, and further in one for each part."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.architecture.sentence import PARTS, name_action, tell_contrast, tell_place
+from joulemap.answer.architecture.sentence import PARTS, name_action, tell_contrast, tell_mostly, tell_place
 from joulemap.answer.run import prove
 from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
@@ -19,7 +19,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
-from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, show_under
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.system.record import frozen
 
@@ -112,13 +112,44 @@ class ArchitecturesAnswer(RunAnswer):
             "category": self.categories,
             "action": self.actions,
         }
-        if by == "class":
-            sections = (*self._overview(), *(self._class(row, limit) for row in self.answered))
-        elif by == "category":
-            sections = tuple(self._ledger(row) for row in self.answered)
-        else:
-            sections = tuple(Section(self._title(row), self._actions(row, len(self.actions))) for row in self.answered)
-        return self._compose(self.scope.title, sections, tables[by], notes=self.remarks(), steps=self._steps(repeated))
+        by_class = [self._class(row, limit) for row in self.answered]
+        divided = {
+            "class": lambda: by_class,
+            "category": lambda: [self._ledger(row) for row in self.answered],
+            "action": lambda: [
+                Section(self._title(row), self._actions(row, len(self.actions))) for row in self.answered
+            ],
+        }
+        sections = divided[by]()
+        whole = show_under("What each class needs", self._figures(), *self.scope.say_left_out())
+        first, *insights = self.contrast() or [""]
+        return self._compose(
+            self.scope.title,
+            (whole,) if by == "class" else sections,
+            tables[by],
+            answer=self.say_order() or f"{first}.",
+            insights=[first, *insights],
+            heading="What this shows",
+            details=(*self._overview(), *sections) if by == "class" else (),
+            sure=self.scope.say_spread(),
+            notes=self.remarks(),
+            steps=self._steps(repeated),
+        )
+
+    def say_order(self) -> str:
+        """Return which class needs the least energy, and which the most, and where most of it goes."""
+        ordered = sorted(self.answered, key=lambda row: (row.energy_fj or 0, row.hardware))
+        if len(ordered) < 2:
+            return ""
+        least, most = ordered[0], ordered[-1]
+        ratio = show_plain((most.energy_fj or 0) / (least.energy_fj or 1))
+        return (
+            f"{self._call(least)} needs the least energy, most of it for {tell_mostly(least)}; {self._call(most)} "
+            f"{ratio}x as much, most of it for {tell_mostly(most)}."
+        )
+
+    def _call(self, row: ArchitectureSummary) -> str:
+        return f"{row.architecture} ({self.scope.mark(row.hardware)})"
 
     def _overview(self) -> tuple[Section, ...]:
         of_one = (
@@ -126,29 +157,38 @@ class ArchitecturesAnswer(RunAnswer):
             Section("What starts MACs, and the bytes read and written for a million of them", self._events()),
         )
         return (
-            Section("What each class needs", self._figures()),
             Section("What its joules go to", (self._shares(), Text(LEGEND))),
             *(of_one if self.has_macs else ()),
-            Section("What this shows", Lines(self.contrast())),
         )
 
     def _figures(self) -> Grid:
         precision = (("precision", "precision"),) if len({row.precision for row in self.rows}) > 1 else ()
         of_one = (("energy per MAC", "energy_per_mac_j"),) if self.has_macs else ()
         return grid(
-            self.rows,
+            attrs.evolve(self.rows, rows=self.answered),
             (
                 ("class", self.label),
                 ("hardware", "hardware"),
                 *precision,
-                ("latency", lambda row: show_quantity(row.latency_s, "s") or "unsupported"),
+                ("latency", "latency_s"),
                 ("energy", "energy_j"),
                 *of_one,
+                ("mostly", tell_mostly),
                 ("of peak", "compute_utilization_fraction"),
                 ("static", "static_power_w"),
                 ("node", lambda row: f"{row.process_node_nm:g} nm" if row.process_node_nm else ""),
             ),
-            keep=("hardware", "latency", "energy", "energy per MAC", "of peak", "precision", "static", "node"),
+            keep=(
+                "hardware",
+                "energy",
+                "energy per MAC",
+                "mostly",
+                "latency",
+                "precision",
+                "of peak",
+                "static",
+                "node",
+            ),
             projected=self.scope.projected,
         )
 

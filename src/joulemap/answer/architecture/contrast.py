@@ -99,4 +99,5 @@ def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
         "categories": ArchitectureCategory,
         "actions": ArchitectureAction,
     }
-    return ArchitecturesAnswer(scope=scope, asked=asked, **fetch_all(connection, records, run_ids=ids))
+    found = fetch_all(connection, records, run_ids=ids)
+    return ArchitecturesAnswer(scope=scope, asked=asked, **found)

@@ -76,6 +76,12 @@ def find_per_mac(row: ArchitectureSummary, part: str) -> float | None:
     return energy
 
 
+def tell_mostly(row: ArchitectureSummary) -> str:
+    """Return the largest part of its energy, and its share."""
+    part = max(PARTS, key=lambda one: find_share(row, one))
+    return f"{PARTS[part]} {find_share(row, part) * 100:.0f} %"
+
+
 def _tell_largest(row: ArchitectureSummary) -> list[str]:
     """Return what takes most of its energy, and what of its peak is used."""
     part = max(PARTS, key=lambda one: find_share(row, one))
@@ -123,6 +129,8 @@ def tell_contrast(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
     if len(counted) < 2:
         return []
     lines = [
+        *_tell_overhead(counted, name),
+        *_tell_static(counted, name),
         _tell_spread("arithmetic alone", counted, lambda row: row.compute_per_mac_j or 0.0, name),
         _tell_spread(
             "with all that moves and steers it, without static power", counted,
@@ -130,8 +138,6 @@ def tell_contrast(rows: Sequence[ArchitectureSummary], name: Name) -> list[str]:
         ),
         _tell_spread("with static power", counted, lambda row: row.energy_per_mac_j or 0.0, name),
     ]  # fmt: skip
-    lines += _tell_overhead(counted, name)
-    lines += _tell_static(counted, name)
     ordered = sorted(counted, key=lambda row: row.dynamic_per_mac_j or 0.0)
     lines.append(f"without static power, from least to most: {', '.join(map(name, ordered))}")
     return lines

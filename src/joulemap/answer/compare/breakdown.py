@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.run import BOUNDS, ENERGY_PARTS, prove
+from joulemap.answer.run import BOUNDS, CATEGORIES, ENERGY_PARTS, prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, Text
+from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.row.compare import EnergyBranch, RunFigure
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -35,12 +36,21 @@ FIGURES = (
     ("compute utilization", "compute_utilization_fraction", ""),
     ("bandwidth utilization", "bandwidth_utilization_fraction", ""),
     ("peak memory", "peak_memory_bytes", "B"),
-    ("- activations", "activation_bytes", "B"),
-    ("- weights", "weight_bytes", "B"),
-    ("memory of the hardware", "memory_capacity_bytes", "B"),
 )
-"""Label, field and unit."""
+"""Label, field and unit of what decides."""
 
+MORE: Final = (
+    ("activations", "activation_bytes", "B"),
+    ("weights", "weight_bytes", "B"),
+    ("memory of the hardware", "memory_capacity_bytes", "B"),
+    *((f"{bound}-bound subgraphs", f"{bound}_bound_count", "") for bound in BOUNDS),
+    *((f"{bound}-bound time", f"{bound}_time_fraction", "") for bound in BOUNDS),
+)
+"""The same of what is told besides."""
+
+
+BRANCH: Final = ("category", "component", "action", "energy_j", "share_fraction", "category_fraction", "part")
+"""What is shown of the energy of a run."""
 
 SHOWN_RUNS: Final = 6
 """Runs that a figure tells in words; its table has all."""
@@ -61,9 +71,19 @@ class BreakdownAnswer(RunAnswer):
         trees = [
             Section(f"Energy of {row.model} on {scope.mark(row.hardware)}", self._branches(row)) for row in answered
         ]
-        sections = (Section("Figures", self._figures(answered)), *trees)
-        notes = scope.describe_refusals() + scope.describe()
-        return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
+        first, *insights = [self._tell_most(row) for row in sorted(answered, key=lambda row: row.energy_fj or 0)]
+        least = "Least energy: " if len(answered) > 1 and len(scope.models) == 1 else ""
+        return self._compose(
+            scope.title,
+            (show_under("Figures", self._figures(answered, FIGURES), *scope.say_left_out()),),
+            self.rows,
+            answer=f"{least}{first}.",
+            insights=insights,
+            details=(Section("More figures", self._figures(answered, MORE)), *trees),
+            sure=self.scope.say_spread(),
+            notes=scope.describe_refusals() + scope.describe(),
+            steps=self._steps(repeated),
+        )
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the energy of each run by common category; none where every run was refused."""
@@ -86,20 +106,16 @@ class BreakdownAnswer(RunAnswer):
         named = self.scope.mark(row.hardware)
         label = f"{row.model} on {named}" if len(self.scope.models) > 1 else named
         share = show_share(amounts[most] / max(1, sum(amounts.values())))
-        return f"{label}: {show_quantity(row.energy_j, 'J')}, most of it {most.replace('_', ' ')}, {share}"
+        return f"{label}: {show_quantity(row.energy_j, 'J')}, most of it {CATEGORIES[most]}, {share}"
 
-    def _figures(self, rows: Sequence[RunFigure]) -> Grid:
+    def _figures(self, rows: Sequence[RunFigure], figures: Iterable[tuple[str, str, str]]) -> Grid:
         """Return a row per figure with a column per run."""
         several = len(self.scope.models) > 1
         names = [self.scope.mark(row.hardware) for row in rows]
-        table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in FIGURES]
-        units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
-        table.insert([label for label, _, _ in FIGURES].index("peak memory"), ("units", *units))
-        for bound in BOUNDS:
-            table += [
-                (f"{bound}-bound subgraphs", *(str(getattr(row, f"{bound}_bound_count")) for row in rows)),
-                ("- of the time", *(show_share(getattr(row, f"{bound}_time_fraction")) for row in rows)),
-            ]
+        table = [(label, *(show(getattr(row, name), name, unit) for row in rows)) for label, name, unit in figures]
+        if figures is MORE:
+            units = [show_units(row.units_used_count, row.units_total_count, row.unit_name) for row in rows]
+            table.append(("units", *units))
         headings = [f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)]
         frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
         return Grid(
@@ -110,23 +126,9 @@ class BreakdownAnswer(RunAnswer):
 
     def _branches(self, row: RunFigure) -> tuple[Grid | Text, ...]:
         """Return the categories of a run with their actions below them, and that they add up."""
-        branches = [branch for branch in self.tree if branch.run_id == row.run_id]
-        cells = []
-        for category, group in groupby(branches, lambda branch: branch.category):
-            actions = list(group)
-            one = actions[0]
-            cells.append((category, show_quantity(one.category_energy_j, "J"), show_share(one.category_fraction), ""))
-            cells += [
-                (
-                    f"  {branch.component}.{branch.action}",
-                    show_quantity(branch.energy_j, "J"),
-                    show_share(branch.share_fraction),
-                    branch.part,
-                )
-                for branch in actions
-            ]
+        branches = tuple(branch for branch in self.tree if branch.run_id == row.run_id)
         return (
-            Grid(headings=("where", "energy", "share", "part"), rows=tuple(cells), is_tree=True),
+            self._show(attrs.evolve(self.tree, rows=branches), BRANCH, keep=BRANCH[1:]),
             prove("actions", "the run", (sum(branch.energy_fj for branch in branches), row.energy_fj or 0, "fJ")),
         )
 
@@ -151,4 +153,5 @@ def compare_runs(source: Source, models: Sequence[str], settings: Settings = SET
     settings.check_single("compare")
     with holding_scope(source, plan_runs(models, settings)) as (scope, connection, ids):
         rows = start(connection, RunFigure, run_ids=ids)
-        return BreakdownAnswer(scope=scope, tree=fetch(connection, EnergyBranch, run_ids=ids), rows=rows())
+        tree = fetch(connection, EnergyBranch, run_ids=ids)
+        return BreakdownAnswer(scope=scope, tree=tree, rows=rows())

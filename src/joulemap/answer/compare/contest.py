@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import Scope, holding_scope
+from joulemap.answer.compare.summary import SHOWN
+from joulemap.answer.scope import Scope, holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import ModelDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Lines, Section, Text, say_rest
+from joulemap.present.document import Document, Grid, Section, Text, say_rest
 from joulemap.row.compare import Contender, Victory
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -47,20 +48,39 @@ class ContestAnswer(RunAnswer):
         """Return what programs get, with a sentence for each hardware that wins something."""
         return {**super().data(), "level": self.by, "metric": self.metric, "summary": self.sentences()}
 
-    def document(self, *, limit: int = 60, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each model's table; programs get all."""
         workloads = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
         sections = [
             Section(
                 rows[0].model if len(workloads) > 1 else f"Each {self.by} on each hardware",
-                lay_out(rows, self.scope, self.by, limit),
+                (*lay_out(rows, self.scope, self.by, limit), *self.scope.say_left_out()),
+                is_tight=True,
             )
             for rows in workloads
         ]
-        sections.append(Section("Summary", Lines(self.sentences())))
-        title = f"{self.scope.title}: {METRIC[self.metric].label} of each {self.by}"
-        notes = self.scope.describe_refusals() + self.scope.describe()
-        return self._compose(title, sections, self.rows, notes=notes, steps=self._steps(repeated))
+        winning = {self.scope.mark(row.hardware) for row in self.victories if row.hardware_won_count}
+        first, *others = self.sentences()
+        told = [line for line in others if any(f"{name}: " in line for name in winning)]
+        return self._compose(
+            f"{self.scope.title}: {METRIC[self.metric].label} of each {self.by}",
+            sections,
+            self.rows,
+            answer=f"{first}.{self._tell_available()}",
+            insights=told,
+            sure=self.scope.say_spread(),
+            notes=self.scope.describe_refusals() + self.scope.describe(),
+            steps=self._steps(repeated),
+        )
+
+    def _tell_available(self) -> str:
+        """Return what of what can be had has the least of how many parts, where some have their least elsewhere."""
+        contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
+        if all(contest[0].is_available for contest in contests):
+            return ""
+        counts = Counter(_name_available(contest, self.scope) for contest in contests)
+        told = join_words([f"{name} in {count}" for name, count in counts.most_common()])
+        return f" Of what can be had, the least is of {told}."
 
     def sentences(self) -> list[str]:
         """Return a sentence for each hardware that wins something, made of the kinds that it wins."""
@@ -105,14 +125,20 @@ class ContestAnswer(RunAnswer):
 
 
 def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> tuple[Grid | Text, ...]:
-    """Return a row per subgraph or operator of one workload with a column per hardware, and who wins by how much."""
+    """Return a row for each of the largest subgraphs or operators of one workload, with a column per hardware."""
     listed = list(rows)
     hardware = list(dict.fromkeys(row.hardware for row in sorted(listed, key=lambda row: row.run_id)))
     contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
     has_beside = any(not contest[0].is_available for contest in contests)
-    cells = []
-    for contest in contests[:limit]:
+    sums: dict[int, float] = {}
+    for row in listed:
+        sums[row.run_id] = sums.get(row.run_id, 0.0) + row.value
+    weights = [sum(row.value / (sums[row.run_id] or 1.0) for row in contest) for contest in contests]
+    largest = sorted(sorted(range(len(contests)), key=lambda place: -weights[place])[:limit])
+    cells, best = [], set()
+    for place, contest in enumerate(contests[index] for index in largest):
         first = contest[0]
+        best |= {(place, 2 + hardware.index(row.hardware)) for row in contest if row.value == first.value}
         values = {row.hardware: show_quantity(row.value, row.unit) for row in contest}
         is_tied = first.tied_count > 1
         ratio = contest[1].ratio if len(contest) > 1 and not is_tied else None
@@ -134,7 +160,8 @@ def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: i
         Grid(
             headings=headings,
             rows=tuple(cells),
-            keep=("winner", *beside, *sorted(names, key=lambda name: -wins[name]), "next"),
+            keep=(*sorted(names, key=lambda name: -wins[name]), "winner", "next", *beside),
+            best=frozenset(best if len(hardware) > 1 else ()),
         ),
         *say_rest(len(contests), limit, f"{by}s"),
     )

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.scope import holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Grid, Lines, Section, grid
+from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.figure.figure import Drawing
     from joulemap.plan.source import Source
+
+
+FIGURES: Final = (
+    "model", "hardware", "status", "energy_j", "latency_s", "average_power_w", "compute_utilization_fraction",
+    "throughput_per_s", "edp_js", "peak_memory_bytes", "ops_per_j",
+)  # fmt: skip
+"""What is shown of each model on each hardware."""
 
 
 @frozen(kw_only=True)
@@ -41,13 +48,22 @@ class ModelsAnswer(RunAnswer):
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it; csv holds the rows."""
         label = METRIC[self.metric].label
-        sections = (
-            Section(f"{label.capitalize()} of each model on each hardware", self._cross()),
-            Section("Figures (per batch)", self._figures()),
-            Section("Key insights", Lines(self.insights())),
+        first, *insights = self.insights() or [""]
+        return self._compose(
+            self.scope.title,
+            (
+                show_under(
+                    f"{label.capitalize()} of each model on each hardware", self._cross(), *self.scope.say_left_out()
+                ),
+            ),
+            self.rows,
+            answer=f"{first}.{self._tell_available()}" if first else "",
+            insights=insights,
+            details=(Section("Figures (per batch)", self._show(self.rows, FIGURES)),),
+            sure=self.scope.say_spread(),
+            notes=self.scope.describe_refusals() + self.scope.describe(),
+            steps=self._steps(repeated),
         )
-        notes = self.scope.describe_refusals() + self.scope.describe()
-        return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
 
     def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
         """Return how near each hardware is to the best for each model."""
@@ -58,13 +74,19 @@ class ModelsAnswer(RunAnswer):
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""
         hardware = list(dict.fromkeys(row.hardware for row in sorted(self.rows, key=lambda row: row.run_id)))
-        cells, winners = [], Counter[str]()
+        cells: list[tuple[str, ...]] = []
+        marked, winners = set(), Counter[str]()
         has_beside = any(row.hardware_rank == 1 and not row.is_available for row in self.rows)
         for _, group in groupby(self.rows, lambda row: row.workload_id):
             rows = {row.hardware: row for row in group}
             first = next(iter(rows.values()))
             best = "" if first.value is None else self.scope.mark(first.hardware)
             winners[best] += 1
+            marked |= {
+                (len(cells), 1 + hardware.index(row.hardware))
+                for row in rows.values()
+                if row.value is not None and row.value == first.value and len(hardware) > 1
+            }
             cells.append(
                 (
                     first.model,
@@ -85,31 +107,23 @@ class ModelsAnswer(RunAnswer):
                 *(("best available",) if has_beside else ()),
             ),
             rows=tuple(cells),
-            keep=("best", "best available", *sorted(names, key=lambda name: -winners[name])),
+            keep=(*sorted(names, key=lambda name: -winners[name]), "best", "best available"),
+            best=frozenset(marked),
         )
+
+    def _tell_available(self) -> str:
+        """Return what of what can be had is best for how many models, where some have their best elsewhere."""
+        groups = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
+        if all(rows[0].is_available for rows in groups):
+            return ""
+        counts = Counter(map(self._available, groups))
+        told = join_words([f"{name} for {count}" for name, count in counts.most_common()])
+        return f" Of what can be had: {told}."
 
     def _available(self, rows: Iterable[ModelFigure]) -> str:
         """Return the best hardware of a model that can be bought."""
         best = next((row for row in rows if row.value is not None and row.is_available), None)
         return self.scope.mark(best.hardware) if best else "none"
-
-    def _figures(self) -> Grid:
-        return grid(
-            self.rows,
-            (
-                ("model", "model"),
-                ("hardware", "hardware"),
-                ("energy", lambda row: show_quantity(row.energy_j, "J") or "unsupported"),
-                ("latency", "latency_s"),
-                ("power", "average_power_w"),
-                ("utilization", "compute_utilization_fraction"),
-                ("throughput", "throughput_per_s"),
-                ("energy x delay", "edp_js"),
-                ("memory", "peak_memory_bytes"),
-                ("ops per joule", "ops_per_j"),
-            ),
-            projected=self.scope.projected,
-        )
 
     def insights(self) -> list[str]:
         """Return who is best for how many models, and what separates the models on each hardware."""

@@ -10,15 +10,16 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.rank import tell_mix, tell_number, tell_spread, tell_strength
+from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.run import BOUNDS
-from joulemap.answer.scope import holding_scope
+from joulemap.answer.scope import describe_advantage, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, RankMetricName
 from joulemap.domain.settings import RunDivision, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
-from joulemap.present.cell import show_count, show_plain, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.present.cell import show_count, show_quantity, show_share, show_units
+from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.compare import (
     Contender,
     HardwareNumber,
@@ -37,11 +38,15 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
 
 
-SHOWN_STRENGTHS: Final = 5
-"""Hardware whose strengths and weaknesses people see without details; programs get all."""
-
 SHOWN_PLACEMENTS: Final = 8
 """Subgraphs that people see placed on each hardware; programs get all."""
+
+
+PLACED: Final = (
+    "subgraph", "latency_s", "bottleneck", "units_used_count", "compute_utilization_fraction", "energy_j",
+    "latency_fraction", "units_total_count", "unit_name", "tile_count", "wave_count", "fusion_pattern",
+)  # fmt: skip
+"""What is shown of a subgraph on its units."""
 
 
 @frozen(kw_only=True)
@@ -70,30 +75,36 @@ class RankingAnswer(RunAnswer):
         best = self.best_available
         return {**empty, **super().data(), "sort": self.sort, "best_available": best and best.hardware}
 
-    def document(self, *, limit: int = 60, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` subgraphs; csv holds the ranking."""
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of each table; csv holds the whole ranking."""
         scope = self.scope
-        sections = [
-            Section("Model", Text(self.describe_model())),
-            Section(f"Ranked by {self.sort}", self._ranking()),
-            Section("Strengths and weaknesses", self._strengths()),
-        ]
+        below = (*say_rest(len(scope.evaluated_ids), limit, "hardware"), *scope.say_left_out())
         spread = {one.run_id: one for one in self.spread or ()}
-        sections += [
+        details = [Section("Model", Text(self.describe_model()))]
+        details += [
             Section(f"{row.rank}. {scope.mark(row.hardware)}", self._facts(row, spread[row.run_id]))
             for row in self.rows
             if row.run_id in spread
         ]
-        sections += [
+        parts = [
             Section(f"Allocation on {row.rank}. {scope.mark(row.hardware)}", self._allocation(row, limit))
             for row in self.rows
             if self.placements is not None and row.status == "ok"
         ]
         if self.subgraphs:
             metric = self.subgraphs[0].metric.capitalize()
-            sections.append(Section(f"{metric} of each subgraph", lay_out(self.subgraphs, scope, "subgraph", limit)))
-        notes = self.describe_beside() + scope.describe_refusals() + scope.describe()
-        return self._compose(scope.title, sections, self.rows, notes=notes, steps=self._steps(repeated))
+            parts.append(Section(f"{metric} of each subgraph", lay_out(self.subgraphs, scope, "subgraph", limit)))
+        return self._compose(
+            scope.title,
+            (show_under(f"Ranked by {self.sort}", self._ranking(limit), *below), *parts),
+            self.rows,
+            answer=self.say_first(),
+            insights=self.describe_strengths(),
+            details=details,
+            sure=self.scope.say_spread(),
+            notes=scope.describe_refusals() + scope.describe(),
+            steps=self._steps(repeated),
+        )
 
     def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
         """Return the metric that hardware is ranked by."""
@@ -102,14 +113,14 @@ class RankingAnswer(RunAnswer):
         metric = METRIC["energy_per_inference" if self.sort == "energy" else self.sort]
         return (make_drawing("ranking", self.rows, {**tell_metric(metric), "column": metric.column}),)
 
-    def _ranking(self) -> Grid:
+    def _ranking(self, limit: int) -> Grid:
         return grid(
-            self.rows,
+            attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok")),
             (
                 ("rank", "rank"),
                 ("hardware", "hardware"),
                 ("type", "architecture"),
-                ("latency", lambda row: show_quantity(row.latency_s, "s") or "unsupported"),
+                ("latency", "latency_s"),
                 ("inferences/s", lambda row: _plain(row.throughput_per_s)),
                 ("power", "average_power_w"),
                 ("inferences/J", lambda row: _plain(row.inferences_per_j)),
@@ -119,6 +130,7 @@ class RankingAnswer(RunAnswer):
                 ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
                 ("microarchitecture", "microarchitecture"),
             ),
+            limit=limit,
             keep=("hardware", "latency", "power", "inferences/J"),
             projected=self.scope.projected,
         )
@@ -128,13 +140,24 @@ class RankingAnswer(RunAnswer):
         """The first that can be bought or rented, at a price that is no guess."""
         return next((row for row in self.rows if row.rank is not None and row.is_available), None)
 
-    def describe_beside(self) -> list[str]:
-        """Return the best that can be bought, where the first cannot."""
-        if self.rows[0].is_available:
-            return []
-        best = self.best_available
-        told = f"best that can: {best.rank}. {self.scope.mark(best.hardware)}" if best else "nor can any of the others"
-        return [f"{self.scope.mark(self.rows[0].hardware)}, the first, cannot be bought; {told}"]
+    def say_first(self) -> str:
+        """Return the first of what can be had, how much better it is than the next, and what is before it."""
+        metric = METRIC["energy_per_inference" if self.sort == "energy" else self.sort]
+        answered = [row for row in self.rows if row.status == "ok"]
+        best = self.best_available or answered[0]
+        had = [row for row in answered if row.is_available or best is not self.best_available]
+        among = " of what can be had" if best is not answered[0] else ""
+        mark = self.scope.mark
+        text = f"{mark(best.hardware)} has the {metric.best} {metric.label}{among}"
+        if len(had) > 1:
+            ratio = (had[1].best_ratio or 1.0) / (best.best_ratio or 1.0)
+            text += f", {describe_advantage(ratio, mark(had[1].hardware))}"
+        if best is not answered[0]:
+            ahead = best.best_ratio or 1.0
+            text += f". If it could be had, {mark(answered[0].hardware)} would be {ahead:.3g}x better"
+        elif not best.is_available:
+            text += f". {mark(best.hardware)} cannot be had"
+        return f"{text}."
 
     def describe_model(self) -> str:
         """Return what the model is made of, in words."""
@@ -160,34 +183,11 @@ class RankingAnswer(RunAnswer):
             lines += [f"{self.scope.mark(row.hardware)}: {'; '.join(told)}"] if told else []
         return lines
 
-    def _strengths(self) -> tuple[Lines | Text, ...]:
-        lines = self.describe_strengths()
-        shown = lines if self.spread is not None else lines[:SHOWN_STRENGTHS]
-        rest = len(lines) - len(shown)
-        more = (Text(f"{rest} more hardware; --details shows all"),) if rest else ()
-        return (Lines(tuple(shown)), *more)
-
     def _allocation(self, row: RankedHardware, limit: int) -> tuple[Grid | Text, ...]:
         assert self.placements is not None
         own = [one for one in self.placements if one.run_id == row.run_id]
         most = min(limit, SHOWN_PLACEMENTS)
-        drawn = grid(
-            attrs.evolve(self.placements, rows=tuple(own)),
-            (
-                ("subgraph", "subgraph"),
-                ("time", "latency_s"),
-                ("of the run", "latency_fraction"),
-                ("bound by", "bottleneck"),
-                ("units", lambda one: show_units(one.units_used_count, one.units_total_count, one.unit_name)),
-                ("of its peak", "compute_utilization_fraction"),
-                ("tiles", lambda one: show_plain(one.tile_count)),
-                ("waves", lambda one: show_plain(one.wave_count)),
-                ("energy", "energy_j"),
-                ("pattern", "fusion_pattern"),
-            ),
-            limit=most,
-            keep=("time", "bound by", "units", "of its peak", "energy"),
-        )
+        drawn = self._show(attrs.evolve(self.placements, rows=tuple(own[:most])), PLACED, keep=PLACED[1:6])
         rest = len(own) - most
         more = (Text(f"{rest} more subgraphs that take less time; --format json has all"),) if rest > 0 else ()
         return (drawn, *more)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.answer import RunAnswer, cut_lines, drop_options, find_place
-from joulemap.answer.run import OVERHEAD, overlaps
+import attrs
+
+from joulemap.answer.answer import RunAnswer, drop_options, find_place
+from joulemap.answer.compare.sentence import tell_doubt, tell_winners
+from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
 from joulemap.answer.scope import (
     TIE_RATIO,
-    describe_advantage,
-    describe_chance,
     describe_recalled,
     holding_scope,
     join_words,
@@ -22,7 +23,7 @@ from joulemap.domain.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Section, grid
+from joulemap.present.document import Document, Grid, Section, grid, say_rest, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start
 from joulemap.system.errors import UnsupportedError
@@ -61,8 +62,24 @@ JUDGED: Final = (
 )
 """What a figure shows of each row beside its figures."""
 
-SHOWN_INSIGHTS: Final = 6
-"""Pairs that people see; programs get all."""
+GOALS: Final[Mapping[str, str]] = {
+    "energy": "energy",
+    "energy_per_inference": "energy",
+    "latency": "latency",
+    "edp": "energy x delay",
+    "throughput": "throughput",
+    "memory": "memory",
+}
+"""Goal -> the column of the comparison whose best it is; energy x delay of an inference is none of a batch."""
+
+RECOMMENDED: Final = (
+    "goal", "hardware", "value", "runner_up", "advantage_ratio", "probability_best", "available_hardware",
+    "available_value",
+)  # fmt: skip
+"""What is shown of who is best at what."""
+
+SHOWN: Final = 10
+"""Hardware that a table has, unless it is told else."""
 
 
 @frozen(kw_only=True)
@@ -71,10 +88,12 @@ class CompareAnswer(RunAnswer):
 
     recommendations: Table[Recommendation]
     """A row for each goal; none where one run alone is asked about."""
+    available: Table[Recommendation]
+    """The same among the hardware that can be had; among all where fewer than two can."""
     rows: Table[Comparison]
     """Lowest energy per inference first, unsupported ones last."""
     insights: Table[Insight]
-    """Lowest energy against each other run, the largest gap first."""
+    """The lowest energy among those against each of the others, the nearest first."""
 
     @property
     def varying(self) -> tuple[str, ...]:
@@ -82,31 +101,36 @@ class CompareAnswer(RunAnswer):
         names = ("precision", "batch", "runtime")
         return tuple(name for name in names if len({getattr(row, name) for row in self.rows}) > 1)
 
-    def document(self, *, metric: PartMetricName = "energy", repeated: Sequence[str] = ()) -> Document:
-        """Return it; `metric` is what the next steps go into, csv holds the rows."""
-        baseline = self.scope.mark(next(row.baseline_hardware for row in self.rows if row.baseline_hardware))
-        scope = "energy per inference, the rest " if "batch" in self.varying else ""
-        recommended = (Section("Recommendations", self._best()),) if len(self.scope.evaluated_ids) > 1 else ()
-        sections = (
-            *recommended,
-            Section(f"Comparison ({scope}per batch, ratios to {baseline})", self._figures()),
+    def document(
+        self, *, metric: PartMetricName = "energy", limit: int = SHOWN, repeated: Sequence[str] = ()
+    ) -> Document:
+        """Return it with `limit` rows; `metric` is what the next steps go into, csv holds all rows."""
+        baseline = next(row.baseline_hardware for row in self.rows if row.baseline_hardware)
+        each = "energy per inference, the rest per batch" if "batch" in self.varying else "per batch"
+        count = len(self.scope.evaluated_ids)
+        title = f"Comparison ({each}{f', ratio to {self.scope.mark(baseline)}' if count > 1 else ''})"
+        below = (*say_rest(count, limit, "hardware"), *self.scope.say_left_out())
+        return self._compose(
+            self.scope.title,
+            (show_under(title, self._figures(limit), *below),),
+            self.rows,
+            answer=tell_winners(self),
+            insights=[self._tell(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
+            sure=tell_doubt(self),
+            details=(Section("Recommendations", self._show(self.recommendations, RECOMMENDED)),),
+            notes=self._sentences(),
+            steps=self._steps(metric, repeated),
         )
-        steps, notes = self._steps(metric, repeated), self._sentences()
-        return self._compose(self.scope.title, sections, self.rows, notes=notes, steps=steps)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return energy and latency of each hardware with their intervals."""
         from joulemap.figure.figure import make_figure
 
-        best = [
-            f"{self._goal(row)}: {self._winner(row)}, {show_quantity(row.value, row.unit)}"
-            for row in self.recommendations
-        ]
         each = "batch" in self.varying
         quantity = METRIC["energy_per_inference" if each else "energy"].meaning
         texts = {"quantity": quantity, "per": "batch" if each else ""}
         subject = self.scope.bounded(self.scope.title)
-        return (make_figure("comparison", self._judged(), subject, "; ".join(best), texts),)
+        return (make_figure("comparison", self._judged(), subject, tell_winners(self), texts),)
 
     def _judged(self) -> Table[tuple[object, ...]]:
         """Return the rows with how sure each is to be the best: columns of their own, beside those of the query."""
@@ -128,92 +152,60 @@ class CompareAnswer(RunAnswer):
             projected=self.rows.projected,
         )
 
-    def _best(self) -> Grid:
-        available = [self._available(row) for row in self.recommendations]
-        published = [self._published(row) for row in self.recommendations]
-        beside = [("best available", self._available)] if any(available) else []
-        beside += [("best published", self._published)] if any(published) and published != available else []
-        return grid(
-            self.recommendations,
-            (
-                ("goal", self._goal),
-                ("hardware", self._winner),
-                ("value", lambda row: show_quantity(row.value, row.unit)),
-                ("against the next", self._advantage),
-                ("how sure", self._sure),
-                *beside,
-            ),
-            keep=("hardware", "value", "how sure", "best available"),
-        )
-
-    def _goal(self, row: Recommendation) -> str:
-        metric = METRIC[row.goal]
-        return f"{metric.best} {metric.meaning if 'batch' in self.varying else metric.label}"
-
-    def _winner(self, row: Recommendation) -> str:
-        if row.tied_count == 1:
-            return self.scope.mark(row.hardware)
-        if row.tied_count == len(self.scope.evaluated_ids):
-            return f"all {row.tied_count} alike"
-        return f"{self.scope.mark(row.hardware)} and {row.tied_count - 1} more"
-
-    def _advantage(self, row: Recommendation) -> str:
-        if row.advantage_ratio is None or row.runner_up is None or row.tied_count > 1:
-            return ""
-        return describe_advantage(row.advantage_ratio, self.scope.mark(row.runner_up))
-
-    def _sure(self, row: Recommendation) -> str:
-        return describe_chance(row.probability_best, [self.scope.mark(name) for name in row.rivals])
-
-    def _available(self, row: Recommendation) -> str:
-        """Return the best run on what can be bought, where the winner cannot."""
-        if row.is_available or row.tied_count == len(self.scope.evaluated_ids):
-            return ""
-        return self._tell_beside(row.available_hardware, row.available_value, row.unit)
-
-    def _published(self, row: Recommendation) -> str:
-        """Return the best run that is no projection, where the winner is one."""
-        if not row.is_projection or row.tied_count > 1:
-            return ""
-        return self._tell_beside(row.published_hardware, row.published_value, row.unit)
-
-    def _tell_beside(self, hardware: str | None, value: float | None, unit: str) -> str:
-        return "" if hardware is None else f"{self.scope.mark(hardware)} {show_quantity(value, unit)}"
-
-    def _figures(self) -> Grid:
+    def _figures(self, limit: int) -> Grid:
+        """Return a row for each of the first hardware, and for what is best at something."""
         energy = "energy_per_inference_j" if "batch" in self.varying else "energy_j"
         label = "energy per inference" if "batch" in self.varying else "energy"
-        return grid(
-            self.rows,
+        answered = [row for row in self.rows if row.status == "ok"]
+        winners = {row.hardware for row in self.available if row.tied_count == 1}
+        shown = tuple(row for place, row in enumerate(answered) if place < limit or row.label in winners)
+        ratio = (("energy ratio", "energy_ratio"),) if len(answered) > 1 else ()
+        drawn = grid(
+            attrs.evolve(self.rows, rows=shown),
             (
                 ("hardware", "hardware"),
                 *((name, name) for name in self.varying),
-                (label, lambda row: show_quantity(getattr(row, energy), "J") or "unsupported"),
-                ("80 %", lambda row: show_doubt(row.energy_half_width)),
+                (label, energy),
                 ("latency", "latency_s"),
-                ("80 % of it", lambda row: show_doubt(row.latency_half_width)),
-                ("power", lambda row: self.scope.show_power(row.hardware, row.average_power_w)),
-                ("utilization", "compute_utilization_fraction"),
-                ("overhead", "overhead_fraction"),
+                ("energy x delay", "edp_js"),
                 ("throughput", "throughput_per_s"),
+                ("power", lambda row: self.scope.show_power(row.hardware, row.average_power_w)),
+                ("of its peak", "compute_utilization_fraction"),
+                *ratio,
+                ("80 % of the energy", lambda row: show_doubt(row.energy_half_width)),
+                ("80 % of the latency", lambda row: show_doubt(row.latency_half_width)),
+                ("overhead", "overhead_fraction"),
                 ("memory", "peak_memory_bytes"),
                 ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
-                ("energy ratio", "energy_ratio"),
-                ("latency ratio", "latency_ratio"),
             ),
-            keep=(*self.varying, label, "latency", "energy ratio") if self.varying else (),
+            keep=(*self.varying, label, "latency", "energy x delay", "energy ratio", "power"),
             projected=self.scope.projected,
         )
+        return attrs.evolve(drawn, best=self._mark_best(shown, drawn.headings, label))
+
+    def _mark_best(
+        self, shown: Sequence[Comparison], headings: Sequence[str], energy: str
+    ) -> frozenset[tuple[int, int]]:
+        """Return the cells that are the best of their columns, and those that cannot be told apart from them."""
+        found = set()
+        for goal in self.available:
+            heading = energy if GOALS.get(goal.goal) == "energy" else GOALS.get(goal.goal)
+            if heading not in headings or goal.tied_count == len(self.scope.evaluated_ids):
+                continue
+            best = {goal.hardware, *goal.rivals}
+            column = headings.index(heading)
+            value = METRIC[goal.goal].column
+            found |= {
+                (place, column)
+                for place, row in enumerate(shown)
+                if row.label in best or (row.is_available and getattr(row, value) == goal.value)
+            }
+        return frozenset(found)
 
     def _sentences(self) -> list[str]:
-        """Return where the differences come from, and what a reader must know of the table."""
+        """Return what a reader must know of the table."""
         scope = self.scope
-        lines = cut_lines(
-            [self._tell(row) for row in self._nearest() if row.energy_ratio >= TIE_RATIO],
-            SHOWN_INSIGHTS,
-            "with smaller gaps",
-        )
-        lines += scope.describe_refusals()
+        lines = scope.describe_refusals()
         for rows in self._grouped(lambda row: (row.clock_fraction or 1.0) < FULL):
             lines.append(self._tell_clock(rows))
         for rows in self._grouped(lambda row: overlaps(row.interval_s, row.latency_s)):
@@ -228,7 +220,7 @@ class CompareAnswer(RunAnswer):
 
     def _nearest(self) -> list[Insight]:
         """Return what the best run is against the best of each other hardware, or all where there is no other."""
-        nearest = {row.other_hardware.partition(" ")[0]: row for row in self.insights}
+        nearest = {row.other_hardware.partition(" ")[0]: row for row in reversed(self.insights.rows)}
         own = {row.best_hardware.partition(" ")[0] for row in self.insights}
         if set(nearest) <= own:
             return list(self.insights)
@@ -320,20 +312,19 @@ class CompareAnswer(RunAnswer):
 
     def _tell(self, row: Insight) -> str:
         best, other = self.scope.mark(row.best_hardware), self.scope.mark(row.other_hardware)
-        share = row.part_share_fraction
+        share, what = row.category_share_fraction, CATEGORIES[row.common_category]
         each = " per inference" if "batch" in self.varying else ""
-        text = f"{best} uses {row.energy_ratio:.3g}x less energy than {other}"
+        text = f"{best} needs {row.energy_ratio:.3g}x less energy than {other}"
         if share is not None and share > 1.0:
-            more = show_quantity(row.part_difference_j, "J")
-            text += f"; {row.part} energy alone differs by {more}, other parts offset it"
+            text += f": {show_quantity(row.category_difference_j, 'J')} less for {what}, though more for the rest"
         elif share is not None:
             much = "most" if share > 0.5 else "the largest part"
-            text += f"; {much} of the difference ({share * 100:.0f} %) is {row.part} energy"
+            text += f": {much} of the difference ({share * 100:.0f} %) is {what}"
         if row.latency_per_inference_ratio >= TIE_RATIO:
-            text += f", and it is {row.latency_per_inference_ratio:.3g}x faster{each}"
+            text += f"; it is {row.latency_per_inference_ratio:.3g}x faster{each}"
         elif row.latency_per_inference_ratio <= 1.0 / TIE_RATIO:
-            text += f", though {other} is {1.0 / row.latency_per_inference_ratio:.3g}x faster{each}"
-        return f"{text} ({show_quantity(row.best_power_w, 'W')} against {show_quantity(row.other_power_w, 'W')})"
+            text += f"; {other} is {1.0 / row.latency_per_inference_ratio:.3g}x faster{each}"
+        return text
 
     def _steps(self, metric: PartMetricName, repeated: Sequence[str]) -> list[list[str]]:
         best, *others = [row for row in self.rows if row.status == "ok"]
@@ -342,12 +333,15 @@ class CompareAnswer(RunAnswer):
             return self._steps_into(best, repeated)
         distribution = ["query", "run", "edp.distribution", "-p", f"run_id={best.run_id}", *place]
         if not others:
-            return [distribution]
-        pair = [self.scope.spell(row.hardware) for row in (others[-1], best)]
+            return [["analyze", self.scope.model, self.scope.spell(best.hardware), *repeated], distribution]
+        goal = self.available[0]
+        rival = next(iter(goal.rivals), goal.runner_up or others[0].hardware)
+        pair = [self.scope.spell(name) for name in (rival, goal.hardware)]
         ids = ",".join(str(row.run_id) for row in (best, *others))
         winner = "compare.part" if metric == "memory" else "compare.winner"
+        asked = "flip" if goal.rivals and metric != "memory" else "explain"
         return [
-            ["explain", self.scope.model, *pair, *repeated, "--metric", metric],
+            [asked, self.scope.model, *pair, *repeated, "--metric", metric],
             distribution,
             ["query", "run", winner, "-p", f"run_ids={ids}", "-p", f"metric={metric}", *place],
         ]
@@ -376,11 +370,16 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
     with holding_scope(source, plan) as (scope, connection, ids):
         rows = start(connection, Comparison, run_ids=ids, baseline=baseline)
         find = fetch if len(scope.evaluated_ids) > 1 else fetch_none  # a run alone is better than no other
+        compared = rows()
+        had = [row.run_id for row in compared if row.is_available or settings.takes_all]
+        among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
+        recommended = find(connection, Recommendation, run_ids=ids)
         answer = CompareAnswer(
             scope=scope,
-            recommendations=find(connection, Recommendation, run_ids=ids),
-            insights=find(connection, Insight, run_ids=ids),
-            rows=rows(),
+            recommendations=recommended,
+            available=recommended if among == ids else find(connection, Recommendation, run_ids=among),
+            insights=find(connection, Insight, run_ids=among),
+            rows=compared,
         )
     if baseline and all(row.hardware != baseline or row.status != "ok" for row in answer.rows):
         raise UnsupportedError(f"the baseline {baseline} is not among the runs that could be answered")

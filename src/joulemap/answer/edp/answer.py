@@ -17,7 +17,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
@@ -38,6 +38,12 @@ REMEDIES: Final = {
     "no_static": "no static power",
     "no_control": "no control energy",
 }
+
+PATTERN: Final = (
+    "fusion_pattern", "share_fraction", "energy_j", "latency_s", "subgraph_count", "operator_count",
+    "cumulative_fraction", "mac_fraction", "bottleneck", "bottleneck_fraction",
+)  # fmt: skip
+"""What is shown of a fusion pattern."""
 
 WORTH_SAYING: Final = 0.01
 """Part of the energy-delay product below which nothing is said about a saving."""
@@ -84,31 +90,38 @@ class EdpAnswer(RunAnswer):
 
         return (make_drawing("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
-    def document(self, *, by: ModelDivision = "subgraph", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
         rows: Table[Any] = self.subgraphs if by == "subgraph" else self.operators
-        sections = (
-            Section("Energy x delay", self._facts()),
-            Section(f"By {by}, largest share first", (*self._shares(by, rows, limit), self._proof(by, rows))),
-            Section(
-                f"How few {by}s make up most of it",
-                grid(
-                    attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by)),
-                    (
-                        ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
-                        (f"{by}s", lambda row: f"top {row.top_count} of {row.total_count}"),
-                        ("reached", "reached_fraction"),
-                        ("the smallest of them", "last"),
-                    ),
-                ),
+        shares = Section(f"By {by}, largest share first", self._shares(by, rows, limit), is_tight=True)
+        beside = Section("The same subgraph on other hardware", self._beside(limit), is_tight=True)
+        cuts = grid(
+            attrs.evolve(self.cuts, rows=tuple(row for row in self.cuts if row.level == by)),
+            (
+                ("of E x T", lambda row: f"{row.cut_fraction * 100:g} %"),
+                (f"{by}s", lambda row: f"top {row.top_count} of {row.total_count}"),
+                ("reached", "reached_fraction"),
+                ("the smallest of them", "last"),
             ),
-            Section("By fusion pattern", self._patterns()),
-            Section("The most that could be gained", self._bounds()),
-            Section("The same subgraph on other hardware", self._beside(limit)),
-            Section("Insights", Lines(self.insights())),
         )
-        title = title_run(self.total, self.scope)
-        return self._compose(title, sections, rows, notes=self.notes(), steps=self._steps(by, repeated))
+        first, *insights = self.insights()
+        return self._compose(
+            title_run(self.total, self.scope),
+            (beside if beside.texts else shares,),
+            rows,
+            answer=f"{_edp(self.total.edp_js)} of energy x delay: {first}.",
+            insights=(*self._tell_winners(), *(line for line in insights if line not in self._tell_winners())),
+            details=(
+                *((shares,) if beside.texts else ()),
+                Section("Energy x delay", (self._facts(), self._proof(by, rows))),
+                Section(f"How few {by}s make up most of it", cuts),
+                Section("By fusion pattern", self._show(self.patterns, PATTERN)),
+                Section("The most that could be gained", self._bounds()),
+            ),
+            sure=self.scope.say_spread(),
+            notes=self.notes(),
+            steps=self._steps(by, repeated),
+        )
 
     def _facts(self) -> Grid:
         total = self.total
@@ -159,23 +172,6 @@ class EdpAnswer(RunAnswer):
         energy = (sum(row.energy_fj for row in rows), self.total.energy_fj, "fJ")
         return prove(
             _name_rows(by, rows), "the run", energy, (sum(row.latency_fs for row in rows), self.total.latency_fs, "fs")
-        )
-
-    def _patterns(self) -> Grid:
-        return grid(
-            self.patterns,
-            (
-                ("pattern", "fusion_pattern"),
-                ("subgraphs", "subgraph_count"),
-                ("operators", "operator_count"),
-                ("energy", "energy_j"),
-                ("latency", "latency_s"),
-                ("of E x T", "share_fraction"),
-                ("added up", "cumulative_fraction"),
-                ("of MACs", "mac_fraction"),
-                ("bound by", lambda row: f"{row.bottleneck} ({row.bottleneck_fraction * 100:.0f} % of its time)"),
-            ),
-            keep=("of E x T", "energy", "latency"),
         )
 
     def _bounds(self) -> Grid:

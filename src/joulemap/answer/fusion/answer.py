@@ -25,7 +25,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
-from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
@@ -112,17 +112,24 @@ class FusionAnswer(RunAnswer):
         """Return what programs get, with the sentences."""
         return {**super().data(), "insights": self.insights()}
 
-    def document(self, *, by: FusionDivision = "pattern", limit: int = 20, repeated: Sequence[str] = ()) -> Document:
+    def document(self, *, by: FusionDivision = "pattern", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table; programs get all tables, csv that one."""
         rows = self.rows(by)
-        parts = () if by == "run" else (*self._parts(by, rows, limit), self._proof(by, rows))
-        sections = (
-            Section("What fusing saves", self._facts()),
-            Section(f"By {by}, most energy x delay saved first", parts),
-            Section("Insights", Lines(self.insights())),
+        facts = Section("What fusing saves", self._facts())
+        title = f"By {by}, most energy x delay saved first"
+        first, *insights = self.insights()
+        is_whole = by == "run"
+        return self._compose(
+            _title(self.total, self.scope),
+            (facts if is_whole else Section(title, self._parts(by, rows, limit), is_tight=True),),
+            rows,
+            answer=f"{first[0].upper()}{first[1:]}.",
+            insights=insights,
+            details=() if is_whole else (facts, Section("How they add up", self._proof(by, rows))),
+            sure=self.scope.say_spread(),
+            notes=self.notes(),
+            steps=self._steps(by, repeated),
         )
-        title = _title(self.total, self.scope)
-        return self._compose(title, sections, rows, notes=self.notes(), steps=self._steps(by, repeated))
 
     def _facts(self) -> Grid:
         total = self.total

@@ -11,6 +11,7 @@ import attrs
 from joulemap.answer.analyze.figure import draw_roof
 from joulemap.answer.answer import Answer
 from joulemap.answer.report.finding import ModelFinding
+from joulemap.answer.run import CATEGORIES
 from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
@@ -35,19 +36,6 @@ from joulemap.webpage.report import (
 
 GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
 """How near measurements are -> how a badge looks."""
-
-CATEGORIES: Final = {
-    "compute": "compute",
-    "register": "registers",
-    "unit_memory": "memory of a unit",
-    "chip_memory": "memory on chip",
-    "interconnect": "interconnect",
-    "off_chip_memory": "memory off chip",
-    "control": "control",
-    "board": "board",
-    "static": "static",
-}
-"""Common category -> what a page calls it."""
 
 LEAST_FRACTION: Final = 0.005
 """Of a run: an action of less is told together with its like."""
@@ -119,28 +107,20 @@ class _Drawn:
 
     def compare(self) -> Chapter:
         """Return every hardware in figures."""
-        document = self.found.compare.document()
-        best, figures = _sections(document)[:2]
-        exhibits = self._exhibit("comparison", [("", self.found.compare)])
+        compared = self.found.compare
+        document = compared.document(limit=len(compared.rows))
+        exhibits = self._exhibit("comparison", [("", compared)])
         use = self._exhibit("utilization", [("", self.found.utilization)])
-        reasons = self.found.utilization.reasons()
-        used = _sections(self.found.utilization.document())[:1]
+        used = self.found.utilization.document(limit=len(compared.rows))
         return self._chapter(
             "compare",
             "Every hardware side by side",
             (
                 *exhibits,
-                *read_blocks(best),
-                Fold(title=figures.title, blocks=(*read_blocks(figures), Source(table=self.found.compare.rows))),
+                *_fold(document.sections, Source(table=compared.rows)),
                 *use,
-                *_list(reasons, "flags"),
-                Fold(
-                    title="How much of each hardware is used",
-                    blocks=(
-                        *(block for one in used for block in read_blocks(one)),
-                        Source(table=self.found.utilization.rows),
-                    ),
-                ),
+                *_list(self.found.utilization.reasons(), "flags"),
+                *_fold(used.details[:1], Source(table=self.found.utilization.rows)),
             ),
         )
 
@@ -170,14 +150,11 @@ class _Drawn:
         answer = self.found.pareto
         if answer is None:
             return self._chapter("pareto", "", ())
-        sections = _sections(answer.document())
+        shown = answer.document().sections[:1]
         return self._chapter(
             "pareto",
             "Latency against energy",
-            (
-                *self._exhibit("pareto", [("", answer)]),
-                Fold(title=sections[0].title, blocks=(*read_blocks(sections[0]), Source(table=answer.rows))),
-            ),
+            (*self._exhibit("pareto", [("", answer)]), *_fold(shown, Source(table=answer.rows))),
         )
 
     def roofline(self) -> Chapter:
@@ -199,14 +176,14 @@ class _Drawn:
         answer = self.found.parts
         if answer is None:
             return self._chapter("parts", "", ())
-        table, *_ = _sections(answer.document(limit=SHOWN_PARTS))
+        shown = answer.document(limit=SHOWN_PARTS).sections
         return self._chapter(
             "parts",
             "Which hardware is best for which part",
             (
                 *self._exhibit("heatmap", [("", answer)]),
                 Lines(answer.sentences()),
-                Fold(title=table.title, blocks=(*read_blocks(table), Source(table=answer.rows))),
+                *_fold(shown, Source(table=answer.rows)),
             ),
         )
 
@@ -224,7 +201,7 @@ class _Drawn:
         answer = self.found.sweep
         if answer is None:
             return self._chapter("sweep", "", ())
-        sections = _sections(answer.document())
+        shown = answer.document(limit=len(answer.series)).sections
         told = [*answer.changes(), *answer.overtakings()]
         return self._chapter(
             "sweep",
@@ -232,7 +209,7 @@ class _Drawn:
             (
                 *self._exhibit("sweep", [("", answer)]),
                 *_list(told, "crossings"),
-                Fold(title=sections[0].title, blocks=(*read_blocks(sections[0]), Source(table=answer.series))),
+                *_fold(shown, Source(table=answer.series)),
             ),
         )
 
@@ -410,6 +387,11 @@ def _tell_apart(title: str) -> str:
 
 def _sections(document: Document) -> tuple[Section, ...]:
     return document.shown
+
+
+def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:
+    """Return the tables of an answer folded away, with the query behind them."""
+    return tuple(Fold(title=one.title, blocks=(*read_blocks(one), source)) for one in sections if one.texts)
 
 
 def read_blocks(section: Section) -> tuple[Block, ...]:

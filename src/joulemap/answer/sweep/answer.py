@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, cut_lines
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_chance, find_scope
 from joulemap.domain.default import SETTINGS
@@ -19,7 +19,7 @@ from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
 from joulemap.present.cell import show, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Shown, grid
+from joulemap.present.document import Document, Grid, Section, Shown, grid, say_rest, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
@@ -36,8 +36,8 @@ HEADINGS: Final[dict[SweepDivision, str]] = {
     "crossing": "Whose order turns round",
 }
 
-SHOWN_SENTENCES: Final = 12
-"""Pairs that overtake each other, and refusals, that people see; programs get all."""
+SHOWN: Final = 12
+"""Rows that a table has, unless it is told else, and sentences of a figure."""
 
 SHOWN_MODELS: Final = 4
 
@@ -76,12 +76,17 @@ class SweepAnswer(RunAnswer):
         varied = (("precision", self.scope.precisions), ("runtime", settings.runtime))
         series = ["{hardware}", *(f"{{{name}}}" for name, values in varied if len(values) > 1)]
         texts = {"series": " ".join(series), "of": " of {model}" if len(self.scope.models) > 1 else ""}
-        return (make_figure("sweep", self.points, subject, "; ".join(self.changes()[:SHOWN_SENTENCES]), texts),)
+        return (make_figure("sweep", self.points, subject, "; ".join(self.changes()[:SHOWN]), texts),)
 
     def document(
-        self, *, by: SweepDivision = "hardware", again: Sequence[str] = (), repeated: Sequence[str] = ()
+        self,
+        *,
+        by: SweepDivision = "hardware",
+        limit: int = SHOWN,
+        again: Sequence[str] = (),
+        repeated: Sequence[str] = (),
     ) -> Document:
-        """Return it with one table; programs get all, csv that one.
+        """Return it with `limit` rows of one table; programs get all, csv that one.
 
         `again` is what the same sweep must repeat besides `repeated`, which every follow-up command must.
         """
@@ -92,13 +97,37 @@ class SweepAnswer(RunAnswer):
             "crossing": (self._crossings(), self.crossings),
         }
         drawn, table = tables[by]
-        sections = (
-            Section(HEADINGS[by], drawn),
-            Section("Where the best hardware changes", Lines(cut_lines(self.changes(), SHOWN_SENTENCES))),
-            Section("Who overtakes whom besides", Lines(cut_lines(self.overtakings(), SHOWN_SENTENCES))),
+        rest = say_rest(len(drawn.rows), limit, "rows")
+        cut = attrs.evolve(drawn, rows=drawn.rows[:limit])
+        return self._compose(
+            self._title(),
+            (show_under(HEADINGS[by], cut, *rest, *self.scope.say_left_out()),),
+            table,
+            answer=self.say_best(),
+            insights=[*self.changes(), *self.overtakings()],
+            details=[Section(HEADINGS[name], one) for name, (one, _) in tables.items() if name != by],
+            sure=self.scope.say_spread(),
+            notes=self._notes(),
+            steps=self._steps(by, again, repeated),
         )
-        steps = self._steps(by, again, repeated)
-        return self._compose(self._title(), sections, table, notes=self._notes(), steps=steps)
+
+    def say_best(self) -> str:
+        """Return the hardware and batch of least energy per inference, and of highest throughput."""
+        found = [row for row in self.series if row.energy_batch is not None and row.throughput_batch is not None]
+        if not found:
+            return ""
+        frugal = min(found, key=lambda row: (row.energy_per_inference_j or 0.0, row.hardware))
+        swift = max(found, key=lambda row: (row.throughput_per_s or 0.0, row.hardware))
+        energy, rate = _at(frugal.energy_per_inference_j, "J", None), _at(swift.throughput_per_s, "1/s", None)
+        whose = (
+            f"{self._call(frugal)} at batch {frugal.energy_batch}",
+            f"{self._call(swift)} at batch {swift.throughput_batch}",
+        )
+        return f"Least energy per inference: {whose[0]}, {energy}. Highest throughput: {whose[1]}, {rate}."
+
+    def _call(self, row: SweepSeries) -> str:
+        """Return what tells a series from the others."""
+        return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in self._varying)))
 
     def _title(self) -> str:
         scope, tally = self.scope, self.tally
@@ -108,10 +137,9 @@ class SweepAnswer(RunAnswer):
             span = f"{len(batches)} batches from {batches[0]} to {batches[-1]}"
         models = ", ".join(scope.models) if len(scope.models) <= SHOWN_MODELS else f"{len(scope.models)} models"
         hardware = len({row.hardware for row in self.series})
-        done = f"{tally.evaluated_count + tally.refused_count} evaluated now, {tally.stored_count} stored before"
         precisions = [label_precision(*pair) for pair in scope.precisions]
         settings = f"{', '.join(precisions)}, {', '.join(scope.settings.runtime)}"
-        return f"{models}, {span}, {hardware} hardware, {settings}: {tally.run_count} runs, {done}"
+        return f"{models}, {span}, {hardware} hardware, {settings}: {tally.run_count} runs"
 
     @property
     def _varying(self) -> tuple[str, ...]:
@@ -137,7 +165,7 @@ class SweepAnswer(RunAnswer):
             ("hardware", "hardware"),
             (
                 "least latency",
-                lambda row: _at(row.least_latency_s, "s", row.least_latency_batch) or "unsupported",
+                lambda row: _at(row.least_latency_s, "s", row.least_latency_batch),
             ),
             *((within,) if budget else ()),
             ("highest throughput", lambda row: _at(row.throughput_per_s, "1/s", row.throughput_batch)),
@@ -152,7 +180,8 @@ class SweepAnswer(RunAnswer):
             ("batch scaling", lambda row: show_share(row.largest_batch_scaling_ratio)),
         )  # fmt: skip
         keep = (*((budget,) if budget else ()), "highest throughput", "least energy per inference", "least latency")
-        return self._draw(self.series, columns, keep)
+        answered = tuple(row for row in self.series if row.batch_count)
+        return self._draw(attrs.evolve(self.series, rows=answered), columns, keep)
 
     def _points(self) -> Grid:
         columns: tuple[Shown[SweepPoint], ...] = (
@@ -272,8 +301,10 @@ class SweepAnswer(RunAnswer):
 
     def _notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
+        tally = self.tally
         reasons = dict.fromkeys(row.reason for row in self.series if row.reason)
-        lines = cut_lines([f"unsupported: {self.scope.mark(reason)}" for reason in reasons], SHOWN_SENTENCES)
+        lines = [f"{tally.evaluated_count + tally.refused_count} evaluated now, {tally.stored_count} stored before"]
+        lines += [f"unsupported: {self.scope.mark(reason)}" for reason in reasons]
         if self.max_latency_s:
             budget = show_quantity(self.max_latency_s, "s")
             lines += [
@@ -301,7 +332,8 @@ class SweepAnswer(RunAnswer):
 
 
 def _at(value: float | None, unit: str, batch: int | None) -> str:
-    return "" if value is None else f"{show_quantity(value, unit)} at {batch}"
+    at = "" if batch is None else f" at {batch}"
+    return "" if value is None else f"{show_quantity(value, unit)}{at}"
 
 
 def _pair(unit: str, one: float, other: float) -> str:

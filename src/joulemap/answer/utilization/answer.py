@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import RunAnswer, cut_lines
+import attrs
+
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.utilization.sentence import (
     tell_advantage,
@@ -14,11 +16,8 @@ from joulemap.answer.utilization.sentence import (
     tell_distribution,
     tell_flag,
     tell_gain,
-    tell_least_energy,
     tell_median,
-    tell_most_used,
     tell_size,
-    tell_zone,
 )
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.default import SETTINGS
@@ -26,8 +25,8 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_quantity, show_share, show_units
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_share
+from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -38,25 +37,39 @@ if TYPE_CHECKING:
     from joulemap.figure.figure import Figure
     from joulemap.plan.source import Source
 
+SHOWN: Final = 10
+"""Hardware that a table has, unless it is told else."""
+
 GOALS: Final = {"energy": "least energy", "latency": "least latency", "utilization": "most of its peak"}
-
-SHOWN_FLAGS: Final = 12
-"""Flags that people see; programs get all."""
-
-SHOWN_ADVICE: Final = 8
-"""Hardware that people see advice on; programs get all."""
 
 SHOWN_RIVALS: Final = 3
 """Hardware that the next step pairs with models of other sizes, besides the one that is used least."""
 
-SHOWN_GAINS: Final = 40
-"""Rows of precisions that people see; programs get all."""
+ZONE: Final = (
+    "hardware", "zone_batches", "best_batch", "best_utilization_fraction", "least_energy_per_inference_j", "latency_s",
+    "peak_memory_bytes", "refused_batch",
+)  # fmt: skip
+"""What is shown of good batches."""
+
+GAIN: Final = (
+    "hardware", "precision", "speedup_ratio", "energy_ratio", "peak_ratio", "memory_ratio",
+    "compute_utilization_fraction", "baseline_precision",
+)  # fmt: skip
+"""What is shown of a precision."""
 
 SHOWN_REMEDIES: Final = 3
 """Remedies for one hardware that people see; programs get all."""
 
 NAMED: Final = ("larger batch", "lower precision")
 """Remedies whose choice says by itself what it is."""
+
+FIGURES: Final = (
+    "hardware", "compute_utilization_fraction", "compute_grade", "roofline_fraction", "roofline_grade",
+    "idle_units_fraction", "attained_ops_per_s", "peak_ops_per_s", "bandwidth_utilization_fraction",
+    "sustained_bandwidth_fraction", "dram_intensity_ops_per_byte", "ridge_ops_per_byte", "roof", "units_used_count",
+    "units_total_count", "average_power_w", "ops_per_j", "flags",
+)  # fmt: skip
+"""What is shown of the use of each hardware."""
 
 GAIN_NOTE: Final = (
     "a remedy is a run that differs in one thing and takes 5 % less energy x time per inference, or better; of larger "
@@ -91,18 +104,75 @@ class UtilizationAnswer(RunAnswer):
         told = {"untraced": self.untraced, "reasons": self.reasons(), "advice": self.advice()}
         return {**empty, **super().data(), **told}
 
-    def document(self, *, repeated: Sequence[str] = ()) -> Document:
-        """Return it; csv holds the rows."""
-        sections = (
-            Section("Utilization", self._figures()),
-            Section("Flags", Lines(cut_lines(self.reasons(), SHOWN_FLAGS))),
-            Section("What would use it better", Lines(cut_lines(self.advice(), SHOWN_ADVICE, "hardware"))),
-            Section("Good batches", self._batches()),
-            Section("What each precision gains", self._gains()),
-            Section("Which hardware suits which size of model", self._winners()),
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` hardware; csv holds the rows."""
+        below = (*say_rest(len(self.scope.evaluated_ids), limit, "hardware"), *self.scope.say_left_out())
+        return self._compose(
+            self.scope.title,
+            (show_under("Utilization", self._use(limit), *below),),
+            self.rows,
+            answer=self.say_use(),
+            insights=self.reasons(),
+            details=(
+                Section("Utilization in figures", self._show(self.rows, FIGURES, keep=FIGURES[1:6])),
+                Section("What would use it better", Lines(self.advice())),
+                Section("Good batches", self._batches()),
+                Section("What each precision gains", self._gains()),
+                Section("Which hardware suits which size of model", self._winners()),
+            ),
+            sure=self.scope.say_spread(),
+            notes=self.notes(),
+            steps=self._steps(repeated),
         )
-        steps = self._steps(repeated)
-        return self._compose(self.scope.title, sections, self.rows, notes=self.notes(), steps=steps)
+
+    def say_use(self) -> str:
+        """Return what is used best and least, what bounds that, and what would use it better."""
+        used = [row for row in self.rows if row.status == "ok"]
+        worst = used[-1]
+        name, share = self.scope.mark(worst.hardware), show_share(worst.compute_utilization_fraction)
+        text = f"{name} uses {share} of its peak ({worst.compute_grade})"
+        if len(used) > 1:
+            best = show_share(used[0].compute_utilization_fraction)
+            first = f"{self.scope.mark(used[0].hardware)} is used best, {best} of its peak ({used[0].compute_grade})"
+            text = f"{first}; {name} least, {share} ({worst.compute_grade})"
+        cause, _, time = tell_bound(worst).partition(" ")
+        text += f", where {cause} bounds {time} of the time" if time else ""
+        better = self._find_better(worst)
+        return f"{text}. Better: {self._name(better)}, {tell_gain(better)}." if better else f"{text}."
+
+    def _find_better(self, row: Utilization) -> Remedy | None:
+        """Return the first remedy for what bounds a run that is better."""
+        rows = (one for one in self.remedies or () if one.run_id == row.run_id and one.is_better)
+        return next((one for one in rows if one.place is not None), None)
+
+    def _use(self, limit: int) -> Grid:
+        """Return how each hardware is used, what bounds that, and what would use it better."""
+
+        def gain(row: Utilization) -> str:
+            better = self._find_better(row)
+            return "" if better is None else f"{better.gain_ratio:.3g}x"
+
+        def name(row: Utilization) -> str:
+            better = self._find_better(row)
+            return "" if better is None else mark_projected(better.choice, self.scope.projected)
+
+        better = (("better", name), ("less energy x time", gain)) if self.remedies is not None else ()
+        return grid(
+            attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok")),
+            (
+                ("hardware", "hardware"),
+                ("of its peak", "compute_utilization_fraction"),
+                ("grade", "compute_grade"),
+                ("time bound by", tell_bound),
+                ("units idle", "idle_units_fraction"),
+                *better,
+                ("bandwidth", "bandwidth_utilization_fraction"),
+                ("power", "average_power_w"),
+            ),
+            limit=limit,
+            keep=("of its peak", "time bound by", "better", "less energy x time", "grade"),
+            projected=self.scope.projected,
+        )
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what each hardware attains of its peak and roof, and all under their roofs; none where all refuse."""
@@ -129,45 +199,6 @@ class UtilizationAnswer(RunAnswer):
             make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),
             make_figure("rooflines", self.rows, subject, "; ".join(placed)),
         )
-
-    def _figures(self) -> tuple[Grid | Text, ...]:
-        drawn = grid(
-            self.rows,
-            (
-                ("hardware", "hardware"),
-                ("compute", lambda row: show_share(row.compute_utilization_fraction) or "unsupported"),
-                ("grade", "compute_grade"),
-                ("attained", lambda row: show_quantity(row.attained_ops_per_s, "OPS")),
-                ("peak", lambda row: show_quantity(row.peak_ops_per_s, "OPS")),
-                ("bandwidth", "bandwidth_utilization_fraction"),
-                ("of sustained", "sustained_bandwidth_fraction"),
-                ("intensity", lambda row: show_quantity(row.dram_intensity_ops_per_byte, "ops/B")),
-                ("ridge", lambda row: show_quantity(row.ridge_ops_per_byte, "ops/B")),
-                ("roof", "roof"),
-                ("of the roof", "roofline_fraction"),
-                ("roof grade", "roofline_grade"),
-                ("units", lambda row: show_units(row.units_used_count, row.units_total_count, row.unit_name)),
-                ("idle", "idle_units_fraction"),
-                ("power", "average_power_w"),
-                ("TOPS/W", lambda row: "" if row.ops_per_j is None else f"{row.ops_per_j / 1e12:.3g}"),
-                ("time bound by", tell_bound),
-                ("flags", "flags"),
-            ),
-            keep=(
-                "compute",
-                "grade",
-                "time bound by",
-                "of the roof",
-                "roof grade",
-                "idle",
-                "bandwidth",
-                "roof",
-                "power",
-            ),
-            projected=self.scope.projected,
-        )
-        bounds = ", ".join(f"{row.grade} from {row.least_fraction * 100:g} %" for row in self.grades.rows[:-1])
-        return drawn, Text(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
 
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
@@ -201,54 +232,20 @@ class UtilizationAnswer(RunAnswer):
     def _batches(self) -> tuple[Grid | Text, ...]:
         if not self.zones or all(len(row.batches) == 1 for row in self.zones):
             return ()
-        drawn = grid(
-            self.zones,
-            (
-                ("hardware", "hardware"),
-                ("good batches", tell_zone),
-                ("best", lambda row: "" if row.best_batch is None else str(row.best_batch)),
-                ("most of its peak", tell_most_used),
-                ("least energy", tell_least_energy),
-                ("latency", lambda row: show_quantity(row.latency_s, "s")),
-                ("memory", lambda row: show_quantity(row.peak_memory_bytes, "B")),
-                ("refused", lambda row: "" if row.refused_batch is None else f"from {row.refused_batch}"),
-            ),
-            keep=("good batches", "most of its peak", "least energy", "latency", "refused"),
-            projected=self.scope.projected,
-        )
-        batches = ", ".join(map(str, self.zones[0].batches))
         text = (
-            f"of {batches}: both utilization and inferences per joule within 90 % of the best; best, latency and "
-            "memory are of the one with the largest product"
+            "the zone is of the batches tried that have both utilization and inferences per joule within 90 % of the "
+            "best; the best batch has the largest product, and latency and memory are its"
         )
-        return drawn, Text(text)
+        return self._show(self.zones, ZONE, keep=ZONE[1:]), Text(text)
 
     def _gains(self) -> tuple[Grid | Text, ...]:
         if not self.precisions:
             return ()
-        drawn = grid(
-            self.precisions,
-            (
-                ("hardware", "hardware"),
-                ("precision", "precision"),
-                ("speed-up", "speedup_ratio"),
-                ("energy", "energy_ratio"),
-                ("peak", "peak_ratio"),
-                ("memory", "memory_ratio"),
-                ("compute", "compute_utilization_fraction"),
-                ("against", "baseline_precision"),
-            ),
-            limit=SHOWN_GAINS,
-            keep=("precision", "speed-up", "energy", "peak", "against"),
-            projected=self.scope.projected,
-        )
-        rest = len(self.precisions) - SHOWN_GAINS
-        more = f"{rest} more rows, which --format json has; " if rest > 0 else ""
         text = (
-            f"{more}energy is that of an inference over that at fp32, or at the widest precision where there is no "
-            "fp32; whether the model keeps its accuracy is not part of it"
+            "ratios to fp32, or to the widest precision where there is no fp32; whether the model keeps its accuracy "
+            "is not part of it"
         )
-        return drawn, Text(text)
+        return self._show(self.precisions, GAIN, keep=GAIN[1:]), Text(text)
 
     def _winners(self) -> tuple[Grid | Text, ...]:
         if not self.pairings:
@@ -289,7 +286,9 @@ class UtilizationAnswer(RunAnswer):
 
     def notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
+        bounds = ", ".join(f"{row.grade} from {row.least_fraction * 100:g} %" for row in self.grades.rows[:-1])
         lines = self.scope.describe_refusals()
+        lines.append(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
         lines += [
             f"{self.scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its "
             "power cap; the peak is that of the full clock"

@@ -7,7 +7,7 @@ from typing import Final
 from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import SHOWN_FRACTION
 from joulemap.present.cell import show, show_quantity, show_share
-from joulemap.row.utilization import BatchZone, Pairing, Remedy, Utilization, UtilizationFlag
+from joulemap.row.utilization import Pairing, Remedy, Utilization, UtilizationFlag
 
 IDLE_FRACTION: Final = 0.2
 """Of the units: what is worth a word."""
@@ -45,28 +45,6 @@ def tell_gain(row: Remedy) -> str:
 
 def _times(ratio: float) -> str:
     return f"{ratio:.3g}x"
-
-
-def tell_zone(row: BatchZone) -> str:
-    """Return the good batches, those that follow each other by their ends."""
-    batches = row.zone_batches
-    if len(batches) > 1 and batches == row.batches[row.batches.index(batches[0]) :][: len(batches)]:
-        return f"{batches[0]} to {batches[-1]}"
-    return ", ".join(map(str, batches)) or ("none runs" if row.best_batch is None else "none has both")
-
-
-def tell_most_used(row: BatchZone) -> str:
-    """Return the most utilization, and the batch that has it; nothing where none runs."""
-    if row.best_utilization_fraction is None:
-        return ""
-    return f"{show_share(row.best_utilization_fraction)} at {row.utilization_batch}"
-
-
-def tell_least_energy(row: BatchZone) -> str:
-    """Return the least energy per inference, and the batch that has it; nothing where none runs."""
-    if row.least_energy_per_inference_j is None:
-        return ""
-    return f"{show_quantity(row.least_energy_per_inference_j, 'J')} at {row.energy_batch}"
 
 
 def tell_size(least_flop_count: int) -> str:

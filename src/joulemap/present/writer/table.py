@@ -28,10 +28,13 @@ SHORT_TEXT: Final = 24
 LEAST_TEXT: Final = 20
 """Characters that a column of text keeps when it is wrapped."""
 
-MOST_BLOCKS: Final = 12
+MOST_BLOCKS: Final = 4
 """Rows that may become blocks; more of them would not be read."""
 
-LEAST_KEPT: Final = 3
+MOST_TITLE: Final = 3
+"""Columns that name a row."""
+
+LEAST_KEPT: Final = 2
 """Headings to keep that make a table worth reading, where it says which to keep."""
 
 UNIT: Final = re.compile(
@@ -143,7 +146,11 @@ def _tell_folded(block: Grid, kept: Sequence[int], width: int | None) -> str:
     if not folded:
         return ""
     count = f"{len(folded)} column{'' if len(folded) == 1 else 's'}"
-    return "\n" + _wrap(f"({count} folded: {', '.join(folded)}; --wide shows all)", width, " ")
+    told = f"({count} folded: {', '.join(folded)}; --wide shows all)"
+    while width is not None and len(told) > width and len(folded) > 1:
+        folded.pop()
+        told = f"({count} folded: {', '.join(folded)}, …; --wide shows all)"
+    return "\n" + _wrap(told, width, " ")
 
 
 def _arrange(block: Grid, width: int | None) -> tuple[Sequence[int], Sequence[int]] | None:
@@ -281,7 +288,7 @@ def _find_title(block: Grid) -> list[int]:
     for index in dict.fromkeys((0, *_keep(block), *range(len(block.headings)))):
         title.append(index)
         is_told = len({tuple(cells[one] for one in title) for cells in block.rows}) == len(block.rows)
-        if (is_told and not all(one in block.numbers for one in title)) or len(title) == LEAST_KEPT:
+        if (is_told and not all(one in block.numbers for one in title)) or len(title) == MOST_TITLE:
             break
     return title
 

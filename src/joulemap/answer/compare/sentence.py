@@ -1,0 +1,113 @@
+"""Sentences on who is best at what among several hardware, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from joulemap.answer.scope import TIE_RATIO, join_words
+from joulemap.domain.metric import METRIC
+from joulemap.present.cell import show_chance, show_quantity, show_share
+
+if TYPE_CHECKING:
+    from joulemap.answer.scope import Scope
+    from joulemap.domain.table import Table
+    from joulemap.row.compare import Comparison, Recommendation
+
+
+class Compared(Protocol):
+    """An answer that has winners."""
+
+    @property
+    def scope(self) -> Scope:
+        """What it is about."""
+
+    @property
+    def rows(self) -> Table[Comparison]:
+        """Lowest energy per inference first."""
+
+    @property
+    def recommendations(self) -> Table[Recommendation]:
+        """A row for each goal."""
+
+    @property
+    def available(self) -> Table[Recommendation]:
+        """The same among what can be had."""
+
+
+SHOWN_RIVALS: Final = 2
+"""Hardware that a line says cannot be told apart from the best."""
+
+
+def tell_winners(answer: Compared) -> str:
+    """Return who needs the least energy and who is fastest, by how much and how sure; what the only run takes."""
+    answered = [row for row in answer.rows if row.status == "ok"]
+    if not answer.available.rows:
+        one = answered[0]
+        energy, latency = show_quantity(one.energy_j, "J"), show_quantity(one.latency_s, "s")
+        power, used = show_quantity(one.average_power_w, "W"), show_share(one.compute_utilization_fraction)
+        return f"{answer.scope.mark(one.hardware)} takes {energy} and {latency}, at {power} and {used} of its peak."
+    frugal, fastest = _find_goals(answer.available)
+    each = " per inference" if frugal.goal != "energy" else ""
+    is_part = len(answer.available[0].ranked_ids) < len(answered)
+    among = " of what can be had" if is_part else ""
+    text = f"{answer.scope.mark(frugal.hardware)} needs the least energy{each}{among}, "
+    text += _advantage(answer, frugal, "less")
+    if fastest.hardware == frugal.hardware:
+        text += f", and is the fastest, {_advantage(answer, fastest, 'faster')}."
+    else:
+        text += f"; {answer.scope.mark(fastest.hardware)} is the fastest, {_advantage(answer, fastest, 'faster')}."
+    return text + (_tell_beyond(answer) if is_part else _tell_unavailable(answer, frugal))
+
+
+def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommendation]:
+    """Return the goals of energy, per inference where there is one, and latency."""
+    goals = {row.goal: row for row in rows}
+    return goals.get("energy_per_inference") or goals["energy"], goals["latency"]
+
+
+def _advantage(answer: Compared, row: Recommendation, word: str) -> str:
+    """Return how much better the best is than the next, and how sure it is that it is the best."""
+    other = answer.scope.mark(row.runner_up or "")
+    if row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO:
+        return f"as {'fast' if word == 'faster' else 'little'} as {other}"
+    sure = "" if row.probability_best is None else f" ({show_chance(row.probability_best)} sure)"
+    return f"{row.advantage_ratio:.3g}x {word} than {other}{sure}"
+
+
+def _tell_beyond(answer: Compared) -> str:
+    """Return what would be better if it could be had."""
+    told: dict[str, list[str]] = {}
+    for row, own, words in zip(
+        _find_goals(answer.recommendations),
+        _find_goals(answer.available),
+        (("need", "less"), ("be", "faster")),
+        strict=True,
+    ):
+        if not row.is_available and row.value < own.value:
+            verb, word = words
+            told.setdefault(row.hardware, []).append(f"{verb} {own.value / row.value:.3g}x {word}")
+    better = [f"{answer.scope.mark(name)} would {join_words(gains)}" for name, gains in told.items()]
+    return f" If it could be had, {join_words(better)}." if better else ""
+
+
+def _tell_unavailable(answer: Compared, row: Recommendation) -> str:
+    """Return that the best cannot be had, and what can."""
+    if row.is_available:
+        return ""
+    other = row.available_hardware
+    had = (
+        f"; of what can, {answer.scope.mark(other)} needs least" if other is not None else ", nor can any of the others"
+    )
+    return f" {answer.scope.mark(row.hardware)} cannot be had{had}."
+
+
+def tell_doubt(answer: Compared) -> str:
+    """Return what the intervals say of these figures, and which winners cannot be told apart from others."""
+    lines = list(filter(None, [answer.scope.say_spread()]))
+    for row in _find_goals(answer.available) if answer.available.rows else ():
+        if row.rivals:
+            names = [answer.scope.mark(name) for name in (row.hardware, *row.rivals)]
+            rest = len(names) - SHOWN_RIVALS - 1
+            shown = join_words([*names[: SHOWN_RIVALS + 1], *([f"{rest} more"] if rest > 0 else [])])
+            lines.append(f"{METRIC[row.goal].best} {METRIC[row.goal].label}: {shown} cannot be told apart")
+    return "; ".join(lines)
