@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 
+from joulemap.answer.scope import Scope
 from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
+from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Document, Grid, Section, draw_columns
@@ -18,9 +20,13 @@ from joulemap.present.format import TABLE, write
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.scope import Scope
-    from joulemap.domain.settings import RunDivision
     from joulemap.figure.figure import Drawing, Figure
+    from joulemap.figure.spec import DrawingName, FigureName
+
+Figures: TypeAlias = "tuple[Figure, ...]"
+Drawings: TypeAlias = "tuple[Drawing, ...]"
+
+NO_TEXTS: Final[Mapping[str, str]] = {}
 
 
 @frozen(kw_only=True, repr=False)
@@ -53,11 +59,11 @@ class Answer:
         shown = _without_steps(self.document()).on_screen(notes=False, details=False, hints=places)
         return write(shown, TABLE, shutil.get_terminal_size().columns)
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return what is drawn of it; empty where nothing is."""
         return ()
 
-    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+    def sketched(self, _by: RunDivision, /) -> Drawings:
         """Return what is drawn of it in characters: its figures unless it says else; given the table that is shown."""
         return self.figures()
 
@@ -112,17 +118,20 @@ class RunAnswer(Answer):
         answer: str = "",
         insights: Sequence[str] = (),
         heading: str = "",
-        sure: str = "",
+        sure: str | None = None,
         details: Sequence[Section] = (),
-        notes: Sequence[str],
+        notes: Sequence[str] | None = None,
         steps: Iterable[Sequence[str]],
     ) -> Document:
         """Return a document of what decides, what is told besides, and the commands that lead on from it.
 
-        There are none about a module in a program's memory, which no command knows.
+        How sure it is follows from the spread of the runs, and its notes from their scope, unless they are given.
+        There are no commands about a module in a program's memory, which none knows.
         """
         is_held = any(map(is_module_name, self.scope.models))
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
+        sure = self.scope.say_spread() if sure is None else sure
+        notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
         told = add_marks(notes, (*sections, *details))
         insights = [*self.scope.tell_fallen(), *insights]
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}
@@ -145,6 +154,25 @@ class RunAnswer(Answer):
             table=table,
             tables=self.tables,
         )
+
+    def _draw_figure(
+        self,
+        name: FigureName,
+        table: Table[Any],
+        subject: str = "",
+        facts: str = "",
+        texts: Mapping[str, str] = NO_TEXTS,
+    ) -> Figure:
+        """Return rows as a figure, about what was asked unless `subject` says else; see `make_figure`."""
+        from joulemap.figure.figure import make_figure
+
+        return make_figure(name, table, self.scope.bounded(subject or self.scope.title), facts, texts)
+
+    def _sketch(self, name: DrawingName, table: Table[Any], texts: Mapping[str, str] = NO_TEXTS) -> Drawing:
+        """Return rows as a drawing in characters; see `make_drawing`."""
+        from joulemap.figure.figure import make_drawing
+
+        return make_drawing(name, table, texts)
 
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
         """Return these columns of a table of several runs, its hardware marked; nothing without rows."""

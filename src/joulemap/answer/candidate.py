@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.scope import Scope, describe_chance, join_words
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.scope import describe_chance, join_words
 from joulemap.domain.metric import METRIC, MetricName
+from joulemap.domain.settings import Limits, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.present.cell import show, show_chance, show_count, show_plain
-from joulemap.present.document import Grid, Section, Shown, grid
+from joulemap.present.document import Grid, Section, Shown, Text, grid, say_rest
 from joulemap.row.cost import AssumedNumber
+from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from joulemap.row.recommend import RankedConfiguration
 
     Candidate: TypeAlias = CostOption | ParetoPoint | RankedConfiguration
-    from joulemap.domain.settings import Limits, Settings, Usage
 
 BATCHES: Final = (1, 8, 32)
 """Where none is asked for."""
@@ -81,6 +83,11 @@ def describe_use(assumptions: Table[AssumedNumber], pay: str) -> str:
     return f"{'rented or bought' if pay == 'both' else pay}, {busy}{kept}"
 
 
+def describe_projection(told: str, ratio: float) -> str:
+    """Return the line on a configuration that cannot be had and would be better, so many times, if it could."""
+    return f"if it could be bought: {told}, {ratio:.3g}x better (--all ranks it)"
+
+
 def first_of_each(rows: Iterable[Row]) -> list[Row]:
     """Return the first row of each hardware, whatever its power mode."""
     found: dict[str, Row] = {}
@@ -99,151 +106,14 @@ def describe_had(pay: str) -> str:
     return f"what can be {pay}" if pay in WAYS else "what can be bought or rented"
 
 
-def describe_standing(scope: Scope, best: Candidate, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
-    """Return how sure a first place is: what cannot be told apart from it, and the probability of its hardware.
-
-    `chances` is hardware -> the probability that one of its configurations is the best.
-    """
-    chip = find_chip(best)
-    others = [row for row in rivals if find_chip(row) != chip]
-    if not others:
-        more = ", at whichever of its configurations" if rivals else ""
-        return f"{show_chance(chances[chip])} that it is {chip}{more}"
-    told = describe_chance(chances[chip], [name_candidate(scope, row) for row in others])
-    rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
-    return f"{told}: {show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
-
-
-def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:
-    """Return hardware -> how probable it is that one of its configurations is the best, of a column of its rows."""
-    found: dict[str, float] = {}
-    for row in rows:
-        chance = getattr(row, column)
-        if chance is not None:
-            found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
-    return found
-
-
-def find_rivals(rows: Iterable[Candidate], best: Candidate | None, column: str) -> list[Candidate]:
-    """Return what a column says cannot be told apart from the best: each other hardware once, then those of its own."""
-    likely = [row for row in rows if getattr(row, column) and row is not best]
-    own = find_chip(best) if best is not None else ""
-    return [
-        *first_of_each(row for row in likely if find_chip(row) != own),
-        *(row for row in likely if find_chip(row) == own),
-    ]
-
-
-def describe_projection(told: str, ratio: float) -> str:
-    """Return the line on a configuration that cannot be had and would be better, so many times, if it could."""
-    return f"if it could be bought: {told}, {ratio:.3g}x better (--all ranks it)"
-
-
-def describe_unranked(scope: Scope, rows: Sequence[Candidate]) -> list[str]:
-    """Return the line on what is not ranked because it can be neither bought nor rented."""
-    names = ", ".join(scope.mark(find_chip(row)) for row in first_of_each(rows))
-    return [f"without a rank, as they can be neither bought nor rented: {names}; --all ranks them"] if rows else []
-
-
-def compare_both(scope: Scope, one: Candidate, other: Candidate, repeated: Sequence[str]) -> list[str]:
-    """Return the command that compares two configurations, with all that they differ in."""
-    runs = (one, other)
-    pairs = [split_precision(row.precision) for row in runs]
-    options = {
-        "--hardware": [scope.spell(row.hardware) for row in runs],
-        "--precision": [precision for precision, _ in pairs],
-        "--weight-precision": [weights for _, weights in pairs if weights],
-        "--batch": [str(batch) for batch in sorted({row.batch for row in runs})],
-        "--runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
-    }
-    written = [(name, ",".join(dict.fromkeys(values))) for name, values in options.items() if values]
-    return ["compare", scope.model, *(word for pair in written for word in pair), *repeated]
-
-
-def select_rows(table: Table[Row], *statuses: str) -> Table[Row]:
-    """Return the rows of some statuses."""
-    return attrs.evolve(table, rows=tuple(row for row in table if row.status in statuses))
-
-
-def name_candidate(scope: Scope, row: Candidate) -> str:
-    """Return a configuration in words."""
-    runtime = "" if row.runtime == "fused" else f" {row.runtime}"
-    return f"{scope.mark(row.hardware)} {row.precision} batch {row.batch}{runtime}"
-
-
-def name_columns(scope: Scope) -> tuple[Shown[Any], ...]:
-    """Return the columns that name a configuration."""
-    names = ("hardware", "precision", "batch", *(("runtime",) if len(scope.settings.runtime) > 1 else ()))
-    return tuple((name, name) for name in names)
-
-
-def template_candidate(scope: Scope) -> str:
-    """Return how a drawing names a configuration, of the columns of its rows."""
-    runtime = " {runtime}" if len(scope.settings.runtime) > 1 else ""
-    return f"{{hardware}} {{precision}} batch {{batch}}{runtime}"
-
-
 def metric_columns(names: Iterable[MetricName], but: Iterable[MetricName] = ()) -> tuple[Shown[Any], ...]:
     """Return the columns of metrics, but for some that stand elsewhere."""
     return tuple((METRIC[name].label, METRIC[name].column) for name in names if name not in but)
 
 
-def assume(assumptions: Table[AssumedNumber], *metrics: MetricName) -> Section:
-    """Return what costs rest on, with the sources; empty where none of the metrics does."""
-    rows = assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(assumptions, rows=())
-    return Section("Assumptions", _draw(rows))
-
-
-def _draw(assumptions: Table[AssumedNumber]) -> Grid:
-    return grid(
-        assumptions,
-        (
-            ("assumption", "assumption"),
-            ("value", lambda row: f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}"),
-            ("unit", lambda row: "" if row.unit == "1" else row.unit),
-            ("basis", "basis"),
-            ("source", "source"),
-            ("note", "note"),
-        ),
-        keep=("value", "unit", "basis", "source"),
-    )
-
-
 def count_candidates(count: int) -> str:
     """Return how many configurations there are, in words."""
     return show_count(count, "configuration")
-
-
-def describe_candidates(scope: Scope, rows: Sequence[Candidate]) -> list[str]:
-    """Return what a reader must know of any such rows."""
-    precision = [PRECISION_NOTE] if len({row.precision for row in rows}) > 1 else []
-    return [*precision, *scope.describe(), *_describe_refused(rows)]
-
-
-def _describe_refused(rows: Iterable[Candidate]) -> list[str]:
-    reasons = [row.reason for row in rows if row.status == "unsupported"]
-    distinct = list(dict.fromkeys(reasons))
-    rest = len(distinct) - SHOWN_REASONS
-    more = f"; and {rest} more reasons, which --format json has" if rest > 0 else ""
-    text = f"{count_candidates(len(reasons))} unsupported: {'; '.join(distinct[:SHOWN_REASONS])}{more}"
-    return [text] if reasons else []
-
-
-def describe_unknown(scope: Scope, rows: Sequence[Candidate], what: str) -> list[str]:
-    """Return a line for configurations that lack something the catalogue does not know."""
-    names = dict.fromkeys(scope.mark(row.hardware).partition("@")[0] for row in rows)
-    return [f"{count_candidates(len(rows))} {what}, {rows[0].reason}: {', '.join(names)}"] if rows else []
-
-
-def analyze_each(scope: Scope, rows: Iterable[Candidate], repeated: Sequence[str]) -> list[list[str]]:
-    """Return the commands that take configurations apart, each once."""
-    return [
-        [
-            "analyze", scope.model, scope.spell(row.hardware), *spell_precision(row.precision), "--batch",
-            str(row.batch), *(("--runtime", row.runtime) if row.runtime != "fused" else ()), *repeated,
-        ]
-        for row in {row.run_id: row for row in rows}.values()
-    ]  # fmt: skip
 
 
 def show_metric(metric: MetricName, value: float | None) -> str:
@@ -264,3 +134,156 @@ def describe_kept(limits: Limits) -> str:
         word = "at least" if METRIC[name].is_higher_better else "at most"
         told.append(f"{METRIC[name].label} of {word} {show_metric(name, bound)}")
     return join_words(told)
+
+
+@frozen(kw_only=True)
+class CandidateAnswer(RunAnswer):
+    """Configurations to choose from; `rows` has one each, or one for each way to pay."""
+
+    rows: Table[Any]
+    assumptions: Table[AssumedNumber]
+    """What cost and carbon rest on."""
+
+    @property
+    def best(self) -> Any:
+        """The first of what can be bought or rented, of all where there is nothing else; None for nothing."""
+        return next((row for row in self.rows if row.rank == 1), None)
+
+    def select(self, *statuses: str) -> Table[Any]:
+        """Return the rows of some statuses."""
+        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status in statuses))
+
+    def name(self, row: Candidate) -> str:
+        """Return a configuration in words."""
+        runtime = "" if row.runtime == "fused" else f" {row.runtime}"
+        return f"{self.scope.mark(row.hardware)} {row.precision} batch {row.batch}{runtime}"
+
+    @property
+    def _template(self) -> str:
+        """How a drawing names a configuration, of the columns of its rows."""
+        runtime = " {runtime}" if len(self.scope.settings.runtime) > 1 else ""
+        return f"{{hardware}} {{precision}} batch {{batch}}{runtime}"
+
+    def _draw(
+        self,
+        rows: Table[Any],
+        columns: Iterable[Shown[Any]],
+        limit: int,
+        keep: Sequence[str],
+        noun: str = "configurations",
+    ) -> tuple[Grid | Text, ...]:
+        """Return `limit` configurations by name with these columns, and how many more there are; nothing for none."""
+        if not rows.rows:
+            return ()
+        names = ("hardware", "precision", "batch", *(("runtime",) if len(self.scope.settings.runtime) > 1 else ()))
+        drawn = grid(
+            rows,
+            (*((name, name) for name in names), *columns),
+            limit=limit,
+            keep=("precision", "batch", *keep),
+            projected=self.scope.projected,
+        )
+        return (drawn, *say_rest(len(rows), limit, noun))
+
+    def _chances(self, column: str) -> dict[str, float]:
+        """Return hardware -> how probable it is that one of its configurations is the best, of a column."""
+        found: dict[str, float] = {}
+        for row in self.rows:
+            chance = getattr(row, column)
+            if chance is not None:
+                found[find_chip(row)] = found.get(find_chip(row), 0.0) + chance
+        return found
+
+    def _find_rivals(self, column: str) -> list[Candidate]:
+        """Return what a column says cannot be told apart from the best: each other hardware once, then of its own."""
+        likely = [row for row in self.rows if getattr(row, column) and row is not self.best]
+        own = find_chip(self.best) if self.best is not None else ""
+        return [
+            *first_of_each(row for row in likely if find_chip(row) != own),
+            *(row for row in likely if find_chip(row) == own),
+        ]
+
+    def _tell_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
+        """Return how sure the first place is: what cannot be told apart from it, and how probable its hardware is.
+
+        `chances` is hardware -> the probability that one of its configurations is the best.
+        """
+        chip = find_chip(self.best)
+        others = [row for row in rivals if find_chip(row) != chip]
+        if not others:
+            more = ", at whichever of its configurations" if rivals else ""
+            return f"{show_chance(chances[chip])} that it is {chip}{more}"
+        told = describe_chance(chances[chip], list(map(self.name, others)))
+        rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
+        return f"{told}: {show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+
+    def _tell_unranked(self, rows: Iterable[Candidate]) -> list[str]:
+        """Return the line on what is not ranked because it can be neither bought nor rented."""
+        names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(rows))
+        return [f"without a rank, as they can be neither bought nor rented: {names}; --all ranks them"] if names else []
+
+    def _tell_unknown(self, rows: Sequence[Candidate], what: str) -> list[str]:
+        """Return a line for configurations that lack something the catalogue does not know."""
+        names = dict.fromkeys(self.scope.mark(row.hardware).partition("@")[0] for row in rows)
+        return [f"{count_candidates(len(rows))} {what}, {rows[0].reason}: {', '.join(names)}"] if rows else []
+
+    def _tell_left_out(self, status: str) -> list[str]:
+        """Return how many hardware that can be had lack what they would be placed by; none for none."""
+        rows = first_of_each(row for row in self.rows if row.status == status and row.is_available)
+        return [f"left out, {rows[0].reason}: {len(rows)} hardware (--notes names them)"] if rows else []
+
+    def _describe(self) -> list[str]:
+        """Return what a reader must know of any such rows."""
+        precision = [PRECISION_NOTE] if len({row.precision for row in self.rows}) > 1 else []
+        reasons = [row.reason for row in self.rows if row.status == "unsupported"]
+        distinct = list(dict.fromkeys(reasons))
+        rest = len(distinct) - SHOWN_REASONS
+        more = f"; and {rest} more reasons, which --format json has" if rest > 0 else ""
+        text = f"{count_candidates(len(reasons))} unsupported: {'; '.join(distinct[:SHOWN_REASONS])}{more}"
+        return [*precision, *self.scope.describe(), *([text] if reasons else [])]
+
+    def _assume(self, *metrics: MetricName) -> Section:
+        """Return what costs rest on, with the sources; empty where none of the metrics does."""
+        rows = self.assumptions if {"cost", "carbon"} & set(metrics) else attrs.evolve(self.assumptions, rows=())
+        drawn = grid(
+            rows,
+            (
+                ("assumption", "assumption"),
+                ("value", lambda row: f"{row.value:,.6g}" if row.value < 1000.0 else f"{row.value:,.0f}"),
+                ("unit", lambda row: "" if row.unit == "1" else row.unit),
+                ("basis", "basis"),
+                ("source", "source"),
+                ("note", "note"),
+            ),
+            keep=("value", "unit", "basis", "source"),
+        )
+        return Section("Assumptions", drawn)
+
+    def _analyze_each(self, rows: Iterable[Candidate], repeated: Sequence[str]) -> list[list[str]]:
+        """Return the commands that take configurations apart, each once."""
+        return [
+            [
+                "analyze", self.scope.model, self.scope.spell(row.hardware), *spell_precision(row.precision), "--batch",
+                str(row.batch), *(("--runtime", row.runtime) if row.runtime != "fused" else ()), *repeated,
+            ]
+            for row in {row.run_id: row for row in rows}.values()
+        ]  # fmt: skip
+
+    def _compare_first(self, rivals: Sequence[Candidate], repeated: Sequence[str]) -> list[list[str]]:
+        """Return the command that compares the best with the first rival, where that is another hardware."""
+        is_other = self.best is not None and rivals and find_chip(rivals[0]) != find_chip(self.best)
+        return [self._compare_both(self.best, rivals[0], repeated)] if is_other else []
+
+    def _compare_both(self, one: Candidate, other: Candidate, repeated: Sequence[str]) -> list[str]:
+        """Return the command that compares two configurations, with all that they differ in."""
+        runs = (one, other)
+        pairs = [split_precision(row.precision) for row in runs]
+        options = {
+            "--hardware": [self.scope.spell(row.hardware) for row in runs],
+            "--precision": [precision for precision, _ in pairs],
+            "--weight-precision": [weights for _, weights in pairs if weights],
+            "--batch": [str(batch) for batch in sorted({row.batch for row in runs})],
+            "--runtime": [row.runtime for row in runs if {row.runtime for row in runs} != {"fused"}],
+        }
+        written = [(name, ",".join(dict.fromkeys(values))) for name, values in options.items() if values]
+        return ["compare", self.scope.model, *(word for pair in written for word in pair), *repeated]

@@ -3,55 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
     WAYS,
-    add_chances,
-    analyze_each,
-    assume,
-    compare_both,
+    CandidateAnswer,
     count_candidates,
-    describe_candidates,
     describe_limit,
     describe_projection,
-    describe_standing,
-    describe_unranked,
     describe_use,
     find_chip,
-    find_rivals,
     first_of_each,
-    name_candidate,
-    name_columns,
     plan_candidates,
     read_usage,
-    template_candidate,
 )
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
-from joulemap.domain.settings import Limits
+from joulemap.domain.settings import Limits, Price, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.selection import name_configuration
+from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_chance, show_doubt, show_plain, show_share
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text
 from joulemap.row.cost import AssumedNumber, BreakEven, CostOption, GridFootprint
 from joulemap.row.recommend import Violation
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.units import format_si
-
-if TYPE_CHECKING:
-    from joulemap.answer.candidate import Candidate
-    from joulemap.domain.settings import Price, Settings, Usage
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
-    from joulemap.store.connection import Connection
 
 IN_RENT: Final = "in the rent"
 
@@ -70,7 +55,7 @@ IDLE_NOTE: Final = "idle power: static power where the catalogue has no other nu
 
 
 @frozen(kw_only=True)
-class CostAnswer(RunAnswer):
+class CostAnswer(CandidateAnswer):
     """What a million inferences of a model cost on each configuration, rented or bought."""
 
     rows: Table[CostOption]
@@ -79,14 +64,8 @@ class CostAnswer(RunAnswer):
     """None where there are no two options with a price, else one."""
     grid: Table[GridFootprint]
     """Of a few configurations in every grid, the cleanest grid first."""
-    assumptions: Table[AssumedNumber]
     limits: Limits
     """What the configurations were left out by."""
-
-    @property
-    def best(self) -> CostOption | None:
-        """The cheapest in the way of paying that is asked for, of what can be had unless there is nothing else."""
-        return next((row for row in self.rows if row.rank == 1), None)
 
     @property
     def projection(self) -> CostOption | None:
@@ -125,17 +104,15 @@ class CostAnswer(RunAnswer):
         limits = {name: value for name, value in attrs.asdict(self.limits).items() if value is not None}
         return {**rows, "pay": self.pay, **first, "break_even": found[0] if found else None, "limits": limits}
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return what the cheapest of each hardware costs and what that is made of; none where nothing has a price."""
-        from joulemap.figure.figure import make_figure
-
         if self.best is None:
             return ()
         rows = attrs.evolve(self.rows, rows=tuple(self._each()))
         told = [self.describe_best(), *filter(None, (self.describe_sureness(), *self.describe_break_even()))]
-        texts = {"label": f"{template_candidate(self.scope)}, {{way}}"}
-        subject = self.scope.bounded(f"{self.scope.model}: {describe_use(self.assumptions, self.pay)}")
-        return (make_figure("cost", rows, subject, "; ".join(told), texts),)
+        texts = {"label": f"{self._template}, {{way}}"}
+        subject = f"{self.scope.model}: {describe_use(self.assumptions, self.pay)}"
+        return (self._draw_figure("cost", rows, subject, "; ".join(told), texts),)
 
     def _each(self) -> list[CostOption]:
         """Return the cheapest of each hardware in the way that is asked for: what has a rank, or was named."""
@@ -158,10 +135,11 @@ class CostAnswer(RunAnswer):
                 Section("What the cost is made of", self._costs(priced, limit)),
                 Section("Prices", self._prices(priced.rows[:limit])),
                 Section(
-                    "Without a price in this way, each hardware at its least energy", self._unpriced(unpriced, limit)
+                    "Without a price in this way, each hardware at its least energy",
+                    self._draw(unpriced, FIGURES, limit, ("energy",), "hardware"),
                 ),
                 Section("Carbon of a million inferences by grid", self._by_grid()),
-                assume(self.assumptions, "cost", "carbon"),
+                self._assume("cost", "carbon"),
             ),
             notes=self._notes(priced),
             steps=self._steps(repeated),
@@ -211,35 +189,23 @@ class CostAnswer(RunAnswer):
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return what to ask next: what tells the cheapest two apart, or where the energy of the cheapest goes."""
         best = self.best or next((row for row in self.rows if row.status != "unsupported"), None)
-        steps = analyze_each(self.scope, [best] if best else [], repeated)
-        rivals = self._rivals()
-        if best is not None and rivals and find_chip(rivals[0]) != find_chip(best):
-            return [compare_both(self.scope, best, rivals[0], repeated), *steps]
-        return steps
+        steps = self._analyze_each([best] if best else [], repeated)
+        return [*self._compare_first(self._find_rivals("likely_cheapest"), repeated), *steps]
 
     def _deciding(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
         """Return each hardware at its cheapest configuration."""
-        if not rows.rows:
-            return ()
-        chances = add_chances(self.rows, "probability_cheapest")
+        chances = self._chances("probability_cheapest")
         columns: tuple[Shown[CostOption], ...] = (
-            *name_columns(self.scope),
             *((("way", "way"),) if self.pay == "both" else ()),
             ("cost", "usd_per_million"),
             ("80 %", lambda row: show_doubt(row.usd_half_width)),
             ("best", lambda row: show_chance(chances.get(find_chip(row)))),
             ("price", _show_price),
         )
-        return self._draw(
-            rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "best", "price", "80 %")
-        )
-
-    def _rivals(self) -> list[Candidate]:
-        return find_rivals(self.rows, self.best, "likely_cheapest")
+        return self._draw(rows, columns, limit, ("way", "cost", "best", "price", "80 %"), "hardware")
 
     def _costs(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
         columns: tuple[Shown[CostOption], ...] = (
-            *name_columns(self.scope),
             ("way", "way"),
             ("cost", "usd_per_million"),
             ("= hardware", "hardware_usd_per_million"),
@@ -247,17 +213,7 @@ class CostAnswer(RunAnswer):
             ("+ host", _show_host),
             *FIGURES,
         )
-        return self._draw(rows, columns, limit, ("hardware", "precision", "batch", "way", "cost", "= hardware"))
-
-    def _unpriced(self, rows: Table[CostOption], limit: int) -> tuple[Grid | Text, ...]:
-        columns: tuple[Shown[CostOption], ...] = (*name_columns(self.scope), *FIGURES)
-        return self._draw(rows, columns, limit, ("precision", "batch", "energy"))
-
-    def _draw(
-        self, rows: Table[CostOption], columns: tuple[Shown[CostOption], ...], limit: int, keep: tuple[str, ...]
-    ) -> tuple[Grid | Text, ...]:
-        drawn = grid(rows, columns, limit=limit, keep=keep, projected=self.scope.projected)
-        return (drawn, *say_rest(len(rows), limit, "hardware"))
+        return self._draw(rows, columns, limit, ("way", "cost", "= hardware"), "hardware")
 
     def describe_break_even(self) -> list[str]:
         """Return from which volume on which of two options is cheaper; empty where there are none."""
@@ -265,7 +221,7 @@ class CostAnswer(RunAnswer):
 
     def _by_grid(self) -> Grid:
         runs = {row.run_id: row for row in self.grid}
-        names = {row.run_id: name_candidate(self.scope, row) for row in self.rows if row.run_id in runs}
+        names = {row.run_id: self.name(row) for row in self.rows if row.run_id in runs}
         grams = {(row.region, row.run_id): row.gco2_per_million for row in self.grid}
         return Grid(
             headings=("region", "grid", "year", "carbon", *(names[run] for run in runs)),
@@ -302,13 +258,13 @@ class CostAnswer(RunAnswer):
         return [
             *self.describe_limits(),
             *([f"left out, without a price to be {self.pay}: {unpriced}"] if unpriced else []),
-            *describe_unranked(self.scope, projections),
+            *self._tell_unranked(projections),
             SCOPE_NOTE,
             UTILIZATION_NOTE,
             PRICE_NOTE,
             LATENCY_NOTE,
             *([IDLE_NOTE] if any(row.idle_quantity == "static_power" for row in priced) else []),
-            *describe_candidates(self.scope, self.rows.rows),
+            *self._describe(),
         ]
 
     def describe_limits(self) -> list[str]:
@@ -319,10 +275,10 @@ class CostAnswer(RunAnswer):
 
     def describe_sureness(self) -> str:
         """Return how sure the cheapest is, and what its price leaves open; empty where none has a price."""
-        best, rivals = self.best, self._rivals()
+        best = self.best
         if best is None or best.probability_cheapest is None:
             return ""
-        sure = describe_standing(self.scope, best, rivals, add_chances(self.rows, "probability_cheapest"))
+        sure = self._tell_standing(self._find_rivals("likely_cheapest"), self._chances("probability_cheapest"))
         if not best.price_half_width:
             return f"{sure}; its price is given"
         date = f", {best.price_date}" if best.price_date else ""
@@ -330,7 +286,7 @@ class CostAnswer(RunAnswer):
 
     def _tell(self, row: CostOption, *, way: bool = True) -> str:
         paid = f" {row.way}" if way else ""
-        return f"{name_candidate(self.scope, row)}{paid}: {show(row.usd_per_million, '', 'USD')}"
+        return f"{self.name(row)}{paid}: {show(row.usd_per_million, '', 'USD')}"
 
 
 FIGURES: Final[tuple[Shown[CostOption], ...]] = (

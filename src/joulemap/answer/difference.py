@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -12,15 +12,12 @@ from joulemap.answer.explain.pair import EXACT_UNITS, TERMS, MetricTerm
 from joulemap.answer.explain.table import draw_terms, prove_terms
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.table import Table
-from joulemap.plan.source import reading
+from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show
 from joulemap.present.document import Block, Document, Section, Text, grid, say_rest
 from joulemap.row.run import Constant, Setting
 from joulemap.store.query import check_runs, fetch
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.plan.source import Source
 
 
 @frozen(kw_only=True)

@@ -14,26 +14,25 @@ from joulemap.answer.scope import holding_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import ExportFormat, check_name
+from joulemap.domain.settings import ExportFormat, Settings, check_name
 from joulemap.exchange.explorer import write_node_data
 from joulemap.exchange.pprof import write_profile
 from joulemap.exchange.subject import Subject
 from joulemap.exchange.trace import write_trace
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.source import Source
 from joulemap.row.analyze import RunTotal
 from joulemap.row.export import Sample, Step
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, stream
 from joulemap.store.run import find_workload_of
 from joulemap.system.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
     from joulemap.hub.node import ProgramNode
-    from joulemap.plan.source import Source
     from joulemap.plan.workload import Model
-    from joulemap.store.connection import Connection
 
 COLUMN: Final[dict[PartMetricName, str]] = {
     "energy": "energy_j",

@@ -15,7 +15,7 @@ from joulemap.answer.scope import describe_calibration, join_words
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.compiler import CUTS
-from joulemap.domain.configuration import BOARD, BOUNDARIES
+from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary
 from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
@@ -36,7 +36,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration, CalibrationEntry
-    from joulemap.domain.configuration import Boundary
     from joulemap.domain.hardware import Hardware
 
 PREFIXED: Final = ("Hz", "B/s", "ops/s", "W", "s", "T/s")

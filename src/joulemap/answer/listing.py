@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from joulemap.domain.architecture import find_class
-from joulemap.domain.settings import Settings
+from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import opening_catalogue
 from joulemap.plan.source import Source
 from joulemap.row.hardware import ListedHardware
 from joulemap.store.query import fetch, find_projected
-
-if TYPE_CHECKING:
-    from joulemap.domain.configuration import Precision
-    from joulemap.domain.settings import Deployment
 
 
 def hardware_list(

@@ -10,12 +10,13 @@ from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.scope import describe_calibration
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.measurement import LARGEST_SPREAD, Measurement, Timing
-from joulemap.domain.settings import Settings
+from joulemap.domain.settings import Device, Settings
 from joulemap.domain.table import Column, Table
 from joulemap.plan.catalogue import known_hardware, writing
 from joulemap.plan.hold import ensure_runs, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_chip
+from joulemap.plan.source import Source
 from joulemap.plan.workload import name_model
 from joulemap.present.cell import mark_projected, show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
@@ -30,8 +31,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Device
-    from joulemap.plan.source import Source
 
 MEASURED: Final = Settings(runtime="eager")
 """What runs without a compiler."""

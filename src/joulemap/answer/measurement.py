@@ -13,6 +13,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, fin
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.operator.name import find_kind, is_operator
 from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
 from joulemap.plan.selection import name_configuration
 from joulemap.plan.source import Source, reading_if_there
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from joulemap.calibrate.observation import Observation
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.measurement import Measurement
-    from joulemap.domain.table import Table
     from joulemap.model.workload import WorkloadColumns
 
 Place = tuple[str, int]

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 from joulemap.answer.answer import Answer
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, holding_workload
 from joulemap.present.cell import heading, show_count, show_in, show_quantity
 from joulemap.present.document import Document, Grid, Section, Text, draw_columns, say_rest
 from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, OperationShare, PatternShare
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
 from joulemap.system.record import frozen
@@ -19,10 +22,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
-    from joulemap.plan.source import Source
-    from joulemap.store.connection import Connection
 
 
 @frozen(kw_only=True)

@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import (
     BATCH_NOTE,
-    analyze_each,
-    assume,
-    compare_both,
+    CandidateAnswer,
     count_candidates,
-    describe_candidates,
-    describe_unknown,
-    describe_unranked,
     describe_use,
     find_chip,
     first_of_each,
     metric_columns,
-    name_candidate,
-    name_columns,
     plan_candidates,
     read_usage,
-    select_rows,
     show_metric,
-    template_candidate,
 )
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
 from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
-from joulemap.domain.settings import check_name
+from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance, show_doubt
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.pareto import ParetoPoint
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings, Usage
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
 SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "throughput", "power", "memory")
 """Shown beside the two metrics, unless it is one of them."""
@@ -62,40 +49,38 @@ CHANCE: Final[Shown[ParetoPoint]] = (
 
 
 @frozen(kw_only=True)
-class ParetoAnswer(RunAnswer):
+class ParetoAnswer(CandidateAnswer):
     """Every configuration of a model in two metrics: the front, and who beats the rest."""
 
     x: MetricName
     y: MetricName
     rows: Table[ParetoPoint]
     """The front first."""
-    assumptions: Table[AssumedNumber]
-    """What cost and carbon rest on."""
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with what the metrics are."""
         metrics = {"x": self.x, "x_meaning": METRIC[self.x].meaning, "y": self.y, "y_meaning": METRIC[self.y].meaning}
         return {**metrics, **super().data()}
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return every configuration in both metrics, the front marked; none where the front is empty."""
-        from joulemap.figure.figure import make_figure, tell_metric
+        from joulemap.figure.figure import tell_metric
 
-        front = select_rows(self.rows, "front")
+        front = self.select("front")
         if not front.rows:
             return ()
         x, y = METRIC[self.x], METRIC[self.y]
-        texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": template_candidate(self.scope)}
-        subject = self.scope.bounded(f"{self.scope.model}: {y.meaning} over {x.meaning}")
-        return (make_figure("pareto", self.rows, subject, self.describe_front(), texts),)
+        texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": self._template}
+        subject = f"{self.scope.model}: {y.meaning} over {x.meaning}"
+        return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
 
     def _place_text(self, row: ParetoPoint) -> str:
         return f"{show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)}"
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of the front, both ends among them, and of what it beats."""
-        front, dominated = select_rows(self.rows, "front"), select_rows(self.rows, "dominated")
-        projections = select_rows(self.rows, "projection")
+        front, dominated = self.select("front"), self.select("dominated")
+        projections = self.select("projection")
         money = {"cost"} & {self.x, self.y}
         use = f", {describe_use(self.assumptions, self.rows[0].pay)}" if money and self.rows.rows else ""
         return self._compose(
@@ -109,7 +94,7 @@ class ParetoAnswer(RunAnswer):
                 Section(f"Front ({len(front)})", self._front(front, limit)),
                 Section(f"Would be on it if they could be had ({len(projections)})", self._front(projections, limit)),
                 Section(f"Dominated ({len(dominated):,})", self._dominated(dominated, limit)),
-                assume(self.assumptions, self.x, self.y),
+                self._assume(self.x, self.y),
             ),
             notes=self._notes(),
             steps=self._steps(front, repeated),
@@ -117,28 +102,25 @@ class ParetoAnswer(RunAnswer):
 
     def describe_front(self) -> str:
         """Return how many configurations nothing beats, and the two ends."""
-        front = select_rows(self.rows, "front")
+        front = self.select("front")
         if not front.rows:
             return f"no configuration has both {METRIC[self.x].meaning} and {METRIC[self.y].meaning}"
         had = "" if any(not row.is_available for row in front) else " that can be bought or rented"
         told = f"{len(front)} of {count_candidates(len(self.rows))} are beaten by no other{had}"
         if len(front) == 1:
-            return f"one configuration beats every other{had}: {name_candidate(self.scope, front[0])}"
-        ends = [f"{name_candidate(self.scope, row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
+            return f"one configuration beats every other{had}: {self.name(front[0])}"
+        ends = [f"{self.name(row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
         return f"{told}: from {ends[0]} to {ends[1]}"
 
     def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         """Return the front, evenly from one end to the other where it is long."""
         kept = attrs.evolve(front, rows=spread_evenly(front.rows, limit))
-        drawn = self._draw(kept, (*self._placed(), CHANCE), limit, ()) if kept.rows else ()
+        drawn = self._draw(kept, (*self._placed(), CHANCE), limit, self._kept)
         return (*drawn, *say_rest(len(front), limit, "configurations between them"))
 
     def _insights(self, projections: Table[ParetoPoint]) -> list[str]:
         """Return what most of the front is, what has no place for want of a price, and what cannot be had."""
-        lines = []
-        unknown = first_of_each(row for row in self.rows if row.status == "unplaced" and row.is_available)
-        if unknown:
-            lines.append(f"left out, {unknown[0].reason}: {len(unknown)} hardware (--notes names them)")
+        lines = self._tell_left_out("unplaced")
         if projections.rows:
             names = ", ".join(self.scope.mark(find_chip(row)) for row in first_of_each(projections))
             lines.append(
@@ -161,12 +143,11 @@ class ParetoAnswer(RunAnswer):
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:
         """Return what to ask next: what tells the two ends apart, then where the energy of each goes."""
         ends = [*front.rows[:1], *front.rows[1:][-1:]]
-        steps = analyze_each(self.scope, ends, repeated)
-        return [compare_both(self.scope, ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
+        steps = self._analyze_each(ends, repeated)
+        return [self._compare_both(ends[0], ends[1], repeated), *steps] if len(ends) > 1 else steps
 
     def _placed(self) -> tuple[Shown[ParetoPoint], ...]:
         return (
-            *name_columns(self.scope),
             (METRIC[self.x].label, lambda row: show_metric(self.x, row.x_value)),
             ("80 %", lambda row: show_doubt(row.x_half_width)),
             (METRIC[self.y].label, lambda row: show_metric(self.y, row.y_value)),
@@ -174,15 +155,8 @@ class ParetoAnswer(RunAnswer):
         )
 
     def _front(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
-        if not front.rows:
-            return ()
-        columns = (
-            *self._placed(),
-            CHANCE,
-            *metric_columns(SHOWN, (self.x, self.y)),
-            *limit_columns(front.rows[:limit]),
-        )
-        return (*self._draw(front, columns, limit, ()), *say_rest(len(front), limit, "configurations"))
+        more = (*metric_columns(SHOWN, (self.x, self.y)), *limit_columns(front.rows[:limit]))
+        return self._draw(front, (*self._placed(), CHANCE, *more), limit, self._kept)
 
     def _dominated(self, dominated: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:
         columns: tuple[Shown[ParetoPoint], ...] = (
@@ -193,25 +167,22 @@ class ParetoAnswer(RunAnswer):
             (f"better {METRIC[self.y].label}", "y_ratio"),
             ("of the front", "dominator_count"),
         )
-        drawn = self._draw(dominated, columns, limit, ("dominated by",))
-        return (*drawn, *say_rest(len(dominated), limit, "configurations"))
+        return self._draw(dominated, columns, limit, (*self._kept, "dominated by"))
 
-    def _draw(
-        self, rows: Table[ParetoPoint], columns: tuple[Shown[ParetoPoint], ...], limit: int, keep: tuple[str, ...]
-    ) -> tuple[Grid, ...]:
-        kept = ("precision", "batch", METRIC[self.x].label, METRIC[self.y].label, CHANCE[0], *keep)
-        return (grid(rows, columns, limit=limit, keep=kept, projected=self.scope.projected),)
+    @property
+    def _kept(self) -> tuple[str, ...]:
+        return METRIC[self.x].label, METRIC[self.y].label, CHANCE[0]
 
     def _notes(self) -> list[str]:
         projections = [row for row in self.rows if not row.is_available and row.status in ("projection", "dominated")]
-        placed = any(not row.is_available for row in select_rows(self.rows, "front"))
+        placed = any(not row.is_available for row in self.select("front"))
         return [
             "dominated: another configuration is at least as good in both and better in one",
             "on the front: in how many of the draws of what may be measured no other is better in both",
             BATCH_NOTE,
-            *describe_unknown(self.scope, select_rows(self.rows, "unplaced").rows, "without a place"),
-            *([] if placed else describe_unranked(self.scope, projections)),
-            *describe_candidates(self.scope, self.rows.rows),
+            *self._tell_unknown(self.select("unplaced").rows, "without a place"),
+            *([] if placed else self._tell_unranked(projections)),
+            *self._describe(),
         ]
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.run import prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, check_name
+from joulemap.domain.settings import EnergyDivision, ModelDivision, RunDivision, Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.run import plan_runs, plan_selected
+from joulemap.plan.run import Plan, plan_runs, plan_selected
 from joulemap.plan.selection import select_one
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, say_rest
 from joulemap.row.breakdown import PartAction, PartCategory
@@ -26,10 +27,6 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Drawing
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
 
 SHOWN_ROWS: Final = 200
 """Rows of the whole table that people see; programs get all."""
@@ -74,10 +71,8 @@ class PartAnswer(RunAnswer):
         """Return what programs get."""
         return {**super().data(), "level": self.level, "by": self.by, "subgraph": self.subgraph or None}
 
-    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+    def sketched(self, _by: RunDivision, /) -> Drawings:
         """Return a stacked bar for each run, or for each part of the only one, that with most energy first."""
-        from joulemap.figure.figure import make_drawing
-
         is_single = len({row.run_id for row in self.rows}) == 1
         texts = {
             "part": "{category}" if self.by == "category" else "{component}.{action}",
@@ -88,7 +83,7 @@ class PartAnswer(RunAnswer):
             "what": "{name}" if self.subgraph else f"each {self.level}" if is_single else "each run",
             "nouns": f"{self.level}s" if is_single else "runs",
         }
-        return (make_drawing("parts", self.rows, texts),)
+        return (self._sketch("parts", self.rows, texts),)
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with the `limit` parts of most energy; programs get all."""
@@ -108,7 +103,6 @@ class PartAnswer(RunAnswer):
             self.rows,
             answer=self._tell_largest(),
             details=(Section(f"Energy of each {self.level} by {self.by}", self._whole(runs)),),
-            sure=self.scope.say_spread(),
             notes=self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )

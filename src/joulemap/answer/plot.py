@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Final, Unpack, cast
 import attrs
 
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import PART_METRICS, VARIED_METRICS
-from joulemap.domain.settings import check_name
+from joulemap.domain.metric import PART_METRICS, VARIED_METRICS, MetricName
+from joulemap.domain.settings import Settings, SettingsKeywords, check_name
 from joulemap.figure.spec import FIGURES, FigureName
+from joulemap.plan.source import Source
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.metric import MetricName
-    from joulemap.domain.settings import Settings, SettingsKeywords
     from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
     Ask = Callable[..., Answer]
 

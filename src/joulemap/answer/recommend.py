@@ -3,56 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import (
     BATCH_NOTE,
-    add_chances,
-    analyze_each,
-    assume,
-    compare_both,
+    CandidateAnswer,
     count_candidates,
-    describe_candidates,
     describe_had,
     describe_kept,
     describe_limit,
     describe_projection,
-    describe_standing,
-    describe_unknown,
-    describe_unranked,
     describe_use,
     find_chip,
-    find_rivals,
     first_of_each,
     metric_columns,
-    name_candidate,
-    name_columns,
     plan_candidates,
     read_usage,
-    select_rows,
     show_metric,
 )
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import find_scope
 from joulemap.domain.default import CANDIDATES, LIMITS, USAGE
 from joulemap.domain.metric import METRIC, METRIC_NAMES, MetricName
-from joulemap.domain.settings import Limits, check_name
+from joulemap.domain.settings import Limits, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_chance, show_doubt, show_plain
-from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.present.document import Document, Grid, Section, Shown, Text
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.recommend import RankedConfiguration, Violation
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.answer.candidate import Candidate
-    from joulemap.domain.settings import Settings, Usage
-    from joulemap.plan.source import Source
 
 FIGURES: Final[tuple[MetricName, ...]] = (
     "latency", "energy_per_inference", "throughput", "power", "memory", "price", "purchase",
@@ -68,7 +52,7 @@ CHANCE_NOTE: Final = "best: how sure it is that one of the configurations of the
 
 
 @frozen(kw_only=True)
-class RecommendAnswer(RunAnswer):
+class RecommendAnswer(CandidateAnswer):
     """Every configuration of a model against limits: the best that keep them, and how far the others are."""
 
     objective: MetricName
@@ -76,13 +60,6 @@ class RecommendAnswer(RunAnswer):
     rows: Table[RankedConfiguration]
     """The best first; then what misses a limit, the nearest first."""
     violations: Table[Violation]
-    assumptions: Table[AssumedNumber]
-    """What cost and carbon rest on."""
-
-    @property
-    def best(self) -> RankedConfiguration | None:
-        """The first that keeps every limit, of what can be bought or rented unless there is nothing else."""
-        return next((row for row in self.rows if row.rank == 1), None)
 
     @property
     def projection(self) -> RankedConfiguration | None:
@@ -127,13 +104,13 @@ class RecommendAnswer(RunAnswer):
                 {"limit_name": name, "bound": bound, "unit": METRIC[name].unit, "meaning": describe_limit(name, bound)}
                 for name, bound in self.limits.bounds
             ],
-            "feasible_count": len(select_rows(self.rows, "feasible")),
+            "feasible_count": len(self.select("feasible")),
             **{name: by_run[row.run_id] if (row := getattr(self, name)) else None for name in names},
         }
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of what keeps the limits and of what misses one."""
-        feasible, infeasible = select_rows(self.rows, "feasible"), select_rows(self.rows, "infeasible")
+        feasible, infeasible = self.select("feasible"), self.select("infeasible")
         told = attrs.evolve(feasible, rows=tuple(row for row in feasible if self._is_shown(row)))
         each = attrs.evolve(told, rows=tuple(first_of_each(told)))
         far = attrs.evolve(infeasible, rows=tuple(row for row in infeasible if self._is_shown(row)))
@@ -153,7 +130,7 @@ class RecommendAnswer(RunAnswer):
                     if each.rows
                     else ()
                 ),
-                assume(self.assumptions, self.objective),
+                self._assume(self.objective),
             ),
             notes=self._notes(infeasible),
             steps=self._steps(repeated),
@@ -185,7 +162,7 @@ class RecommendAnswer(RunAnswer):
 
     def _tell(self, row: RankedConfiguration) -> str:
         way = f" {row.way}" if self._is_money else ""
-        return f"{name_candidate(self.scope, row)}{way}: {show_metric(self.objective, row.objective_value)}"
+        return f"{self.name(row)}{way}: {show_metric(self.objective, row.objective_value)}"
 
     def _insights(self) -> list[str]:
         """Return what is as cheap in the other way, what has no price, and what would be better if it could be had."""
@@ -193,23 +170,18 @@ class RecommendAnswer(RunAnswer):
         if other is not None:
             value = show_metric("cost", _pay_otherwise(other))
             way = "rented" if other.pay == "bought" else "bought"
-            lines.append(f"{way} instead, {name_candidate(self.scope, other)} at best: {value} (--pay {way})")
-        unknown = first_of_each(row for row in self.rows if row.status == "unranked" and row.is_available)
-        if unknown:
-            lines.append(f"left out, {unknown[0].reason}: {len(unknown)} hardware (--notes names them)")
+            lines.append(f"{way} instead, {self.name(other)} at best: {value} (--pay {way})")
+        lines += self._tell_left_out("unranked")
         if projection is not None and projection.objective_ratio:
             lines.append(describe_projection(self._tell(projection), 1.0 / projection.objective_ratio))
         return lines
-
-    def _rivals(self) -> list[Candidate]:
-        return find_rivals(self.rows, self.best, "likely_best")
 
     def _sure(self) -> str:
         """Return how sure the recommendation is, and that it keeps the limits."""
         best = self.best
         if best is None or best.probability_best is None:
             return ""
-        lines = [describe_standing(self.scope, best, self._rivals(), add_chances(self.rows, "probability_best"))]
+        lines = [self._tell_standing(self._find_rivals("likely_best"), self._chances("probability_best"))]
         if best.probability_kept is not None:
             lines.append(f"{show_chance(best.probability_kept)} that it keeps its limits")
         if self._is_money and best.price_half_width:
@@ -220,15 +192,12 @@ class RecommendAnswer(RunAnswer):
         """Return what to ask next: why nothing fits, what tells two apart, or where the energy of the best goes."""
         best, nearest = self.best, self.nearest_miss
         chosen = [row for row in (best, nearest, self.projection) if row is not None]
-        steps = analyze_each(self.scope, chosen, repeated)
+        steps = self._analyze_each(chosen, repeated)
         if best is None and nearest is not None and nearest.worst_limit is not None:
             other = "latency" if nearest.worst_limit != "latency" else "energy_per_inference"
             pair = ["--x", nearest.worst_limit, "--y", other]
             return [["pareto", self.scope.model, *pair, *repeated], *steps]
-        rivals = self._rivals()
-        if best is not None and rivals and find_chip(rivals[0]) != find_chip(best):
-            return [compare_both(self.scope, best, rivals[0], repeated), *steps]
-        return steps
+        return [*self._compare_first(self._find_rivals("likely_best"), repeated), *steps]
 
     def _describe_one_miss(self, row: RankedConfiguration) -> str:
         besides = _find_failed_besides(row)
@@ -237,11 +206,11 @@ class RecommendAnswer(RunAnswer):
         bound = show_metric(row.worst_limit, row.worst_bound)
         has = show_metric(row.worst_limit, row.worst_value)
         miss = f"by {_percent(row)} ({has} against {bound})" if has else f"of {bound}: its price is not known"
-        return f"{name_candidate(self.scope, row)} misses {METRIC[row.worst_limit].label} {miss}{more}"
+        return f"{self.name(row)} misses {METRIC[row.worst_limit].label} {miss}{more}"
 
     def _deciding(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
         """Return each hardware at its best configuration, with what is bounded."""
-        chances = add_chances(self.rows, "probability_best")
+        chances = self._chances("probability_best")
         bounded = metric_columns((name for name, _ in self.limits.bounds), (self.objective,))
         return self._ranked(rows, limit, "hardware", lambda row: chances.get(find_chip(row)), bounded)
 
@@ -259,39 +228,25 @@ class RecommendAnswer(RunAnswer):
     ) -> tuple[Grid | Text, ...]:
         """Return rows with the objective, `chance` of being the best, and further figures."""
         label = METRIC[self.objective].label
-        drawn = grid(
-            rows,
-            (
-                *name_columns(self.scope),
-                *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
-                (label, lambda row: show_metric(self.objective, row.objective_value)),
-                ("80 %", lambda row: show_doubt(row.objective_half_width)),
-                ("of the best", "objective_ratio"),
-                ("best", lambda row: show_chance(chance(row))),
-                *figures,
-            ),
-            limit=limit,
-            keep=("hardware", "precision", "batch", label, "of the best", "best"),
-            projected=self.scope.projected,
+        columns: tuple[Shown[RankedConfiguration], ...] = (
+            *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
+            (label, lambda row: show_metric(self.objective, row.objective_value)),
+            ("80 %", lambda row: show_doubt(row.objective_half_width)),
+            ("of the best", "objective_ratio"),
+            ("best", lambda row: show_chance(chance(row))),
+            *figures,
         )
-        return (drawn, *say_rest(len(rows), limit, noun))
+        return self._draw(rows, columns, limit, (label, "of the best", "best"), noun)
 
     def _infeasible(self, rows: Table[RankedConfiguration], limit: int) -> tuple[Grid | Text, ...]:
-        drawn = grid(
-            rows,
-            (
-                *name_columns(self.scope),
-                ("misses most", lambda row: METRIC[row.worst_limit].label if row.worst_limit else ""),
-                ("by", _percent),
-                ("has", lambda row: _show_worst(row, row.worst_value) or "not known"),
-                ("limit", lambda row: _show_worst(row, row.worst_bound)),
-                ("also misses", lambda row: ", ".join(_find_failed_besides(row))),
-            ),
-            limit=limit,
-            keep=("precision", "batch", "misses most", "by", "has", "limit"),
-            projected=self.scope.projected,
+        columns: tuple[Shown[RankedConfiguration], ...] = (
+            ("misses most", lambda row: METRIC[row.worst_limit].label if row.worst_limit else ""),
+            ("by", _percent),
+            ("has", lambda row: _show_worst(row, row.worst_value) or "not known"),
+            ("limit", lambda row: _show_worst(row, row.worst_bound)),
+            ("also misses", lambda row: ", ".join(_find_failed_besides(row))),
         )
-        return (drawn, *say_rest(len(rows), limit, "configurations"))
+        return self._draw(rows, columns, limit, ("misses most", "by", "has", "limit"))
 
     def _notes(self, infeasible: Table[RankedConfiguration]) -> list[str]:
         unpriced = [row for row in infeasible if row.violation_fraction is None]
@@ -299,10 +254,10 @@ class RecommendAnswer(RunAnswer):
             BATCH_NOTE,
             *([CHANCE_NOTE] if self.best else []),
             *([MISS_NOTE] if infeasible.rows else []),
-            *describe_unknown(self.scope, select_rows(self.rows, "unranked").rows, "without a rank"),
-            *describe_unknown(self.scope, unpriced, "outside a limit on the price"),
-            *describe_unranked(self.scope, [row for row in self.rows if row.status == "feasible" and row.rank is None]),
-            *describe_candidates(self.scope, self.rows.rows),
+            *self._tell_unknown(self.select("unranked").rows, "without a rank"),
+            *self._tell_unknown(unpriced, "outside a limit on the price"),
+            *self._tell_unranked(row for row in self.rows if row.status == "feasible" and row.rank is None),
+            *self._describe(),
         ]
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
-from joulemap.plan.source import reading
+from joulemap.plan.source import Source, reading
 from joulemap.row.analyze import RunTotal
 from joulemap.row.run import Allocation, LedgerLine
 from joulemap.store.query import check_runs, fetch
@@ -19,7 +19,6 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Operator, Subgraph, Workload
-    from joulemap.plan.source import Source
 
 LedgerField = Literal["category", "common_category", "component", "action", "part", "basis"]
 """What lines of the ledger are grouped by."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from joulemap.present.document import Text
+from joulemap.present.document import Shown, Text
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
-    from joulemap.present.document import Shown
     from joulemap.row.analyze import RunTotal
     from joulemap.row.edp import EdpTotal
 

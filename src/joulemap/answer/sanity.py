@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
@@ -24,7 +25,6 @@ from joulemap.store.run import find_projected_hardware
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
 
 PRODUCT: Final = "matrix_product"

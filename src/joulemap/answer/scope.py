@@ -10,10 +10,13 @@ import attrs
 
 from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.run import Plan
 from joulemap.plan.selection import describe_meanings
+from joulemap.plan.source import Source
 from joulemap.present.cell import (
     PROJECTION_NOTE,
     mark_projected,
@@ -26,6 +29,7 @@ from joulemap.present.cell import (
 from joulemap.present.document import Text
 from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
 from joulemap.store.run import (
     Outline,
@@ -37,12 +41,8 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
     from joulemap.plan.budget import Budget
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
     from joulemap.row.run import Fallback
-    from joulemap.store.connection import Connection
 
 
 SHOWN_FRACTION: Final = 0.0005

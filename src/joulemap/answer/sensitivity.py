@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
-from joulemap.domain.settings import check_name
+from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
+from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, Variation, find_variations
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, grid, say_rest
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings, Usage
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
 SHOWN: Final = 10
 """Constants that decide, of all hardware together."""
@@ -100,9 +96,9 @@ class SensitivityAnswer(RunAnswer):
         """Return what programs get, with the metric."""
         return {**super().data(), "metric": self.metric, "capped": list(self.capped)}
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return what moves each hardware, one figure for each that anything moves."""
-        from joulemap.figure.figure import make_figure, tell_metric
+        from joulemap.figure.figure import tell_metric
 
         metric = METRIC[self.metric]
         made = []
@@ -113,11 +109,10 @@ class SensitivityAnswer(RunAnswer):
             first = rows[0]
             ends = [show_quantity(value, metric.unit) for value in (first.metric_low, first.metric_high)]
             told = f"{first.word} moves it most: {' and '.join(filter(None, ends))} at the ends of its range"
-            subject = self.scope.bounded(
-                f"{self.scope.title}: {metric.label} on {self.scope.mark(name)}, "
-                f"{show_quantity(first.metric_value, metric.unit)}"
-            )
-            made.append(make_figure("tornado", attrs.evolve(self.rows, rows=rows), subject, told, tell_metric(metric)))
+            value = show_quantity(first.metric_value, metric.unit)
+            subject = f"{self.scope.title}: {metric.label} on {self.scope.mark(name)}, {value}"
+            table = attrs.evolve(self.rows, rows=rows)
+            made.append(self._draw_figure("tornado", table, subject, told, tell_metric(metric)))
         return tuple(made)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:

@@ -9,15 +9,17 @@ import attrs
 
 from joulemap.answer.measurement import find_described, list_measurements, list_models, name_measured, name_models
 from joulemap.domain.catalogue import find_entry
+from joulemap.domain.configuration import Precision
 from joulemap.domain.name import name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.settings import ScoreDivision, Settings, check_name
+from joulemap.domain.table import Table
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
 from joulemap.plan.hold import ensure_all
 from joulemap.plan.run import Plan, plan_runs
-from joulemap.plan.source import reading
+from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_count
 from joulemap.row.validate import OperatorScore, PredictionScore
 from joulemap.store.library import find_query
@@ -26,11 +28,8 @@ from joulemap.system.errors import ModelError, UnknownNameError
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
-    from joulemap.domain.configuration import Precision
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.table import Table
     from joulemap.plan.estimate import Place
-    from joulemap.plan.source import Source
 
 
 def validate(

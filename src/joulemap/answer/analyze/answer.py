@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import attrs
 
 from joulemap.answer.analyze.figure import draw_roof, draw_tree
-from joulemap.answer.answer import RunAnswer, find_place
+from joulemap.answer.answer import Drawings, Figures, RunAnswer, find_place
 from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, prove, title_run
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.settings import RunDivision
+from joulemap.domain.settings import RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
+from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_plain, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest, show_under
+from joulemap.row import Row
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -37,11 +39,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Drawing, Figure
     from joulemap.figure.spec import DrawingName
-    from joulemap.plan.source import Source
-    from joulemap.row import Row
 
 SHOWN: Final = 8
 """Rows of a table, unless it is told else."""
@@ -173,7 +171,6 @@ class AnalyzeAnswer(RunAnswer):
                 Section("Bottlenecks", self._bottlenecks()),
                 *others,
             ),
-            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(by, repeated),
         )
@@ -202,23 +199,21 @@ class AnalyzeAnswer(RunAnswer):
         )
         return [f"{used}; {units}", overhead, part]
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return the tree of its energy, and its subgraphs under the roof of the hardware."""
         subject = self.scope.bounded(title_run(self.total, self.scope))
         return draw_tree(self.tree, subject), draw_roof(self.roofline, subject)
 
-    def sketched(self, by: RunDivision, /) -> tuple[Drawing, ...]:
+    def sketched(self, by: RunDivision, /) -> Drawings:
         """Return what is shown, and the subgraphs under the roof unless it is events."""
-        from joulemap.figure.figure import make_drawing
-
         named: dict[RunDivision, tuple[DrawingName, dict[str, str]]] = {
             "category": ("division", {"nouns": "categories", "label": "{category}"}),
             "action": ("division", {"nouns": "actions", "label": "{component}.{action}"}),
             "event": ("events", {"of": " of one subgraph" if self.subgraph else ""}),
         }
         name, texts = named.get(by, ("execution", {}))
-        drawn = make_drawing(name, self.rows(by), {"by": by, **texts})
-        return (drawn,) if by == "event" else (drawn, make_drawing("roofline", self.roofline))
+        drawn = self._sketch(name, self.rows(by), {"by": by, **texts})
+        return (drawn,) if by == "event" else (drawn, self._sketch("roofline", self.roofline))
 
     def _divided(self, by: RunDivision, limit: int) -> Iterator[Section]:
         """Yield the largest rows of the energy by this, or of its events; then all, and how they add up."""

@@ -6,7 +6,7 @@ class ─► the hardware that stands for it ─► a precision that it has ─�
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
@@ -16,17 +16,15 @@ from joulemap.answer.run import prove
 from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
+from joulemap.domain.catalogue import ArchitectureNote
+from joulemap.domain.configuration import Precision
+from joulemap.domain.settings import ClassDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, show_under
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ArchitectureNote
-    from joulemap.domain.configuration import Precision
-    from joulemap.domain.settings import ClassDivision
 
 HEADINGS: Final = dict(
     zip(PARTS, ("compute", "registers", "on chip", "network", "off chip", "control", "board", "static"), strict=True)
@@ -131,7 +129,6 @@ class ArchitecturesAnswer(RunAnswer):
             insights=[first, *insights],
             heading="What this shows",
             details=(*self._overview(), *sections) if by == "class" else (),
-            sure=self.scope.say_spread(),
             notes=self.remarks(),
             steps=self._steps(repeated),
         )

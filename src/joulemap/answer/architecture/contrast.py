@@ -12,22 +12,19 @@ import attrs
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.scope import find_stored_scope
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
+from joulemap.domain.catalogue import HardwareEntry
+from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
 from joulemap.domain.weight import keep_narrower
-from joulemap.plan.hold import holding_runs
-from joulemap.plan.run import plan_selected
+from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
+from joulemap.plan.source import Source
+from joulemap.row import Row
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.store.query import fetch_all
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
-    from joulemap.domain.configuration import Precision
-    from joulemap.plan.hold import StoredRuns
-    from joulemap.plan.run import Plan
-    from joulemap.plan.source import Source
-    from joulemap.row import Row
-
     Pair = tuple[HardwareEntry, str]
     """A hardware at a power mode."""
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.run import BOUNDS, CATEGORIES, ENERGY_PARTS, prove
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Text, show_under
 from joulemap.row.compare import EnergyBranch, RunFigure
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
 FIGURES = (
     ("energy", "energy_j", "J"),
@@ -80,21 +77,17 @@ class BreakdownAnswer(RunAnswer):
             answer=f"{least}{first}.",
             insights=insights,
             details=(Section("More figures", self._figures(answered, MORE)), *trees),
-            sure=self.scope.say_spread(),
-            notes=scope.describe_refusals() + scope.describe(),
             steps=self._steps(repeated),
         )
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return the energy of each run by common category; none where every run was refused."""
-        from joulemap.figure.figure import make_figure
-
         if not self.tree.rows:
             return ()
         told = [self._tell_most(row) for row in self.rows if row.status == "ok"]
         facts = "; ".join(told[:SHOWN_RUNS])
         texts = {"label": "{model} on {hardware}" if len(self.scope.models) > 1 else "{hardware}"}
-        return (make_figure("breakdown", self.tree, self.scope.bounded(self.scope.title), f"{facts}.", texts),)
+        return (self._draw_figure("breakdown", self.tree, "", f"{facts}.", texts),)
 
     def _tell_most(self, row: RunFigure) -> str:
         """Return the category that takes most of a run's energy."""

@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import Any, Final, get_args
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.compare.summary import SHOWN
 from joulemap.answer.scope import Scope, holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import ModelDivision, check_name
+from joulemap.domain.settings import ModelDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section, Text, say_rest
 from joulemap.row.compare import Contender, Victory
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
-
 
 SHOWN_WINNERS: Final = 4
 """Hardware that a figure tells in words."""
@@ -68,8 +63,6 @@ class ContestAnswer(RunAnswer):
             self.rows,
             answer=f"{first}.{self._tell_available()}",
             insights=told,
-            sure=self.scope.say_spread(),
-            notes=self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
 
@@ -97,20 +90,18 @@ class ContestAnswer(RunAnswer):
             lines.append(text)
         return lines
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return for each model its subgraphs or operators against the hardware, with the winner of each."""
-        from joulemap.figure.figure import make_figure
-
         ids = dict.fromkeys(row.workload_id for row in self.rows)
         texts = {"quantity": METRIC[self.metric].label, "part": self.by, "of": " of {model}" if len(ids) > 1 else ""}
         drawn = []
         for workload_id in ids:
             rows = tuple(row for row in self.rows if row.workload_id == workload_id)
             model = f"{rows[0].model}, " if len(ids) > 1 else ""
-            subject = f"{model}{self.scope.bounded(self.scope.title)}: {METRIC[self.metric].label} of each {self.by}"
+            subject = f"{model}{self.scope.title}: {METRIC[self.metric].label} of each {self.by}"
             told = [line for line in self.sentences() if not model or line.startswith(f"{rows[0].model}: ")]
             facts = "; ".join(told[:SHOWN_WINNERS])
-            drawn.append(make_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, f"{facts}.", texts))
+            drawn.append(self._draw_figure("heatmap", attrs.evolve(self.rows, rows=rows), subject, f"{facts}.", texts))
         return tuple(drawn)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.scope import holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import RunDivision, check_name
+from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Drawing
-    from joulemap.plan.source import Source
-
 
 FIGURES: Final = (
     "model", "hardware", "status", "energy_j", "latency_s", "average_power_w", "compute_utilization_fraction",
@@ -60,16 +55,12 @@ class ModelsAnswer(RunAnswer):
             answer=f"{first}.{self._tell_available()}" if first else "",
             insights=insights,
             details=(Section("Figures (per batch)", self._show(self.rows, FIGURES)),),
-            sure=self.scope.say_spread(),
-            notes=self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
 
-    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+    def sketched(self, _by: RunDivision, /) -> Drawings:
         """Return how near each hardware is to the best for each model."""
-        from joulemap.figure.figure import make_drawing
-
-        return (make_drawing("models", self.rows, {"quantity": METRIC[self.metric].label}),)
+        return (self._sketch("models", self.rows, {"quantity": METRIC[self.metric].label}),)
 
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""

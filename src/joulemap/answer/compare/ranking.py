@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Drawings, RunAnswer
 from joulemap.answer.compare.contest import lay_out
 from joulemap.answer.compare.rank import tell_mix, tell_number, tell_spread, tell_strength
 from joulemap.answer.compare.summary import SHOWN
@@ -15,9 +15,10 @@ from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import describe_advantage, holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, RANK_METRICS, RankMetricName
-from joulemap.domain.settings import RunDivision, check_name
+from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.compare import (
@@ -31,12 +32,6 @@ from joulemap.row.compare import (
 )
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Drawing
-    from joulemap.plan.source import Source
-
 
 SHOWN_PLACEMENTS: Final = 8
 """Subgraphs that people see placed on each hardware; programs get all."""
@@ -101,17 +96,15 @@ class RankingAnswer(RunAnswer):
             answer=self.say_first(),
             insights=self.describe_strengths(),
             details=details,
-            sure=self.scope.say_spread(),
-            notes=scope.describe_refusals() + scope.describe(),
             steps=self._steps(repeated),
         )
 
-    def sketched(self, _by: RunDivision, /) -> tuple[Drawing, ...]:
+    def sketched(self, _by: RunDivision, /) -> Drawings:
         """Return the metric that hardware is ranked by."""
-        from joulemap.figure.figure import make_drawing, tell_metric
+        from joulemap.figure.figure import tell_metric
 
         metric = METRIC["energy_per_inference" if self.sort == "energy" else self.sort]
-        return (make_drawing("ranking", self.rows, {**tell_metric(metric), "column": metric.column}),)
+        return (self._sketch("ranking", self.rows, {**tell_metric(metric), "column": metric.column}),)
 
     def _ranking(self, limit: int) -> Grid:
         return grid(

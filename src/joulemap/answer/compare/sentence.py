@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.metric import METRIC
+from joulemap.domain.table import Table
 from joulemap.present.cell import show_chance, show_quantity, show_share
 
 if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
-    from joulemap.domain.table import Table
     from joulemap.row.compare import Comparison, Recommendation
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, drop_options, find_place
+from joulemap.answer.answer import Figures, RunAnswer, drop_options, find_place
 from joulemap.answer.compare.sentence import tell_doubt, tell_winners
 from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
 from joulemap.answer.scope import (
@@ -18,21 +18,18 @@ from joulemap.answer.scope import (
 )
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PartMetricName
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Column, Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_configuration
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_doubt, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, grid, say_rest, show_under
 from joulemap.row.compare import Comparison, Insight, Recommendation
 from joulemap.store.query import fetch, fetch_none, start
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
 DOUBTFUL: Final = 0.1
 """Share of an energy that is unattributed from which on it is told."""
@@ -122,15 +119,12 @@ class CompareAnswer(RunAnswer):
             steps=self._steps(metric, repeated),
         )
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return energy and latency of each hardware with their intervals."""
-        from joulemap.figure.figure import make_figure
-
         each = "batch" in self.varying
         quantity = METRIC["energy_per_inference" if each else "energy"].meaning
         texts = {"quantity": quantity, "per": "batch" if each else ""}
-        subject = self.scope.bounded(self.scope.title)
-        return (make_figure("comparison", self._judged(), subject, tell_winners(self), texts),)
+        return (self._draw_figure("comparison", self._judged(), "", tell_winners(self), texts),)
 
     def _judged(self) -> Table[tuple[object, ...]]:
         """Return the rows with how sure each is to be the best: columns of their own, beside those of the query."""

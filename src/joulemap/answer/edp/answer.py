@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, find_place
+from joulemap.answer.answer import Drawings, Figures, RunAnswer, find_place
 from joulemap.answer.run import ENERGY_PARTS, prove, title_run
 from joulemap.answer.scope import find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import ModelDivision, RunDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
+from joulemap.row import Row
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
@@ -25,10 +28,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import ModelDivision, RunDivision, Settings
-    from joulemap.figure.figure import Drawing, Figure
-    from joulemap.plan.source import Source
-    from joulemap.row import Row
 
 REMEDIES: Final = {
     "roofline": "every subgraph at its roofline",
@@ -77,18 +76,14 @@ class EdpAnswer(RunAnswer):
         """Return what programs get, with the sentences."""
         return {**super().data(), "insights": self.insights()}
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return the shares of subgraphs and their sum, the largest first."""
-        from joulemap.figure.figure import make_figure
+        subject, facts = title_run(self.total, self.scope), "; ".join(self.insights()[:2])
+        return (self._draw_figure("edp", self.subgraphs, subject, facts, {"part": "subgraph"}),)
 
-        subject = self.scope.bounded(title_run(self.total, self.scope))
-        return (make_figure("edp", self.subgraphs, subject, "; ".join(self.insights()[:2]), {"part": "subgraph"}),)
-
-    def sketched(self, by: RunDivision, /) -> tuple[Drawing, ...]:
+    def sketched(self, by: RunDivision, /) -> Drawings:
         """Return the shares of what is shown: the figure's, or those of operators."""
-        from joulemap.figure.figure import make_drawing
-
-        return (make_drawing("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
+        return (self._sketch("edp", self.operators, {"part": by}),) if by == "operator" else self.figures()
 
     def document(self, *, by: ModelDivision = "subgraph", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table of shares; programs get both tables, csv that one."""
@@ -118,7 +113,6 @@ class EdpAnswer(RunAnswer):
                 Section("By fusion pattern", self._show(self.patterns, PATTERN)),
                 Section("The most that could be gained", self._bounds()),
             ),
-            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(by, repeated),
         )

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.answer.answer import Figures
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
 from joulemap.answer.explain.sentence import leads, say_headline, say_insights, say_sure
 from joulemap.answer.explain.table import DividedAnswer
 from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, holding_scope
 from joulemap.catalog.sheet import find_notes
+from joulemap.domain.catalogue import ArchitectureNote
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
-from joulemap.domain.settings import BATCHES, DifferenceDivision, check_name
+from joulemap.domain.settings import BATCHES, DifferenceDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.source import Source
 from joulemap.present.document import Document
+from joulemap.row import Row
 from joulemap.row.explain import (
     CategoryDifference,
     Effect,
@@ -29,18 +33,13 @@ from joulemap.row.explain import (
     SubgraphDifference,
     Traffic,
 )
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ArchitectureNote
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
-    from joulemap.row import Row
-    from joulemap.store.connection import Connection
 
 
 LIKELY: Final = 0.95
@@ -74,7 +73,7 @@ class ExplainAnswer(DividedAnswer):
             "architecture_notes": [attrs.asdict(note) for note in self.notes],
         }
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return what makes the difference as a waterfall from A to B."""
         from joulemap.answer.explain.waterfall import draw_waterfall
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.flip.pair import Flip, Pair
 from joulemap.answer.scope import DOUBTED_IN, find_scope
@@ -16,13 +16,14 @@ from joulemap.domain.constant import STATIC
 from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.doubt import TOLD_APART, chance_above
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
-from joulemap.domain.settings import BATCHES, check_name
+from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.model.root import MOST_FACTOR
 from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
+from joulemap.plan.source import Source
 from joulemap.plan.variation import BILLED, find_variations
 from joulemap.present.cell import show_chance, show_odds, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, grid
@@ -33,9 +34,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings, Usage
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
 SIDES: Final = ("A", "B", "both")
 
@@ -215,16 +213,14 @@ class FlipAnswer(RunAnswer):
             "sentences": self.sentences(),
         }
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return the factors that flip it, beside what a spread of each constant is; none where none does alone."""
-        from joulemap.figure.figure import make_figure
-
         if all(row.flip_ratio is None for row in self.rows):
             return ()
         name_a, name_b = map(self._say, self.names)
-        subject = self.scope.bounded(f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}")
+        subject = f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}"
         texts = {"quantity": METRIC[self.metric].label}
-        return (make_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
+        return (self._draw_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` constants of each table; programs get all."""

@@ -20,12 +20,15 @@ from joulemap.answer.fusion.sentence import (
 from joulemap.answer.scope import Scope, find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import FusionDivision, Settings
 from joulemap.domain.table import Table
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_one
+from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
+from joulemap.row import Row
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
@@ -33,9 +36,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import FusionDivision, Settings
-    from joulemap.plan.source import Source
-    from joulemap.row import Row
 
 NAMES: Final[dict[FusionDivision, tuple[Shown[Any], ...]]] = {
     "pattern": (("pattern", "fusion_pattern"), ("subgraphs", "subgraph_count")),
@@ -126,7 +126,6 @@ class FusionAnswer(RunAnswer):
             answer=f"{first[0].upper()}{first[1:]}.",
             insights=insights,
             details=() if is_whole else (facts, Section("How they add up", self._proof(by, rows))),
-            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(by, repeated),
         )

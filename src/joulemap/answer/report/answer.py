@@ -14,11 +14,13 @@ from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
-from joulemap.answer.scope import describe_advantage, describe_chance
+from joulemap.answer.scope import describe_advantage, describe_chance, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.module import is_module_name
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.plan.source import Source
 from joulemap.present.cell import PROJECTION_NOTE, show_quantity
 from joulemap.present.document import Block, Document, Lines, Section
 from joulemap.system.errors import UsageError
@@ -30,8 +32,6 @@ from joulemap.webpage.report import Badges, Chapter, Report, Source as Behind
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.source import Source
     from joulemap.row.compare import Comparison, Recommendation
 
 GOALS = ("energy", "energy_per_inference", "latency", "edp", "edp_per_inference")
@@ -87,26 +87,13 @@ class ReportAnswer(Answer):
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the page to a file; UsageError where that holds something that joulemap did not write."""
         page = self.html()
-        write_file(Path(path), lambda draft: _write(draft, page), (), force=force)
-
-
-def _write(draft: Path, page: str) -> None:
-    draft.write_text(page, encoding="utf-8")
+        write_file(Path(path), lambda draft: draft.write_text(page, encoding="utf-8"), (), force=force)
 
 
 def _collect(found: ModelFinding) -> dict[str, Any]:
-    single = {
-        "compare": found.compare,
-        "runs": found.runs,
-        "pareto": found.pareto,
-        "parts": found.parts,
-        "sweep": found.sweep,
-        "flip": found.flip,
-        "cost": found.cost,
-        "utilization": found.utilization,
-    }
+    single = ("compare", "runs", "pareto", "parts", "sweep", "flip", "cost", "utilization")
     return {
-        **{name: answer.data() if answer else None for name, answer in single.items()},
+        **{name: answer.data() if (answer := getattr(found, name)) else None for name in single},
         "edp": [one.data() for one in found.edp],
         "explain": [one.data() for one in found.explain],
         "tree": found.tree.records(),
@@ -164,7 +151,7 @@ def _compose(
             verdict += told
             chapters += [Chapter(name="answer", title="", blocks=(badges,)), *listed]
     is_held = any(map(is_module_name, names))
-    joined = " and ".join([", ".join(names[:-1]), names[-1]] if several else names)
+    joined = join_words(names)
     return Report(
         title=f"Which hardware for {joined}?",
         subject=settings,

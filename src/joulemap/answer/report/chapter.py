@@ -16,7 +16,7 @@ from joulemap.answer.scope import join_words
 from joulemap.domain.table import Table
 from joulemap.figure.spec import FigureName
 from joulemap.present.cell import show_count, show_doubt, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Steps, Text, grid
+from joulemap.present.document import Grid, Lines, Section, Steps, Text, grid
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
@@ -72,7 +72,7 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
         drawn.accuracy(),
         drawn.sources(),
     )
-    return tuple(one for one in made if one.blocks)
+    return tuple(one for one in made if one is not None and one.blocks)
 
 
 def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
@@ -145,17 +145,13 @@ class _Drawn:
         )
         return self._chapter("energy", "Where the energy goes", (*exhibits, drill))
 
-    def pareto(self) -> Chapter:
+    def pareto(self) -> Chapter | None:
         """Return latency against energy."""
         answer = self.found.pareto
         if answer is None:
-            return self._chapter("pareto", "", ())
-        shown = answer.document().sections[:1]
-        return self._chapter(
-            "pareto",
-            "Latency against energy",
-            (*self._exhibit("pareto", [("", answer)]), *_fold(shown, Source(table=answer.rows))),
-        )
+            return None
+        tables = [(answer.document().sections[:1], answer.rows)]
+        return self._tell("pareto", "Latency against energy", "pareto", answer, (), tables)
 
     def roofline(self) -> Chapter:
         """Return the subgraphs under the roof of each hardware."""
@@ -171,21 +167,14 @@ class _Drawn:
         together = self._exhibit("rooflines", [("", self.found.utilization)]) if len(choices) > 1 else ()
         return self._chapter("roofline", "Under the roof of each hardware", (*together, exhibit))
 
-    def parts(self) -> Chapter:
+    def parts(self) -> Chapter | None:
         """Return who wins each subgraph."""
         answer = self.found.parts
         if answer is None:
-            return self._chapter("parts", "", ())
-        shown = answer.document(limit=SHOWN_PARTS).sections
-        return self._chapter(
-            "parts",
-            "Which hardware is best for which part",
-            (
-                *self._exhibit("heatmap", [("", answer)]),
-                Lines(answer.sentences()),
-                *_fold(shown, Source(table=answer.rows)),
-            ),
-        )
+            return None
+        tables = [(answer.document(limit=SHOWN_PARTS).sections, answer.rows)]
+        told = (Lines(answer.sentences()),)
+        return self._tell("parts", "Which hardware is best for which part", "heatmap", answer, told, tables)
 
     def edp(self) -> Chapter:
         """Return what makes up energy x delay, hardware by hardware."""
@@ -196,22 +185,14 @@ class _Drawn:
         )
         return self._chapter("edp", "What makes up energy x delay", (*self._exhibit("edp", asked), *told[:1]))
 
-    def sweep(self) -> Chapter:
+    def sweep(self) -> Chapter | None:
         """Return what the batch changes."""
         answer = self.found.sweep
         if answer is None:
-            return self._chapter("sweep", "", ())
-        shown = answer.document(limit=len(answer.series)).sections
-        told = [*answer.changes(), *answer.overtakings()]
-        return self._chapter(
-            "sweep",
-            "What the batch changes",
-            (
-                *self._exhibit("sweep", [("", answer)]),
-                *_list(told, "crossings"),
-                *_fold(shown, Source(table=answer.series)),
-            ),
-        )
+            return None
+        tables = [(answer.document(limit=len(answer.series)).sections, answer.series)]
+        told = _list([*answer.changes(), *answer.overtakings()], "crossings")
+        return self._tell("sweep", "What the batch changes", "sweep", answer, told, tables)
 
     def explain(self) -> Chapter:
         """Return why the best hardware differs from each other one."""
@@ -226,41 +207,25 @@ class _Drawn:
             (*self._exhibit("waterfall", asked, "from one hardware to another"), *first, *told[1:]),
         )
 
-    def flip(self) -> Chapter:
+    def flip(self) -> Chapter | None:
         """Return what would make the other hardware the better one."""
         answer = self.found.flip
         if answer is None:
-            return self._chapter("flip", "", ())
-        tables = answer.document().details
-        return self._chapter(
-            "flip",
-            "What would flip it",
-            (
-                *self._exhibit("flip", [("", answer)]),
-                Lines(answer.sentences()),
-                *(Fold(title=one.title, blocks=(*read_blocks(one), Source(table=answer.rows))) for one in tables),
-            ),
-        )
+            return None
+        told, tables = (Lines(answer.sentences()),), [(answer.document().details, answer.rows)]
+        return self._tell("flip", "What would flip it", "flip", answer, told, tables)
 
-    def cost(self) -> Chapter:
+    def cost(self) -> Chapter | None:
         """Return what a million inferences cost, and what that assumes."""
         answer = self.found.cost
         if answer is None:
-            return self._chapter("cost", "", ())
-        sections = {one.title: one for one in _sections(answer.document())}
-        tables: list[tuple[Section, Table[Any]]] = [
-            (one, answer.rows) for title, one in sections.items() if title.startswith(("Million", "Prices"))
-        ]
-        tables += [(one, answer.assumptions) for title, one in sections.items() if title == "Assumptions"]
-        return self._chapter(
-            "cost",
-            "What a million inferences cost",
-            (
-                *self._exhibit("cost", [("", answer)]),
-                Lines(answer.describe_break_even()),
-                *(Fold(title=one.title, blocks=(*read_blocks(one), Source(table=table))) for one, table in tables),
-            ),
-        )
+            return None
+        made_of, prices, *_, assumed = answer.document().details
+        tables: list[tuple[Sequence[Section], Table[Any]]] = [
+            ((made_of, prices), answer.rows), ((assumed,), answer.assumptions)
+        ]  # fmt: skip
+        told = (Lines(answer.describe_break_even()),)
+        return self._tell("cost", "What a million inferences cost", "cost", answer, told, tables)
 
     def accuracy(self) -> Chapter:
         """Return how predictions for each hardware have scored."""
@@ -355,6 +320,19 @@ class _Drawn:
     def _chapter(self, name: str, title: str, blocks: Iterable[Block]) -> Chapter:
         return Chapter(name=f"{self.prefix}{name}", title=title, blocks=tuple(blocks))
 
+    def _tell(
+        self,
+        name: str,
+        title: str,
+        figure: FigureName,
+        answer: Answer,
+        told: Iterable[Block],
+        tables: Iterable[tuple[Sequence[Section], Table[Any]]],
+    ) -> Chapter:
+        """Return the chapter of one answer: its figure, what is told of it, and its tables with those behind them."""
+        folds = (fold for sections, table in tables for fold in _fold(sections, Source(table=table)))
+        return self._chapter(name, title, (*self._exhibit(figure, [("", answer)]), *told, *folds))
+
     def _exhibit(
         self,
         name: FigureName,
@@ -383,10 +361,6 @@ class _Drawn:
 
 def _tell_apart(title: str) -> str:
     return title.rpartition(": ")[2]
-
-
-def _sections(document: Document) -> tuple[Section, ...]:
-    return document.shown
 
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:

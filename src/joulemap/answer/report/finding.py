@@ -20,8 +20,10 @@ from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep
 from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
+from joulemap.plan.source import Source
 from joulemap.row.analyze import SubgraphRoof
 from joulemap.row.compare import Comparison
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
@@ -31,8 +33,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Settings
-    from joulemap.plan.source import Source
 
 Found = TypeVar("Found", bound=RunAnswer)
 
@@ -78,12 +78,6 @@ class ModelFinding:
         """What was not refused, the lowest energy first."""
         return tuple(row for row in self.compare.rows if row.status == "ok")
 
-    @property
-    def answers(self) -> tuple[RunAnswer, ...]:
-        """Every answer."""
-        single = (self.compare, self.runs, self.pareto, self.parts, self.sweep, self.flip, self.cost, self.utilization)
-        return (*(one for one in single if one is not None), *self.edp, *self.explain)
-
 
 def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str | Hardware]) -> ModelFinding:
     """Return what a report says of one model; `pair` is what is explained, by default the best against each other.
@@ -104,14 +98,17 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         roofs = tuple(fetch(connection, SubgraphRoof, run_id=run_ids[one.name]) for one in named)
     spellings = [one.spelling for one in named]
     best, *others = spellings
-    attempt = _ask if pair else _try
     pairs = [tuple(pair)] if pair else [(other, best) for other in others]
     plain = attrs.evolve(chosen, hardware=())
     is_swept = not settings.inputs and not settings.modules
     several = len(named) > 1
 
-    def ask_explain(one: tuple[Any, ...]) -> ExplainAnswer:
-        return explain(source, model, one[0], one[1], plain)
+    def attempt(ask: Callable[..., Found], pairs: Sequence[tuple[Any, ...]]) -> list[Found]:
+        """Return an answer for each pair; for one that was named, raises what it does."""
+        found = (
+            ask(source, model, *one, plain) if pair else _try(partial(ask, source, model, *one, plain)) for one in pairs
+        )
+        return [one for one in found if one is not None]
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
     swept = attrs.evolve(plain, batch=(), hardware=tuple(spellings[:SWEPT]))
@@ -124,8 +121,8 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         parts=_try(lambda: compare_parts(source, (model,), chosen)) if several else None,
         edp=tuple(edp(source, model, one, plain) for one in spellings),
         sweep=_try(lambda: sweep(source, (model,), swept)) if is_swept else None,
-        explain=tuple(found for one in pairs if (found := attempt(partial(ask_explain, one))) is not None),
-        flip=attempt(lambda: flip(source, model, pairs[0][0], pairs[0][1], plain)) if pairs else None,
+        explain=tuple(attempt(explain, pairs)),
+        flip=next(iter(attempt(flip, pairs[:1])), None),
         cost=_try(lambda: cost(source, model, candidates)),
         utilization=utilization(source, model, chosen, has_advice=False),
     )
@@ -156,11 +153,6 @@ def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Set
         power_budget_w=None,
         runtime=settings.runtime,
     )
-
-
-def _ask(ask: Callable[[], Found]) -> Found | None:
-    """Return an answer that was asked for; raises what it does."""
-    return ask()
 
 
 def _try(ask: Callable[[], Found]) -> Found | None:

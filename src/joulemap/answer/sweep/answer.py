@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_chance, find_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
-from joulemap.domain.settings import BATCHES, SweepDivision
+from joulemap.domain.settings import BATCHES, Settings, SweepDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision, spell_precision
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import RunTally, plan_runs
+from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, grid, say_rest, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
 HEADINGS: Final[dict[SweepDivision, str]] = {
     "hardware": "Best batch of each hardware",
@@ -68,15 +64,12 @@ class SweepAnswer(RunAnswer):
             "overtakings": self.overtakings(),
         }
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return energy, latency and throughput over the batch."""
-        from joulemap.figure.figure import make_figure
-
-        subject, settings = self.scope.bounded(self.scope.title), self.scope.settings
-        varied = (("precision", self.scope.precisions), ("runtime", settings.runtime))
+        varied = (("precision", self.scope.precisions), ("runtime", self.scope.settings.runtime))
         series = ["{hardware}", *(f"{{{name}}}" for name, values in varied if len(values) > 1)]
         texts = {"series": " ".join(series), "of": " of {model}" if len(self.scope.models) > 1 else ""}
-        return (make_figure("sweep", self.points, subject, "; ".join(self.changes()[:SHOWN]), texts),)
+        return (self._draw_figure("sweep", self.points, "", "; ".join(self.changes()[:SHOWN]), texts),)
 
     def document(
         self,
@@ -106,7 +99,6 @@ class SweepAnswer(RunAnswer):
             answer=self.say_best(),
             insights=[*self.changes(), *self.overtakings()],
             details=[Section(HEADINGS[name], one) for name, (one, _) in tables.items() if name != by],
-            sure=self.scope.say_spread(),
             notes=self._notes(),
             steps=self._steps(by, again, repeated),
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.utilization.sentence import (
     tell_advantage,
@@ -21,21 +21,18 @@ from joulemap.answer.utilization.sentence import (
 )
 from joulemap.answer.utilization.variant import Variants, evaluate_sizes, evaluate_variants
 from joulemap.domain.default import SETTINGS
+from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
+from joulemap.plan.source import Source
 from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Settings
-    from joulemap.figure.figure import Figure
-    from joulemap.plan.source import Source
 
 SHOWN: Final = 10
 """Hardware that a table has, unless it is told else."""
@@ -120,7 +117,6 @@ class UtilizationAnswer(RunAnswer):
                 Section("What each precision gains", self._gains()),
                 Section("Which hardware suits which size of model", self._winners()),
             ),
-            sure=self.scope.say_spread(),
             notes=self.notes(),
             steps=self._steps(repeated),
         )
@@ -174,10 +170,8 @@ class UtilizationAnswer(RunAnswer):
             projected=self.scope.projected,
         )
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         """Return what each hardware attains of its peak and roof, and all under their roofs; none where all refuse."""
-        from joulemap.figure.figure import make_figure
-
         used = [row for row in self.rows if row.status == "ok"]
         if not used:
             return ()
@@ -187,7 +181,6 @@ class UtilizationAnswer(RunAnswer):
             f"{row.compute_grade}"
             for word, row in ends
         ]
-        subject = self.scope.bounded(self.scope.title)
         near = sorted((row for row in used if row.roofline_fraction), key=lambda row: -(row.roofline_fraction or 0.0))
         placed = [
             f"{word} its roof: {self.scope.mark(row.hardware)}, {show_share(row.roofline_fraction)} of it"
@@ -196,8 +189,8 @@ class UtilizationAnswer(RunAnswer):
         under = [self.scope.mark(row.hardware) for row in used if row.roof == "memory"]
         placed.append(f"the memory is the roof of {', '.join(under)}" if under else "the peak is the roof of all")
         return (
-            make_figure("utilization", self.rows, subject, f"{'; '.join(told)}."),
-            make_figure("rooflines", self.rows, subject, "; ".join(placed)),
+            self._draw_figure("utilization", self.rows, facts=f"{'; '.join(told)}."),
+            self._draw_figure("rooflines", self.rows, facts="; ".join(placed)),
         )
 
     def reasons(self) -> list[str]:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from joulemap.catalog.sheet import load_shipped
-from joulemap.domain.catalogue import DEFAULT_MODE
+from joulemap.domain.catalogue import DEFAULT_MODE, ShippedWorkload
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.settings import BATCHES, Settings
 from joulemap.domain.weight import keep_narrower
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.source import Source
 from joulemap.system.errors import ModelError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ShippedWorkload
-    from joulemap.plan.source import Source
 
 TRACED_BATCHES: Final = (1, 4, 16, 64)
 """Of a model that has to be traced at each."""
