@@ -15,7 +15,7 @@ from joulemap.domain.name import PROJECTED
 from joulemap.domain.settings import RunDivision
 from joulemap.domain.table import Table
 from joulemap.present.cell import PROJECTION_NOTE
-from joulemap.present.document import Document, Grid, Section, draw_columns
+from joulemap.present.document import Document, Grid, Lines, Section, draw_columns
 from joulemap.present.format import TABLE, write
 from joulemap.system.record import frozen
 
@@ -132,7 +132,7 @@ class RunAnswer(Answer):
         written = () if is_held else tuple(shlex.join(["joulemap", *step]) for step in steps)
         sure = self.scope.say_spread() if sure is None else sure
         notes = self.scope.describe_refusals() + self.scope.describe() if notes is None else notes
-        told = add_marks(notes, (*sections, *details))
+        told = add_marks(notes, (Section("", Lines((title, answer, *insights))), *sections, *details))
         insights = [*self.scope.tell_fallen(), *insights]
         said = {"answer": answer, "insights": list(insights), "how_sure": sure}
         return Document(

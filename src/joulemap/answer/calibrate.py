@@ -12,12 +12,7 @@ import attrs
 from joulemap.answer.answer import Answer, add_marks
 from joulemap.answer.measurement import find_described, find_measurements, observe, select_models
 from joulemap.answer.scope import describe_weight
-from joulemap.catalog.calibration import (
-    calibration_text,
-    own_folder,
-    parse_calibration,
-    write_calibration,
-)
+from joulemap.catalog.calibration import calibration_text, own_folder, parse_calibration, write_calibration
 from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.spread import load_spreads, scale_unattributed

@@ -411,8 +411,9 @@ def describe_break_even(row: BreakEven, scope: Scope) -> str:
     names = {"A": f"{row.way_a} {scope.mark(row.hardware_a)}", "B": f"{row.way_b} {scope.mark(row.hardware_b)}"}
     below, above = names.get(row.cheaper_below or ""), names.get(row.cheaper_above or "")
     if row.break_even_inferences is None:
-        return f"{below} is cheaper than {_other(names, below)} at any volume" if below else (
-            f"{names['A']} and {names['B']} cost the same at any volume")  # fmt: skip
+        if not below:
+            return f"{names['A']} and {names['B']} cost the same at any volume"
+        return f"{below} is cheaper than {next((one for one in names.values() if one != below), below)} at any volume"
     volume = f"{format_si(row.break_even_inferences, '').strip()} inferences"
     if row.is_within_life:
         years = row.break_even_years
@@ -423,7 +424,3 @@ def describe_break_even(row: BreakEven, scope: Scope) -> str:
         f"break-even at {volume}, more than the {format_si(min(lives), '').strip()} that one bought chip does in "
         f"its lifetime: {below} stays cheaper than {above}"
     )
-
-
-def _other(names: Mapping[str, str], one: str) -> str:
-    return next((name for name in names.values() if name != one), one)

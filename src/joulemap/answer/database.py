@@ -68,12 +68,7 @@ class DatabaseAnswer(Answer):
         """Return it for people and programs."""
         shown = grid(
             self.content,
-            (
-                ("table", "table_name"),
-                ("rows", "row_count"),
-                ("columns", "column_count"),
-                ("meaning", "meaning"),
-            ),
+            (("table", "table_name"), ("rows", "row_count"), ("columns", "column_count"), ("meaning", "meaning")),
             keep=("rows", "meaning"),
         )
         return Document(

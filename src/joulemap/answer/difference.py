@@ -46,9 +46,7 @@ class DifferenceAnswer(RunAnswer):
     def document(self, *, limit: int = 20) -> Document:
         """Return it with `limit` rows of each table; csv holds the constants."""
         settings = grid(self.settings, (("setting", "setting"), ("A", "value_a"), ("B", "value_b")))
-        sections = [
-            Section("Settings that differ", settings) if self.settings.rows else _say("No setting differs"),
-        ]
+        sections = [Section("Settings that differ", settings) if self.settings.rows else _say("No setting differs")]
         constants = (
             Section("Constants that differ", self._constants(limit))
             if self.constants.rows

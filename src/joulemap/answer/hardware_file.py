@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.answer.computed import make_table, told
 from joulemap.catalog.digest import ZOO, expand_paths
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES, Configuration
-from joulemap.domain.table import Column, Table
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.present.cell import show
 from joulemap.present.document import Document, Grid, Section, Text, grid
@@ -45,17 +45,15 @@ class Default:
 class Trial:
     """One configuration that a hardware file was tried on."""
 
-    hardware: str
-    power_mode: str
-    precision: str
-    model: str
-    runtime: str
-    latency_s: float | None
-    energy_j: float | None
-    clock_fraction: float | None
-    """Of the full clock; below 1 where the power cap gives way."""
-    reason: str
-    """Why it cannot run, if it cannot."""
+    hardware: str = told("id")
+    power_mode: str = told("at which it was tried")
+    precision: str = told("of operands")
+    model: str = told("that was tried")
+    runtime: str = told("how it was launched")
+    latency_s: float | None = told("of a batch of one", "s")
+    energy_j: float | None = told("of a batch of one", "J")
+    clock_fraction: float | None = told("of the full clock; below 1 where the power cap gives way")
+    reason: str = told("why it cannot run, if it cannot")
 
 
 @frozen(kw_only=True)
@@ -81,7 +79,7 @@ class FileChecks:
             title="",
             sections=tuple(section for check in self.checks for section in _sections(check)),
             data=[attrs.asdict(check) for check in self.checks],
-            table=_trials([trial for check in self.checks for trial in check.trials]),
+            table=make_table("hardware check", Trial, (trial for check in self.checks for trial in check.trials)),
         )
 
 
@@ -92,7 +90,7 @@ def _sections(check: FileCheck) -> Iterator[Section]:
     yield Section(
         "",
         grid(
-            _trials([trial for trial in check.trials if trial.runtime == "fused"]),
+            make_table("hardware check", Trial, (trial for trial in check.trials if trial.runtime == "fused")),
             (
                 ("power mode", "power_mode"),
                 ("precision", "precision"),
@@ -104,18 +102,6 @@ def _sections(check: FileCheck) -> Iterator[Section]:
             ),
             keep=("precision", "model", "latency", "energy"),
         ),
-    )
-
-
-UNITS: Final = {"latency_s": "s", "energy_j": "J"}
-
-
-def _trials(trials: Sequence[Trial]) -> Table[Trial]:
-    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(Trial)
-    return Table(
-        title="hardware check",
-        columns=tuple(Column(name=one.name, type="", unit=UNITS.get(one.name, ""), meaning=one.name) for one in fields),
-        rows=tuple(trials),
     )
 
 

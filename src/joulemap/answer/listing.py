@@ -35,10 +35,7 @@ def hardware_list(
         from joulemap.plan.selection import check_architectures
 
         check_architectures([architecture], {entry.architecture for entry in known_hardware().values()})
-    filters = Settings(
-        deployment=deployment or (),
-        precision=precision or (),
-    )
+    filters = Settings(deployment=deployment or (), precision=precision or ())
     given = {
         "architecture": architecture,
         "deployment": next(iter(filters.deployment), ""),

@@ -157,11 +157,7 @@ def observe(
             Observation(
                 columns=columns,
                 configuration=Configuration(
-                    hardware=hardware.id,
-                    precision=row.precision,
-                    batch=row.batch,
-                    runtime=row.runtime,
-                    power_mode=mode,
+                    hardware=hardware.id, precision=row.precision, batch=row.batch, runtime=row.runtime, power_mode=mode
                 ),
                 model=row.model,
                 family=find_family(row.model, known),

@@ -41,10 +41,7 @@ SHOWN: Final[tuple[MetricName, ...]] = ("latency", "energy_per_inference", "thro
 """Shown beside the two metrics, unless it is one of them."""
 
 
-CHANCE: Final[Shown[ParetoPoint]] = (
-    "on the front",
-    lambda row: show_chance(row.probability_front),
-)
+CHANCE: Final[Shown[ParetoPoint]] = ("on the front", lambda row: show_chance(row.probability_front))
 """Column of how probable it is that nothing beats a point."""
 
 
@@ -73,9 +70,6 @@ class ParetoAnswer(CandidateAnswer):
         texts = {**tell_metric(x, "x_"), **tell_metric(y, "y_"), "label": self._template}
         subject = f"{self.scope.model}: {y.meaning} over {x.meaning}"
         return (self._draw_figure("pareto", self.rows, subject, self.describe_front(), texts),)
-
-    def _place_text(self, row: ParetoPoint) -> str:
-        return f"{show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)}"
 
     def document(self, *, limit: int = 10, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of the front, both ends among them, and of what it beats."""
@@ -109,7 +103,10 @@ class ParetoAnswer(CandidateAnswer):
         told = f"{len(front)} of {count_candidates(len(self.rows))} are beaten by no other{had}"
         if len(front) == 1:
             return f"one configuration beats every other{had}: {self.name(front[0])}"
-        ends = [f"{self.name(row)} ({self._place_text(row)})" for row in (front[0], front[-1])]
+        ends = [
+            f"{self.name(row)} ({show_metric(self.x, row.x_value)}, {show_metric(self.y, row.y_value)})"
+            for row in (front[0], front[-1])
+        ]
         return f"{told}: from {ends[0]} to {ends[1]}"
 
     def _deciding(self, front: Table[ParetoPoint], limit: int) -> tuple[Grid | Text, ...]:

@@ -103,7 +103,6 @@ class PartAnswer(RunAnswer):
             self.rows,
             answer=self._tell_largest(),
             details=(Section(f"Energy of each {self.level} by {self.by}", self._whole(runs)),),
-            notes=self.scope.explain_marks(names) + self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.present.cell import show_share
 from joulemap.present.document import Shown, Text
 
 if TYPE_CHECKING:
@@ -39,15 +40,7 @@ ONE_BY_ONE: Final = "latency"
 """What limits a throughput where a batch starts after another has ended, at the full clock."""
 
 
-class Limited(Protocol):
-    """A row that has a throughput."""
-
-    @property
-    def throughput_limit(self) -> str | None:
-        """What keeps it from being higher; None where it was refused."""
-
-
-def limit_columns(rows: Iterable[Limited]) -> tuple[Shown[Any], ...]:
+def limit_columns(rows: Iterable[Any]) -> tuple[Shown[Any], ...]:
     """Return the column of what limits the throughput, where that is not the latency of all."""
     is_told = any((row.throughput_limit or ONE_BY_ONE) != ONE_BY_ONE for row in rows)
     return (("rate limited by", "throughput_limit"),) if is_told else ()
@@ -67,6 +60,16 @@ def prove(noun: str, whole: str, *sums: tuple[int, int, str]) -> Text:
     added, told = (" and ".join(f"{one[place]:,} {one[2]}" for one in sums) for place in (0, 1))
     is_exact = all(one == other for one, other, _ in sums)
     return Text(f"{noun} sum to {added}; {whole} is {told} ({'exact' if is_exact else 'NOT EXACT'})")
+
+
+def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
+    """Return for each hardware that its power cap slows down how far it does."""
+    slow = (row for row in rows if row.clock_fraction is not None and row.clock_fraction < 1.0)
+    return [
+        f"{scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its power "
+        "cap; its peak is that of the full clock"
+        for row in slow
+    ]
 
 
 def title_run(row: RunTotal | EdpTotal, scope: Scope) -> str:

@@ -18,7 +18,7 @@ from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source, reading
-from joulemap.present.document import Document, Section, Text, grid
+from joulemap.present.document import Document, Section, Text, draw_columns
 from joulemap.row.hardware import Probe
 from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
@@ -35,6 +35,13 @@ RUNTIME: Final = "graph"
 
 STATES: Final = ("ok", "anchored", "measured", "low", "high", "unsupported")
 
+PROBE: Final = (
+    "hardware", "model", "precision", "status", "average_power_w", "tdp_w", "power_ratio", "uncapped_ratio",
+    "unattributed_share_fraction", "compute_utilization_fraction", "bandwidth_utilization_fraction",
+    "measured_power_w", "measured_ratio", "reason",
+)  # fmt: skip
+"""What is shown of a probe."""
+
 
 @frozen(kw_only=True)
 class SanityAnswer(Answer):
@@ -47,27 +54,8 @@ class SanityAnswer(Answer):
         """Return it for people, who see how many are as they should be, and programs."""
         status = [probe.status for probe in self.probes]
         counts = ", ".join(f"{status.count(name)} {name}" for name in STATES)
-        shown = grid(
-            self.probes,
-            (
-                ("hardware", "hardware"),
-                ("model", "model"),
-                ("precision", "precision"),
-                ("status", "status"),
-                ("average power", "average_power_w"),
-                ("tdp", "tdp_w"),
-                ("power", "power_ratio"),
-                ("uncapped", "uncapped_ratio"),
-                ("unattributed", "unattributed_share_fraction"),
-                ("compute utilization", "compute_utilization_fraction"),
-                ("bandwidth utilization", "bandwidth_utilization_fraction"),
-                ("measured power", "measured_power_w"),
-                ("measured", "measured_ratio"),
-                ("reason", "reason"),
-            ),
-            keep=("precision", "status", "power", "model"),
-            projected=self.projected,
-        )
+        kept = ("precision", "status", "power_ratio", "model")
+        shown = draw_columns(self.probes, columns=PROBE, keep=kept, is_bare=True, projected=self.projected)
         return Document(
             title="",
             sections=(Section("", (shown, Text(f"{len(status)} probes: {counts}"))),),

@@ -18,7 +18,6 @@ from joulemap.plan.run import Plan
 from joulemap.plan.selection import describe_meanings
 from joulemap.plan.source import Source
 from joulemap.present.cell import (
-    PROJECTION_NOTE,
     mark_projected,
     show_chance,
     show_count,
@@ -31,12 +30,7 @@ from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
-from joulemap.store.run import (
-    Outline,
-    find_configurations,
-    find_outlines,
-    find_projected_hardware,
-)
+from joulemap.store.run import Outline, find_configurations, find_outlines, find_projected_hardware
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -217,10 +211,6 @@ class Scope:
     def mark(self, hardware: str) -> str:
         """Return a hardware as people read it: marked where it can be neither bought nor rented."""
         return mark_projected(hardware, self.projected)
-
-    def explain_marks(self, hardware: Iterable[str]) -> list[str]:
-        """Return what the mark of projections says, where one of these hardware has it."""
-        return [PROJECTION_NOTE] if any(self.mark(name) != name for name in hardware) else []
 
     def spell(self, hardware: str) -> str:
         """Return a hardware as it must be asked for again."""

@@ -10,6 +10,7 @@ import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.flip.pair import Varied, describe_constant
 from joulemap.answer.scope import DOUBTED_IN, find_scope
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.default import SETTINGS, USAGE
@@ -47,17 +48,10 @@ LEAST_SPAN: Final = 1e-9
 
 
 @frozen
-class Sensitivity:
+class Sensitivity(Varied):
     """How much one constant moves what a model takes on one hardware."""
 
     hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
-    constant: str = told("its name, as --set takes it")
-    word: str = told("what people call it")
-    meaning: str = told("what it is, of a coefficient, or how it is counted, of a price; empty for all other")
-    kind: str = told("price, quantity, geometry, memory, peak, coefficient or use")
-    value: float = told("as the run has it, in unit")
-    unit: str = told("SI unit")
-    per: str = told("what one count of a price is; empty for all other")
     low: float | None = told("lower end of what it may be")
     high: float | None = told("upper end of what it may be")
     spread: str = told(
@@ -73,9 +67,6 @@ class Sensitivity:
     metric_low: float | None = told("with the constant at its lower end")
     metric_high: float | None = told("with the constant at its upper end")
     span_fraction: float | None = told("difference of the metric between the ends, over its value")
-    method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
-    basis: str = told("where the constant comes from")
-    source: str = told("document, measurement or arithmetic")
 
 
 @frozen(kw_only=True)
@@ -326,13 +317,7 @@ def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivi
     is_exact = slopes["energy"][1] and (constant.is_linear or name == LOSS)
     return Sensitivity(
         hardware=variation.name,
-        constant=name,
-        word=constant.word,
-        meaning=constant.meaning,
-        kind=constant.kind,
-        value=constant.value,
-        unit=constant.unit,
-        per=constant.per,
+        **describe_constant(constant),
         low=None if ends[0] is None else variation.value_at(name, ends[0]),
         high=None if ends[1] is None else variation.value_at(name, ends[1]),
         spread=spread.origin,
@@ -347,8 +332,6 @@ def _row(variation: Variation, name: str, metric: VariedMetricName) -> Sensitivi
         metric_high=high,
         span_fraction=(max(known) - min(known)) / base if base and len(known) > 1 else None,
         method="exact" if is_exact else "evaluated",
-        basis=constant.basis,
-        source=constant.source,
     )
 
 

@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.calibration import (
-    Calibration,
-    CalibrationEntry,
-    CalibrationError,
-    EnergyScale,
-    FittedValue,
-)
+from joulemap.domain.calibration import Calibration, CalibrationEntry, CalibrationError, EnergyScale, FittedValue
 from joulemap.domain.reference import ActionKey
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.system.file import FileError, make_folder, read_bytes, write_text

@@ -72,13 +72,13 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
 """SI unit, or quantity where it is narrower -> what hardware of this world has; beyond, the unit is wrong."""
 
 LANE_RATES: Final[Mapping[str, Mapping[str, float]]] = {
-    "pcie": {"1": 0.25e9, "2": 0.5e9, "3": 0.985e9, "4": 1.969e9, "5": 3.938e9, "6": 8e9},
+    "pcie": {"1": 0.25e9, "2": 0.5e9, "3": 0.985e9, "4": 1.969e9, "5": 3.938e9, "6": 8e9}
 }
 """Link -> generation -> bytes per second of a lane in one direction. Source: PCI-SIG, PCI Express Base Specification:
 2.5 and 5 GT/s at 8 of 10 bits, 8 to 32 GT/s at 128 of 130, 64 GT/s in flow control units."""
 
 LINK_RATES: Final[Mapping[str, Mapping[str, float]]] = {
-    "nvlink": {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9},
+    "nvlink": {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9}
 }
 """Link -> generation -> bytes per second of a link in one direction. Source: NVIDIA whitepapers of P100, V100, A100 and
 H100, and the Blackwell Architecture Technical Brief."""

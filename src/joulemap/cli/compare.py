@@ -62,8 +62,7 @@ def compare(
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose",
-            help="With the ranking: every subgraph, its units and what bounds it; also what -v says.",
+            "--verbose", help="With the ranking: every subgraph, its units and what bounds it; also what -v says."
         ),
     ] = False,
     talking: Talking = False,

@@ -20,8 +20,7 @@ def explain(
     *,
     hardware: TwoHardwareOptions,
     metric: Annotated[
-        PartMetricName,
-        typer.Option(help="What to explain; memory is the peak, weights and activations."),
+        PartMetricName, typer.Option(help="What to explain; memory is the peak, weights and activations.")
     ] = "energy",
     level: Annotated[
         DifferenceDivision,

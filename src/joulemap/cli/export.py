@@ -37,8 +37,7 @@ class FileOptions(DatabaseOptions):
     """Where results are kept, and the file that is written."""
 
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write to this file.", show_default="stdout, for what is text"),
+        Path | None, typer.Option("--output", "-o", help="Write to this file.", show_default="stdout, for what is text")
     ] = None
     force: Force = False
 

@@ -43,8 +43,7 @@ def list_(
     max_power: Annotated[str, typer.Option(help="At most this TDP, e.g. 30W.", show_default="any")] = "",
     min_memory: Annotated[str, typer.Option(help="At least this memory, e.g. 16GB.", show_default="any")] = "",
     max_price: Annotated[
-        str,
-        typer.Option(help="At most this purchase price, e.g. 500USD; unknown ones drop out.", show_default="any"),
+        str, typer.Option(help="At most this purchase price, e.g. 500USD; unknown ones drop out.", show_default="any")
     ] = "",
     limit: Annotated[
         int | None, typer.Option(min=1, help="Rows to show.", show_default="a screen on a terminal, else all")
@@ -165,9 +164,7 @@ def detect(
 @app.command()
 @command
 def sanity(
-    *,
-    hardware: Annotated[str, typer.Option(help=SEVERAL_HARDWARE, show_default="all")] = "",
-    output: OutputOptions,
+    *, hardware: Annotated[str, typer.Option(help=SEVERAL_HARDWARE, show_default="all")] = "", output: OutputOptions
 ) -> None:
     """Probe hardware from the top down: what a large matrix product and a stream copy draw against the power cap.
 

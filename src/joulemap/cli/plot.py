@@ -56,8 +56,7 @@ def plot(
     model: Model,
     *,
     metric: Annotated[
-        MetricName | None,
-        typer.Option(help="Of a waterfall, tornado, flip or heatmap.", show_default="energy"),
+        MetricName | None, typer.Option(help="Of a waterfall, tornado, flip or heatmap.", show_default="energy")
     ] = None,
     theme: Annotated[Theme, typer.Option(help="Of the page that it stands on; json has none.")] = "light",
     width: Annotated[

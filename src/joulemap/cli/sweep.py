@@ -25,10 +25,7 @@ class SweepRunOptions(RunOptions):
     batch: Annotated[
         str,
         typer.Option(
-            "--batch",
-            "-b",
-            help="Batches: 1,8,32, or with dots as 1,2,4,...,128.",
-            show_default="1,2,4,...,128",
+            "--batch", "-b", help="Batches: 1,8,32, or with dots as 1,2,4,...,128.", show_default="1,2,4,...,128"
         ),
     ] = ""
     precision: Annotated[

@@ -41,10 +41,7 @@ def validate(
         typer.Option(help="Only this model or kind of operator.", show_default="all", autocompletion=complete_models),
     ] = "",
     precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
-    by: Annotated[
-        Literal[ScoreDivision, "operator"],
-        typer.Option(help="What divides a hardware's rows."),
-    ] = "runtime",
+    by: Annotated[Literal[ScoreDivision, "operator"], typer.Option(help="What divides a hardware's rows.")] = "runtime",
     source: Annotated[
         str, typer.Option(help="Only measurements whose source holds this text.", show_default="all")
     ] = "",

@@ -29,16 +29,7 @@ MetricName = Literal[
 PartMetricName = Literal["energy", "latency", "edp", "memory"]
 """Metrics that parts of a model have too, and that a difference of two runs is explained in."""
 
-VariedMetricName = Literal[
-    "energy",
-    "latency",
-    "throughput",
-    "edp",
-    "power",
-    "efficiency",
-    "cost",
-    "carbon",
-]
+VariedMetricName = Literal["energy", "latency", "throughput", "edp", "power", "efficiency", "cost", "carbon"]
 """Metrics that are told as functions of the constants that they rest on."""
 
 RankMetricName = Literal["latency", "throughput", "power", "efficiency", "energy"]

@@ -9,13 +9,7 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from joulemap.catalog.calibration import (
-    find_calibration,
-    find_named,
-    locate,
-    read_calibration,
-    shipped_generations,
-)
+from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration, shipped_generations
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import anchor_hardware, apply_calibration

@@ -159,13 +159,14 @@ def show_chance(probability: float | None) -> str:
 RAREST: Final = 1e-3
 """Chance below which it is no longer told apart from others."""
 
-
 FEW_TIMES: Final = 4.0
 """Once in fewer times than this is told with a decimal."""
 
 
-def show_odds(probability: float) -> str:
-    """Return how often something is so, as people say it of what is rare: `1 in 20`, `under 1 in 1000`."""
+def show_odds(probability: float | None) -> str:
+    """Return how often something is so, as people say it of what is rare: `1 in 20`; empty for none."""
+    if probability is None:
+        return ""
     if probability < RAREST:
         return "under 1 in 1000"
     once = 1.0 / probability

@@ -200,10 +200,7 @@ class Document:
     def on_screen(self, *, notes: bool, details: bool, hints: tuple[str, str] = ("--notes", "--details")) -> Document:
         """Return what a terminal shows: what decides, one step, and by `hints` how to see what is left out."""
         kept = [section for section in self.details if section.texts]
-        more = (
-            (len(kept), "more table"),
-            (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"),
-        )
+        more = ((len(kept), "more table"), (max(0, len(self.insights) - MOST_INSIGHTS), "more insight"))
         hidden = (
             ([show_count(len(self.notes), "note")] if not notes and self.notes else [], hints[0]),
             ([show_count(count, noun) for count, noun in more if count and not details], hints[1]),

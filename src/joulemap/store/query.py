@@ -231,13 +231,7 @@ def show_sql(query: Query, parameters: Mapping[str, Any]) -> str:
     return "\n".join([f"-- {query.title}: {query.summary}", *given, f"{sql};"])
 
 
-SAMPLES: Final[dict[str, Any]] = {
-    "INTEGER": 1,
-    "BIGINT": 1,
-    "DOUBLE": 0.0,
-    "BOOLEAN": False,
-    "VARCHAR": "",
-}
+SAMPLES: Final[dict[str, Any]] = {"INTEGER": 1, "BIGINT": 1, "DOUBLE": 0.0, "BOOLEAN": False, "VARCHAR": ""}
 """A value of each type that a parameter may have, for planning a statement."""
 
 

@@ -20,7 +20,6 @@ from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_plain, show_quantity, show_share, show_units
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest, show_under
-from joulemap.row import Row
 from joulemap.row.analyze import (
     ActionShare,
     BottleneckShare,
@@ -144,14 +143,7 @@ class AnalyzeAnswer(RunAnswer):
 
     def rows(self, by: RunDivision) -> Table[Any]:
         """Return the table with a row for each of these."""
-        tables: dict[RunDivision, Table[Any]] = {
-            "category": self.categories,
-            "action": self.actions,
-            "subgraph": self.subgraphs,
-            "operator": self.operators,
-            "event": self.events,
-        }
-        return tables[by]
+        return self.own_tables["categories" if by == "category" else f"{by}s"]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
@@ -166,11 +158,7 @@ class AnalyzeAnswer(RunAnswer):
             self.rows(by),
             answer=self.say_whole(),
             insights=self.insights(),
-            details=(
-                Section("Performance", self._facts()),
-                Section("Bottlenecks", self._bottlenecks()),
-                *others,
-            ),
+            details=(Section("Performance", self._facts()), Section("Bottlenecks", self._bottlenecks()), *others),
             notes=self.notes(),
             steps=self._steps(by, repeated),
         )
@@ -348,7 +336,6 @@ class AnalyzeAnswer(RunAnswer):
                 f"highest voltage: at the full clock the run would draw {show_quantity(total.uncapped_power_w, 'W')}, "
                 f"{show_quantity(total.static_power_w, 'W')} of it static"
             )
-        lines += self.scope.explain_marks([total.hardware])
         if total.assumed_energy_fraction:
             share = show_share(total.assumed_energy_fraction)
             lines.append(f"{share} of the energy is priced by assumptions: each action has its basis")
@@ -381,17 +368,21 @@ def analyze(
         if subgraph and subgraph not in (known := find_subgraphs(connection, [run_id])):
             raise UnknownNameError("subgraph", subgraph, known)
         events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
-        records: dict[str, type[Row]] = {
-            "totals": RunTotal,
-            "categories": CategoryShare,
-            "actions": ActionShare,
-            "subgraphs": SubgraphShare,
-            "operators": OperatorShare,
-            "bottlenecks": BottleneckShare,
-            "tree": EnergyLeaf,
-            "roofline": SubgraphRoof,
-        }
-        found = fetch_all(connection, records, run_id=run_id, run_ids=[run_id])
+        found = fetch_all(
+            connection,
+            {
+                "totals": RunTotal,
+                "categories": CategoryShare,
+                "actions": ActionShare,
+                "subgraphs": SubgraphShare,
+                "operators": OperatorShare,
+                "bottlenecks": BottleneckShare,
+                "tree": EnergyLeaf,
+                "roofline": SubgraphRoof,
+            },
+            run_id=run_id,
+            run_ids=[run_id],
+        )
         return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events())
 
 

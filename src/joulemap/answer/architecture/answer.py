@@ -12,7 +12,7 @@ import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.architecture.sentence import PARTS, name_action, tell_contrast, tell_mostly, tell_place
-from joulemap.answer.run import prove
+from joulemap.answer.run import describe_clock, prove
 from joulemap.answer.scope import describe_recalled
 from joulemap.catalog.sheet import find_notes
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
@@ -21,7 +21,7 @@ from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ClassDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
-from joulemap.present.cell import PROJECTION_NOTE, show_plain, show_quantity, show_share
+from joulemap.present.cell import show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, show_under
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.system.record import frozen
@@ -153,10 +153,7 @@ class ArchitecturesAnswer(RunAnswer):
             Section("pJ for one MAC, with all that happens around it", self._prices()),
             Section("What starts MACs, and the bytes read and written for a million of them", self._events()),
         )
-        return (
-            Section("What its joules go to", (self._shares(), Text(LEGEND))),
-            *(of_one if self.has_macs else ()),
-        )
+        return (Section("What its joules go to", (self._shares(), Text(LEGEND))), *(of_one if self.has_macs else ()))
 
     def _figures(self) -> Grid:
         precision = (("precision", "precision"),) if len({row.precision for row in self.rows}) > 1 else ()
@@ -292,17 +289,10 @@ class ArchitecturesAnswer(RunAnswer):
             if row.precision != self.asked
         ]
         lines += self.scope.describe_refusals()
-        lines += [
-            f"{self.scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its "
-            "power cap"
-            for row in self.answered
-            if row.clock_fraction is not None and row.clock_fraction < 1.0
-        ]
+        lines += describe_clock(self.answered, self.scope)
         lines.append("chips differ in size and process node too: a difference is one of these chips on this model")
         for row in self.answered:
             lines += describe_recalled(row.recalled_energy_fraction, self.scope.mark(row.hardware))
-        if any(row.is_projection for row in self.rows):
-            lines.append(PROJECTION_NOTE)
         return lines + self.scope.describe()
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

@@ -20,7 +20,6 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.row import Row
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.store.query import fetch_all
 
@@ -91,10 +90,9 @@ def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
     )
     scope.check_evaluated()
     (asked,) = whole.settings.precision
-    records: dict[str, type[Row]] = {
-        "rows": ArchitectureSummary,
-        "categories": ArchitectureCategory,
-        "actions": ArchitectureAction,
-    }
-    found = fetch_all(connection, records, run_ids=ids)
+    found = fetch_all(
+        connection,
+        {"rows": ArchitectureSummary, "categories": ArchitectureCategory, "actions": ArchitectureAction},
+        run_ids=ids,
+    )
     return ArchitecturesAnswer(scope=scope, asked=asked, **found)

@@ -112,9 +112,7 @@ class BreakdownAnswer(RunAnswer):
         headings = [f"{row.model} on {name}" if several else name for row, name in zip(rows, names, strict=True)]
         frugal = sorted(range(len(rows)), key=lambda index: rows[index].energy_fj or 0)
         return Grid(
-            headings=("per batch", *headings),
-            rows=tuple(table),
-            keep=tuple(headings[index] for index in frugal),
+            headings=("per batch", *headings), rows=tuple(table), keep=tuple(headings[index] for index in frugal)
         )
 
     def _branches(self, row: RunFigure) -> tuple[Grid | Text, ...]:

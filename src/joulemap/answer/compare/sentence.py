@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
+from joulemap.answer.answer import RunAnswer
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_chance, show_quantity, show_share
-
-if TYPE_CHECKING:
-    from joulemap.answer.scope import Scope
-    from joulemap.row.compare import Comparison, Recommendation
+from joulemap.row.compare import Comparison, Recommendation
+from joulemap.system.record import frozen
 
 
-class Compared(Protocol):
-    """An answer that has winners."""
+@frozen(kw_only=True)
+class ComparedAnswer(RunAnswer):
+    """One model on several hardware, and who is best at what."""
 
-    @property
-    def scope(self) -> Scope:
-        """What it is about."""
-
-    @property
-    def rows(self) -> Table[Comparison]:
-        """Lowest energy per inference first."""
-
-    @property
-    def recommendations(self) -> Table[Recommendation]:
-        """A row for each goal."""
-
-    @property
-    def available(self) -> Table[Recommendation]:
-        """The same among what can be had."""
+    recommendations: Table[Recommendation]
+    """A row for each goal; none where one run alone is asked about."""
+    available: Table[Recommendation]
+    """The same among the hardware that can be had; among all where fewer than two can."""
+    rows: Table[Comparison]
+    """Lowest energy per inference first, unsupported ones last."""
 
 
 SHOWN_RIVALS: Final = 2
 """Hardware that a line says cannot be told apart from the best."""
 
 
-def tell_winners(answer: Compared) -> str:
+def tell_winners(answer: ComparedAnswer) -> str:
     """Return who needs the least energy and who is fastest, by how much and how sure; what the only run takes."""
     answered = [row for row in answer.rows if row.status == "ok"]
     if not answer.available.rows:
@@ -65,7 +56,7 @@ def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommenda
     return goals.get("energy_per_inference") or goals["energy"], goals["latency"]
 
 
-def _advantage(answer: Compared, row: Recommendation, word: str) -> str:
+def _advantage(answer: ComparedAnswer, row: Recommendation, word: str) -> str:
     """Return how much better the best is than the next, and how sure it is that it is the best."""
     other = answer.scope.mark(row.runner_up or "")
     if row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO:
@@ -74,7 +65,7 @@ def _advantage(answer: Compared, row: Recommendation, word: str) -> str:
     return f"{row.advantage_ratio:.3g}x {word} than {other}{sure}"
 
 
-def _tell_beyond(answer: Compared) -> str:
+def _tell_beyond(answer: ComparedAnswer) -> str:
     """Return what would be better if it could be had."""
     told: dict[str, list[str]] = {}
     for row, own, words in zip(
@@ -90,7 +81,7 @@ def _tell_beyond(answer: Compared) -> str:
     return f" If it could be had, {join_words(better)}." if better else ""
 
 
-def _tell_unavailable(answer: Compared, row: Recommendation) -> str:
+def _tell_unavailable(answer: ComparedAnswer, row: Recommendation) -> str:
     """Return that the best cannot be had, and what can."""
     if row.is_available:
         return ""
@@ -101,7 +92,7 @@ def _tell_unavailable(answer: Compared, row: Recommendation) -> str:
     return f" {answer.scope.mark(row.hardware)} cannot be had{had}."
 
 
-def tell_doubt(answer: Compared) -> str:
+def tell_doubt(answer: ComparedAnswer) -> str:
     """Return what the intervals say of these figures, and which winners cannot be told apart from others."""
     lines = list(filter(None, [answer.scope.say_spread()]))
     for row in _find_goals(answer.available) if answer.available.rows else ():

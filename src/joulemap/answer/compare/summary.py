@@ -7,15 +7,10 @@ from typing import Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer, drop_options, find_place
-from joulemap.answer.compare.sentence import tell_doubt, tell_winners
+from joulemap.answer.answer import Figures, drop_options, find_place
+from joulemap.answer.compare.sentence import ComparedAnswer, tell_doubt, tell_winners
 from joulemap.answer.run import CATEGORIES, OVERHEAD, overlaps
-from joulemap.answer.scope import (
-    TIE_RATIO,
-    describe_recalled,
-    holding_scope,
-    join_words,
-)
+from joulemap.answer.scope import TIE_RATIO, describe_recalled, holding_scope, join_words
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.settings import Settings
@@ -80,15 +75,9 @@ SHOWN: Final = 10
 
 
 @frozen(kw_only=True)
-class CompareAnswer(RunAnswer):
+class CompareAnswer(ComparedAnswer):
     """One model on several hardware."""
 
-    recommendations: Table[Recommendation]
-    """A row for each goal; none where one run alone is asked about."""
-    available: Table[Recommendation]
-    """The same among the hardware that can be had; among all where fewer than two can."""
-    rows: Table[Comparison]
-    """Lowest energy per inference first, unsupported ones last."""
     insights: Table[Insight]
     """The lowest energy among those against each of the others, the nearest first."""
 
@@ -238,13 +227,8 @@ class CompareAnswer(RunAnswer):
             )
             for row in rows
         ]
-        if len(rows) == 1:
-            ((clock, power),) = told
-            return (
-                f"{self._name(rows[0])} runs at {clock}, to stay within its power cap: uncapped it would draw {power}"
-            )
         each = "; ".join(
-            f"{self._variant(row)} at {clock} (uncapped {power})"
+            f"{self._variant(row)} at {clock} (uncapped {power})".lstrip()
             for row, (clock, power) in zip(rows, told, strict=True)
         )
         return f"{self.scope.mark(rows[0].hardware)} stays within its power cap: {each}"
@@ -252,12 +236,7 @@ class CompareAnswer(RunAnswer):
     def _tell_overlap(self, rows: list[Comparison]) -> str:
         """Return how often batches of a hardware start that overlap, and what limits that."""
         every = [show_quantity(row.interval_s, "s") for row in rows]
-        if len(rows) == 1:
-            return (
-                f"{self._name(rows[0])} starts a batch every {every[0]}, before another has ended; "
-                f"its throughput is limited by {LIMITS[rows[0].throughput_limit or '']}"
-            )
-        each = ", ".join(f"{self._variant(row)} every {told}" for row, told in zip(rows, every, strict=True))
+        each = ", ".join(f"{self._variant(row)} every {told}".lstrip() for row, told in zip(rows, every, strict=True))
         limits = " or ".join(dict.fromkeys(LIMITS[row.throughput_limit or ""] for row in rows))
         name = self.scope.mark(rows[0].hardware)
         return f"{name} starts a batch before another has ended, {each}; its throughput is limited by {limits}"

@@ -20,7 +20,6 @@ from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
-from joulemap.row import Row
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
@@ -243,8 +242,7 @@ class EdpAnswer(RunAnswer):
                 f"the power cap lowers the clock to {show_share(self.total.clock_fraction)} of nominal; gains are "
                 "counted at this clock, but for the roofline"
             )
-        names = {self.total.hardware, *(row.hardware for row in self.comparison)}
-        return lines + self.scope.explain_marks(names) + self.scope.describe()
+        return lines + self.scope.describe()
 
     def _steps(self, by: ModelDivision, repeated: Sequence[str]) -> list[list[str]]:
         total = self.total
@@ -278,17 +276,24 @@ def edp(
         run_id = runs.ids[0]
         if run_id in scope.refused:
             raise UnsupportedError(scope.refused[run_id])
-        records: dict[str, type[Row]] = {
-            "totals": EdpTotal,
-            "subgraphs": EdpShare,
-            "operators": EdpOperatorShare,
-            "cuts": EdpCut,
-            "patterns": EdpPattern,
-            "bounds": EdpBound,
-            "comparison": EdpComparison,
-        }
         beside = list(scope.evaluated_ids) if len(runs.ids) > 1 else []
-        return EdpAnswer(scope=scope, **fetch_all(connection, records, run_id=run_id, run_ids=beside))
+        return EdpAnswer(
+            scope=scope,
+            **fetch_all(
+                connection,
+                {
+                    "totals": EdpTotal,
+                    "subgraphs": EdpShare,
+                    "operators": EdpOperatorShare,
+                    "cuts": EdpCut,
+                    "patterns": EdpPattern,
+                    "bounds": EdpBound,
+                    "comparison": EdpComparison,
+                },
+                run_id=run_id,
+                run_ids=beside,
+            ),
+        )
 
 
 def _name_rows(by: ModelDivision, rows: Table[Any]) -> str:

@@ -23,7 +23,6 @@ from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one
 from joulemap.plan.source import Source
 from joulemap.present.document import Document
-from joulemap.row import Row
 from joulemap.row.explain import (
     CategoryDifference,
     Effect,
@@ -94,7 +93,6 @@ class ExplainAnswer(DividedAnswer):
             "subgraph": self.subgraphs,
         }
         told = [f"{one.architecture}, {one.topic}: {one.text} [{one.source}]" for one in self.notes]
-        marks = self.scope.explain_marks((self.total.hardware_a, self.total.hardware_b))
         return self._compose(
             self.title(),
             [divided[name] for name in shown],
@@ -103,7 +101,7 @@ class ExplainAnswer(DividedAnswer):
             insights=say_insights(self),
             sure=say_sure(self),
             details=[section for name, section in divided.items() if name not in (*shown, *beside)],
-            notes=[*marks, *self.scope.describe(), *self._explain(), *told],
+            notes=[*self.scope.describe(), *self._explain(), *told],
             steps=self._steps(repeated),
         )
 
@@ -193,7 +191,7 @@ def explain_pair(
     """
     if scope.refused:
         raise UnsupportedError("; ".join(scope.refusals))
-    records: dict[str, type[Row]] = {
+    records = {
         "totals": RunPair,
         "terms": EnergyTerm,
         "effects": Effect,

@@ -27,13 +27,16 @@ MetricTerm = LatencyTerm | EdpTerm | MemoryTerm
 TERMS: Final[dict[PartMetricName, type[MetricTerm]]] = {"latency": LatencyTerm, "edp": EdpTerm, "memory": MemoryTerm}
 """Metric -> what its difference is made of; that of energy has terms of its own."""
 
-EXACT_UNITS: Final[dict[PartMetricName, str]] = {
-    "energy": "fJ",
-    "latency": "fs",
-    "edp": "fJ fs, twice",
-    "memory": "B",
-}
+EXACT_UNITS: Final[dict[PartMetricName, str]] = {"energy": "fJ", "latency": "fs", "edp": "fJ fs, twice", "memory": "B"}
 """Metric -> unit in which its terms add up exactly."""
+
+PLACES: Final[dict[PartMetricName, tuple[str, str, str]]] = {
+    "energy": ("energy_a_j", "energy_b_j", "difference_fj"),
+    "latency": ("latency_a_s", "latency_b_s", "latency_difference_fs"),
+    "edp": ("edp_a_js", "edp_b_js", "edp_difference_exact"),
+    "memory": ("memory_a_bytes", "memory_b_bytes", "memory_difference_bytes"),
+}
+"""Metric -> what the row of both runs has of A, of B, and of their difference in the exact unit."""
 
 
 @frozen(kw_only=True)
@@ -78,12 +81,8 @@ class PairAnswer(RunAnswer):
     @property
     def probability(self) -> float | None:
         """That the one predicted to need less does; None where that is not known."""
-        total = self.total
-        return {
-            "energy": total.energy_probability,
-            "latency": total.latency_probability,
-            "edp": total.edp_probability,
-        }.get(self.metric)
+        known: float | None = getattr(self.total, f"{self.metric}_probability", None)
+        return known
 
     @property
     def names(self) -> tuple[str, str]:
@@ -95,30 +94,17 @@ class PairAnswer(RunAnswer):
     @property
     def values(self) -> tuple[float, float]:
         """The metric of A and that of B, in its SI unit."""
-        return self.ends[self.metric]
+        return self.ends(self.metric)
 
-    @property
-    def ends(self) -> dict[PartMetricName, tuple[float, float]]:
-        """Every metric of A and of B, in its SI unit."""
-        total = self.total
-        return {
-            "energy": (total.energy_a_j, total.energy_b_j),
-            "latency": (total.latency_a_s, total.latency_b_s),
-            "edp": (total.edp_a_js, total.edp_b_js),
-            "memory": (float(total.memory_a_bytes), float(total.memory_b_bytes)),
-        }
+    def ends(self, metric: PartMetricName) -> tuple[float, float]:
+        """Return a metric of A and of B, in its SI unit."""
+        value_a, value_b, _ = (float(getattr(self.total, name)) for name in PLACES[metric])
+        return value_a, value_b
 
     @property
     def difference_exact(self) -> int:
         """The metric of B minus that of A, in its exact unit."""
-        total = self.total
-        differences: dict[PartMetricName, int] = {
-            "energy": total.difference_fj,
-            "latency": total.latency_difference_fs,
-            "edp": total.edp_difference_exact,
-            "memory": total.memory_difference_bytes,
-        }
-        return differences[self.metric]
+        return int(getattr(self.total, PLACES[self.metric][2]))
 
     @property
     def ratio(self) -> float | None:

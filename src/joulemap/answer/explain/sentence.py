@@ -151,8 +151,12 @@ def _sides(row: RoleDifference, answer: PairAnswer) -> list[tuple[str, str, str]
 def _tell_time(row: CategoryDifference, answer: PairAnswer) -> str:
     """Return how long something takes both, with the work and the pace of each where it bounds the same parts."""
     term = next((one for one in answer.metric_terms or () if _is_met(one, row.category)), None)
+    spent_each = (row.spent_a, row.spent_b)
     is_told = term is not None and abs(row.by_presence_exact) < TOLD * abs(row.difference_exact)
-    sides = [(name, show_quantity(spent, "s") if spent else "none") for name, spent in _spend(row, answer)]
+    sides = [
+        (name, show_quantity(spent, "s") if spent else "none")
+        for name, spent in zip(answer.names, spent_each, strict=True)
+    ]
     paces = ["", ""]
     if term is not None and is_told:
         pairs = ((term.count_a, term.price_a), (term.count_b, term.price_b))
@@ -163,10 +167,6 @@ def _tell_time(row: CategoryDifference, answer: PairAnswer) -> str:
     )
     cause = "" if is_told or least == "none" else f": it {PRESENT}"
     return f"{DOERS[row.category]} takes {more} {longest}{pace}, {less} {least}{other}{cause}"
-
-
-def _spend(row: CategoryDifference, answer: PairAnswer) -> list[tuple[str, float]]:
-    return list(zip(answer.names, (row.spent_a, row.spent_b), strict=True))
 
 
 def _pace(per: str, count: float, price: float | None) -> str:

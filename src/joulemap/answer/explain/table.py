@@ -31,12 +31,13 @@ class DividedAnswer(PairAnswer):
 
     def divide(self, limit: int) -> dict[str, Section]:
         """Return every table of the difference by what it is divided by."""
+        what = "bytes moved off chip" if self.metric == "memory" else METRIC[self.metric].label
         return {
             "category": Section("", self.draw_categories()),
             "role": Section("Energy by what it is for", self._roles(limit)),
             "action": self._terms(limit),
             "effect": Section("Energy by kind of cause", self.energy_effects()),
-            "subgraph": Section(self._subgraph_title, self._subgraphs(limit)),
+            "subgraph": Section(f"{what.capitalize()} by subgraph", self._subgraphs(limit)),
             "traffic": Section("Bytes that each memory carries", self._traffic(limit)),
         }
 
@@ -105,7 +106,7 @@ class DividedAnswer(PairAnswer):
             keep=("why greater", name_a, name_b, "difference"),
         )
         whole = self.metric if self.metric != "memory" else "energy"
-        unit, (value_a, value_b) = METRIC[whole].unit, self.ends[whole]
+        unit, (value_a, value_b) = METRIC[whole].unit, self.ends(whole)
         ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
         return attrs.evolve(drawn, rows=(*drawn.rows, ("all", *ends, "", "")))
 
@@ -135,11 +136,6 @@ class DividedAnswer(PairAnswer):
 
     def _prove(self, terms: Iterable[int], exact: int, unit: str) -> Text:
         return prove_terms(terms, exact, unit, self.whole)
-
-    @property
-    def _subgraph_title(self) -> str:
-        what = "bytes moved off chip" if self.metric == "memory" else METRIC[self.metric].label
-        return f"{what.capitalize()} by subgraph"
 
     def _subgraphs(self, limit: int) -> tuple[Block, ...]:
         drawn = grid(

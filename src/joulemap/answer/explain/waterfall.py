@@ -44,50 +44,36 @@ def list_steps(answer: PairAnswer) -> Table[Step]:
     unit, scale = METRIC[answer.metric].unit, PER_UNIT[answer.metric]
     terms = _list_terms(answer)
     rest = terms[SHOWN:]
-    shown: list[tuple[str, str, int]] = [(name, "term", exact) for name, exact in terms[:SHOWN]]
+    shown = [(name, "term", exact) for name, exact in terms[:SHOWN]]
     if rest:
         shown.append((f"{len(rest)} smaller causes", "rest", sum(exact for _, exact in rest)))
     start, end = _ends(answer)
-    steps = [_run(0, f"A {answer.names[0]}", start, scale, unit)]
-    here = start
-    for index, (name, kind, exact) in enumerate(shown, 1):
-        there = here + exact
+    name_a, name_b = answer.names
+    here, steps = start, []
+    for index, (name, kind, exact) in enumerate([(f"A {name_a}", "run", start), *shown, (f"B {name_b}", "run", end)]):
+        is_run = kind == "run"
+        first, last = (0, exact) if is_run else (here, here + exact)
         steps.append(
             Step(
                 step_index=index,
                 step=name,
                 kind=kind,
-                start=here / scale,
-                end=there / scale,
-                difference=exact / scale,
-                amount=show_signed(exact / scale, unit),
+                start=first / scale,
+                end=last / scale,
+                difference=None if is_run else exact / scale,
+                amount=(show_quantity if is_run else show_signed)(exact / scale, unit),
                 unit=unit,
-                start_exact=here,
-                end_exact=there,
+                start_exact=first,
+                end_exact=last,
             )
         )
-        here = there
-    return make_table("waterfall", Step, [*steps, _run(len(steps), f"B {answer.names[1]}", end, scale, unit)])
+        here = last
+    return make_table("waterfall", Step, steps)
 
 
 def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
     """Return the steps as a figure."""
     return make_figure("waterfall", list_steps(answer), subject, facts, tell_metric(METRIC[answer.metric]))
-
-
-def _run(index: int, name: str, exact: int, scale: float, unit: str) -> Step:
-    return Step(
-        step_index=index,
-        step=name,
-        kind="run",
-        start=0.0,
-        end=exact / scale,
-        difference=None,
-        amount=show_quantity(exact / scale, unit),
-        unit=unit,
-        start_exact=0,
-        end_exact=exact,
-    )
 
 
 def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.answer.run import CATEGORIES
 from joulemap.domain.role import ROLES, Role
 from joulemap.row.explain import CategoryDifference, RoleDifference
 
-CATEGORIES: Final = {
-    ("energy", "compute"): "computing",
-    ("energy", "register"): "registers",
-    ("energy", "on_chip_memory"): "on-chip memory",
-    ("energy", "interconnect"): "network",
-    ("energy", "off_chip_memory"): "off-chip memory",
-    ("energy", "control"): "control",
-    ("energy", "board"): "board",
-    ("energy", "static"): "static power",
-    ("time", "compute"): "time computing",
-    ("time", "memory"): "time for memory",
-    ("time", "launch"): "fixed time",
-}
-"""Quantity and category -> what is spent on."""
+SPENT: Final = {**CATEGORIES, "on_chip_memory": "on-chip memory"}
+"""Common category, all memories on a chip together -> what energy is spent on."""
+
+BOUND: Final = {"compute": "time computing", "memory": "time for memory", "launch": "fixed time"}
+"""What bounds time -> what is spent on."""
 
 Words = tuple[str, str]
 """What is said of the greater, and of the lesser."""
@@ -33,24 +25,16 @@ CAUSES: Final[dict[str, Words]] = {
     PRESENCE: ("extra acts", ""),
 }
 
+MORE_PARTS: Final = ("more parts", "")
+
 OF_CATEGORY: Final[dict[tuple[str, str], dict[str, Words]]] = {
     ("energy", "static"): {COUNT: ("longer", "shorter"), PRICE: ("more watts", "fewer watts")},
-    ("time", "compute"): {
-        COUNT: ("more work", "less"),
-        PRICE: ("slower", "faster"),
-        PRESENCE: ("more parts", ""),
-    },
-    ("time", "memory"): {
-        COUNT: ("more bytes", "fewer"),
-        PRICE: ("slower", "faster"),
-        PRESENCE: ("more parts", ""),
-    },
+    ("time", "compute"): {COUNT: ("more work", "less"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
+    ("time", "memory"): {COUNT: ("more bytes", "fewer"), PRICE: ("slower", "faster"), PRESENCE: MORE_PARTS},
     ("time", "launch"): {
-        COUNT: ("more kernels", "fewer"),
-        PRICE: ("longer each", "shorter each"),
-        PRESENCE: ("more parts", ""),
+        COUNT: ("more kernels", "fewer"), PRICE: ("longer each", "shorter each"), PRESENCE: MORE_PARTS,
     },
-}
+}  # fmt: skip
 """Quantity and category -> words in place of those that hold for all."""
 
 TOLD: Final = 0.25
@@ -59,12 +43,7 @@ TOLD: Final = 0.25
 
 def name_category(row: CategoryDifference) -> str:
     """Return what is spent on."""
-    return CATEGORIES[row.quantity, row.category]
-
-
-def find_words(quantity: str, category: str) -> dict[str, Words]:
-    """Return cause -> what is said where it makes one side the greater."""
-    return {**CAUSES, **OF_CATEGORY.get((quantity, category), {})}
+    return (SPENT if row.quantity == "energy" else BOUND)[row.category]
 
 
 def say_why(row: CategoryDifference) -> str:
@@ -74,7 +53,7 @@ def say_why(row: CategoryDifference) -> str:
         return ""
     if not (row.spent_a_exact and row.spent_b_exact):
         return "only there"
-    words = find_words(row.quantity, row.category)
+    words = {**CAUSES, **OF_CATEGORY.get((row.quantity, row.category), {})}
     sign = 1 if row.difference_exact > 0 else -1
     moved = {COUNT: row.by_count_exact, PRICE: row.by_price_exact, PRESENCE: row.by_presence_exact}
     told = sorted(

@@ -128,7 +128,9 @@ class FlipAnswer(RunAnswer):
         """Return who is better, by how much, and at which batches."""
         label = METRIC[self.metric]
         value, other = (show_quantity(one, label.unit) for one in sorted(self.values, reverse=label.is_higher_better))
-        first, second = map(self._say, sorted(self.names, key=lambda name: name != self._first))
+        first, second = map(
+            self.scope.mark, sorted(self.names, key=lambda name: name != self.names["AB".index(self.winner)])
+        )
         ahead = f"{first} is {self.ratio:.3g}x better in {label.label} than {second}, {value} against {other}"
         return f"{ahead}{self._say_batches()}"
 
@@ -166,17 +168,12 @@ class FlipAnswer(RunAnswer):
         return [f"the {largest.word} of {self._owner(largest)}{what}, {largest.basis}: {share} of the doubt"]
 
     def _say_side(self, side: str) -> str:
-        name = self._say(self.names["AB".index(side)])
+        name = self.scope.mark(self.names["AB".index(side)])
         share = show_share(self.share(side))
         row = next((row for row in self._of(side) if row.flip_ratio is not None), None)
         if row is None:
             return f"{name} makes {share} of the doubt, and none of its numbers alone flips it"
         return f"{name} makes {share} of the doubt; it flips with its {row.word} at {_say_flip(row)}"
-
-    @property
-    def _has_energy(self) -> bool:
-        """Whether static power is in the metric wherever it is not 0."""
-        return "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
 
     def _of(self, side: str) -> list[Flip]:
         """Return the constants of a side, what is likeliest to flip it first, then what makes most doubt."""
@@ -186,10 +183,14 @@ class FlipAnswer(RunAnswer):
     def _chosen(self, limit: int) -> list[Flip]:
         """Return the constants that decide, A before B before both: in turn of each side, static powers first."""
         sides = []
+        has_static = "latency" not in DOUBTED_IN.get(self.metric, ()) or self.metric in ("edp", "power")
         for side in SIDES:
             rows = self._of(side)
-            static = [row for row in rows if row.constant == STATIC and self._has_energy]
-            sides.append([*static, *(row for row in rows if _is_telling(row) and row not in static)])
+            static = [row for row in rows if row.constant == STATIC and has_static]
+            telling = (
+                row for row in rows if (row.likelihood or 0.0) >= LEAST_LIKELY or row.variance_fraction >= LEAST_SHARE
+            )
+            sides.append([*static, *(row for row in telling if row not in static)])
         turns = max(map(len, sides))
         taken = [rows[place] for place in range(turns) for rows in sides if place < len(rows)][:limit]
         return [row for side in SIDES for row in self._of(side) if row in taken]
@@ -200,10 +201,8 @@ class FlipAnswer(RunAnswer):
         return {
             **super().data(),
             "metric": self.metric,
-            "hardware_a": self.names[0],
-            "hardware_b": self.names[1],
-            "value_a": self.values[0],
-            "value_b": self.values[1],
+            **{f"hardware_{side}": name for side, name in zip("ab", self.names, strict=True)},
+            **{f"value_{side}": value for side, value in zip("ab", self.values, strict=True)},
             "winner": self.winner,
             "ratio": self.ratio,
             "probability": self.probability,
@@ -217,23 +216,22 @@ class FlipAnswer(RunAnswer):
         """Return the factors that flip it, beside what a spread of each constant is; none where none does alone."""
         if all(row.flip_ratio is None for row in self.rows):
             return ()
-        name_a, name_b = map(self._say, self.names)
+        name_a, name_b = map(self.scope.mark, self.names)
         subject = f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}"
         texts = {"quantity": METRIC[self.metric].label}
         return (self._draw_figure("flip", self.rows, subject, "; ".join(self.sentences()), texts),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` constants of each table; programs get all."""
-        name_a, name_b = map(self._say, self.names)
+        name_a, name_b = map(self.scope.mark, self.names)
+        own = self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))
         return self._compose(
             f"{self.scope.title}: what would flip {METRIC[self.metric].label} of A {name_a} and B {name_b}",
             (Section("", self._decisive(limit)),),
             self.rows,
             answer=self.say_winner(),
             insights=self.insights(),
-            sure="; ".join(
-                filter(None, (self.say_sure(), *self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))))
-            ),
+            sure="; ".join(filter(None, (self.say_sure(), *own))),
             details=(Section("Every constant, the likeliest to flip it first", self._all()),),
             notes=self._notes(),
             steps=self._steps(repeated),
@@ -247,8 +245,8 @@ class FlipAnswer(RunAnswer):
                 ("of", "side"),
                 ("is", lambda row: show_constant(row.value, row.unit, DIGITS)),
                 ("alike at", self._alike),
-                ("off by", lambda row: "" if row.flip_ratio is None else _show_factor(row.flip_ratio)),
-                ("chance", lambda row: "" if row.likelihood is None else show_odds(row.likelihood)),
+                ("off by", lambda row: _show_factor(row.flip_ratio)),
+                ("chance", lambda row: show_odds(row.likelihood)),
                 ("of the doubt", "variance_fraction"),
                 ("basis", "basis"),
             ),
@@ -272,8 +270,8 @@ class FlipAnswer(RunAnswer):
                 ("of", self._owner),
                 ("value", lambda row: show_constant(row.value, row.unit)),
                 ("alike at", self._alike),
-                ("factor", lambda row: "" if row.flip_ratio is None else _show_factor(row.flip_ratio)),
-                ("chance", lambda row: "" if row.likelihood is None else show_odds(row.likelihood)),
+                ("factor", lambda row: _show_factor(row.flip_ratio)),
+                ("chance", lambda row: show_odds(row.likelihood)),
                 ("of the doubt", "variance_fraction"),
                 ("elasticity", lambda row: "" if row.ratio_elasticity is None else f"{row.ratio_elasticity:+.3f}"),
                 ("one spread", lambda row: f"/{1.0 / row.low_ratio:.3g} x{row.high_ratio:.3g}"),
@@ -294,16 +292,8 @@ class FlipAnswer(RunAnswer):
             return f"; so at every batch that was tried, {known[0].batch} to {known[-1].batch}"
         return f"; not at batch {', '.join(others)}"
 
-    @property
-    def _first(self) -> str:
-        """The winner."""
-        return self.names["AB".index(self.winner)]
-
-    def _say(self, name: str) -> str:
-        return self.scope.mark(name)
-
     def _owner(self, row: Flip) -> str:
-        return "both" if row.hardware is None else self._say(row.hardware)
+        return "both" if row.hardware is None else self.scope.mark(row.hardware)
 
     def _notes(self) -> list[str]:
         return [
@@ -331,17 +321,13 @@ class FlipAnswer(RunAnswer):
         return steps
 
 
-def _is_telling(row: Flip) -> bool:
-    return (row.likelihood or 0.0) >= LEAST_LIKELY or row.variance_fraction >= LEAST_SHARE
-
-
-def _show_factor(factor: float) -> str:
-    return f"x{factor:.3g}" if factor >= 1.0 else f"/{1.0 / factor:.3g}"
+def _show_factor(factor: float | None) -> str:
+    return "" if factor is None else f"x{factor:.3g}" if factor >= 1.0 else f"/{1.0 / factor:.3g}"
 
 
 def _say_flip(row: Flip) -> str:
     """Return what a constant would have to be, and how likely that is."""
-    chance = "" if row.likelihood is None else show_odds(row.likelihood)
+    chance = show_odds(row.likelihood)
     factor = row.flip_ratio or 1.0
     if row.constant.endswith(SCALE):
         return f"{factor:.3g} times what is predicted ({chance})"
@@ -385,12 +371,10 @@ def flip(
         side_a, side_b = find_variations(runs, billed)
         chances = fetch(runs.connection, PairChance, run_ids=list(runs.ids), metric=INTERVALS.get(metric, "none"))
     values = side_a.metric(metric), side_b.metric(metric)
-    for side, value in zip((side_a, side_b), values, strict=True):
-        if value is None:
-            raise UnsupportedError(f"{side.name} has no {METRIC[metric].label}: its price is not known")
     value_a, value_b = values
-    assert value_a is not None
-    assert value_b is not None
+    if value_a is None or value_b is None:
+        side = side_a if value_a is None else side_b
+        raise UnsupportedError(f"{side.name} has no {METRIC[metric].label}: its price is not known")
     if value_a == value_b:
         raise UsageError(f"{side_a.name} and {side_b.name} are alike in {METRIC[metric].label}: nothing to flip")
     half_width = chances.rows[0].half_width if chances.rows else None
@@ -424,7 +408,6 @@ def _try_batches(
     rows = []
     for batch in batches:
         value_a, value_b = (found.get((name, batch)) for name in names)
-        is_known = value_a is not None and value_b is not None
-        winner = _better(metric, value_a, value_b) if value_a is not None and value_b is not None else None
-        rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner if is_known else None))
+        winner = None if value_a is None or value_b is None else _better(metric, value_a, value_b)
+        rows.append(BatchWinner(batch=batch, value_a=value_a, value_b=value_b, winner=winner))
     return rows

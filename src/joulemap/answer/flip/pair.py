@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.answer.computed import told
-from joulemap.domain.constant import STATIC
+from joulemap.domain.constant import STATIC, Constant
 from joulemap.domain.doubt import MOST_EXPONENT, NORMAL, chance_above
 from joulemap.domain.metric import VariedMetricName
 from joulemap.model.root import MOST_FACTOR, solve
@@ -30,12 +30,10 @@ NEGLIGIBLE: Final = 1e-12
 """Of a logarithm: nothing moves by less."""
 
 
-@frozen
-class Flip:
-    """How wrong one constant would have to be for the other hardware to be better, and what its doubt makes."""
+@frozen(kw_only=True)
+class Varied:
+    """A constant, and how it was varied."""
 
-    side: str = told("whose constant it is: A, B, or both where they have it from one class")
-    hardware: str | None = told("the hardware that has it; null for both")
     constant: str = told("its name, as --set takes it")
     word: str = told("what people call it")
     meaning: str = told("what it is, of a coefficient, or how it is counted, of a price; empty for all other")
@@ -43,6 +41,23 @@ class Flip:
     value: float = told("as the run has it, that of A for both; in unit")
     unit: str = told("SI unit")
     per: str = told("what one count of a price is; empty for all other")
+    basis: str = told("where the constant comes from, the less sure of two")
+    source: str = told("document, measurement or arithmetic")
+    method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
+
+
+def describe_constant(one: Constant) -> dict[str, Any]:
+    """Return what a row of a constant has of the constant itself."""
+    names = ("word", "meaning", "kind", "value", "unit", "per", "basis", "source")
+    return {"constant": one.name, **{name: getattr(one, name) for name in names}}
+
+
+@frozen
+class Flip(Varied):
+    """How wrong one constant would have to be for the other hardware to be better, and what its doubt makes."""
+
+    side: str = told("whose constant it is: A, B, or both where they have it from one class")
+    hardware: str | None = told("the hardware that has it; null for both")
     flip_ratio: float | None = told("factor at which both are alike; null where there is none from 1/100 to 100")
     flip_value: float | None = told("the constant there, in unit")
     spread_count: float | None = told("how many of its spreads that is; null where it is stated exactly")
@@ -56,9 +71,6 @@ class Flip:
     ratio_elasticity: float | None = told("d ln (metric of A / metric of B) / d ln constant")
     ratio_spread: float = told("what ln (metric of A / metric of B) moves for one spread, either sign")
     variance_fraction: float = told("share of the variance of that logarithm")
-    method: str = told("exact: from the ledger, which is linear in prices; evaluated: by evaluating again")
-    basis: str = told("where the constant comes from, the less sure of two")
-    source: str = told("document, measurement or arithmetic")
 
 
 def _order(row: Flip) -> float:
@@ -89,10 +101,7 @@ class Pair:
             )
             for row in moving
         ]
-        return sorted(
-            rows,
-            key=lambda row: (_order(row), -row.variance_fraction, row.constant, row.side),
-        )
+        return sorted(rows, key=lambda row: (_order(row), -row.variance_fraction, row.constant, row.side))
 
     def _likelihood(self, count: float, total: float) -> float:
         """Return the probability that a constant is so many of its spreads off, on one side."""
@@ -146,13 +155,7 @@ class Pair:
         return Flip(
             side=side,
             hardware=None if side == "both" else owner.name,
-            constant=name,
-            word=constant.word,
-            meaning=constant.meaning,
-            kind=constant.kind,
-            value=constant.value,
-            unit=constant.unit,
-            per=constant.per,
+            **describe_constant(constant),
             flip_ratio=factor,
             flip_value=flip_value,
             spread_count=count,
@@ -164,8 +167,6 @@ class Pair:
             ratio_spread=half,
             variance_fraction=0.0,
             method=self._method(side, name, factor or spread.up),
-            basis=constant.basis,
-            source=constant.source,
         )
 
     def _slope(self, one: Variation, side: str, mark: str, name: str) -> float | None:

@@ -28,7 +28,6 @@ from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
-from joulemap.row import Row
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
 from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
@@ -100,13 +99,7 @@ class FusionAnswer(RunAnswer):
 
     def rows(self, by: FusionDivision) -> Table[Any]:
         """Return the table with a row for each of these."""
-        tables: dict[FusionDivision, Table[Any]] = {
-            "run": self.totals,
-            "pattern": self.patterns,
-            "subgraph": self.subgraphs,
-            "operator": self.operators,
-        }
-        return tables[by]
+        return self.own_tables["totals" if by == "run" else f"{by}s"]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences."""
@@ -151,10 +144,7 @@ class FusionAnswer(RunAnswer):
     def _parts(self, by: FusionDivision, rows: Table[Any], limit: int) -> tuple[Grid | Text, ...]:
         columns = (*NAMES[by], *AMOUNTS)
         rest = show_quantity(sum(row.saved_energy_j for row in rows.rows[limit:]), "J")
-        return (
-            grid(rows, columns, limit=limit, keep=KEEP),
-            *say_rest(len(rows), limit, f"{by}s save {rest}"),
-        )
+        return (grid(rows, columns, limit=limit, keep=KEEP), *say_rest(len(rows), limit, f"{by}s save {rest}"))
 
     def _proof(self, by: FusionDivision, rows: Table[Any]) -> Text:
         """Return the sentence that compares what the rows add up to with the run."""
@@ -197,7 +187,6 @@ class FusionAnswer(RunAnswer):
             lines.append(
                 f"{operators} that no input changes: a compiler computes them once, so only the separate side has them"
             )
-        lines += self.scope.explain_marks([total.hardware])
         return lines + self.scope.describe()
 
     def _steps(self, by: FusionDivision, repeated: Sequence[str]) -> list[list[str]]:
@@ -227,13 +216,19 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
         if scope.refusals:
             raise UnsupportedError("; ".join(scope.refusals))
         ids = {"run_a": runs.ids[-1], "run_b": runs.ids[0]}
-        records: dict[str, type[Row]] = {
-            "totals": FusionTotal,
-            "patterns": FusionPattern,
-            "subgraphs": FusionSubgraph,
-            "operators": FusionOperator,
-        }
-        return FusionAnswer(scope=scope, **fetch_all(connection, records, **ids))
+        return FusionAnswer(
+            scope=scope,
+            **fetch_all(
+                connection,
+                {
+                    "totals": FusionTotal,
+                    "patterns": FusionPattern,
+                    "subgraphs": FusionSubgraph,
+                    "operators": FusionOperator,
+                },
+                **ids,
+            ),
+        )
 
 
 def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) -> tuple[str, str, str, str, str]:

@@ -20,19 +20,7 @@ from joulemap.present.document import Grid, Lines, Section, Steps, Text, grid
 from joulemap.row.report import EnergyLeaf, NumberSource, PredictionStanding
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
-from joulemap.webpage.report import (
-    Badge,
-    Badges,
-    Block,
-    Branch,
-    Chapter,
-    Choice,
-    Exhibit,
-    Fold,
-    Leaf,
-    Source,
-    Trees,
-)
+from joulemap.webpage.report import Badge, Badges, Block, Branch, Chapter, Choice, Exhibit, Fold, Leaf, Source, Trees
 
 GRADES: Final = {"this hardware": "good", "its class": "fair", "other classes": "poor"}
 """How near measurements are -> how a badge looks."""
@@ -138,10 +126,7 @@ class _Drawn:
         energies = {row.hardware: row.energy_j or 0.0 for row in self.found.answered}
         trees = tuple(attrs.evolve(tree, fraction=energies[tree.key] / most if most else 0.0) for tree in made)
         drill = Trees(
-            name=name,
-            caption="Look into it: hardware, category, action, subgraphs",
-            trees=trees,
-            table=self.found.tree,
+            name=name, caption="Look into it: hardware, category, action, subgraphs", trees=trees, table=self.found.tree
         )
         return self._chapter("energy", "Where the energy goes", (*exhibits, drill))
 
@@ -297,12 +282,7 @@ class _Drawn:
         return Grid(
             headings=("source", "basis", "numbers", "for"),
             rows=tuple(
-                (
-                    source,
-                    basis,
-                    _shorten(rows[0].numbers, rows[0].number_count),
-                    self._list_users(rows),
-                )
+                (source, basis, _shorten(rows[0].numbers, rows[0].number_count), self._list_users(rows))
                 for (basis, source), rows in list(self._list_sources().items())[:SHOWN_SOURCES]
             ),
         )
@@ -334,11 +314,7 @@ class _Drawn:
         return self._chapter(name, title, (*self._exhibit(figure, [("", answer)]), *told, *folds))
 
     def _exhibit(
-        self,
-        name: FigureName,
-        asked: Sequence[tuple[str, Answer]],
-        chooses: str = "hardware",
-        opens: str = "",
+        self, name: FigureName, asked: Sequence[tuple[str, Answer]], chooses: str = "hardware", opens: str = ""
     ) -> tuple[Exhibit, ...]:
         """Return the figures of this name that answers have, as one exhibit; none where they have none."""
         choices = tuple(
@@ -351,10 +327,7 @@ class _Drawn:
             return ()
         return (
             Exhibit(
-                name=f"{self.prefix}{name}",
-                choices=choices,
-                chooses=chooses if len(choices) > 1 else "",
-                opens=opens,
+                name=f"{self.prefix}{name}", choices=choices, chooses=chooses if len(choices) > 1 else "", opens=opens
             ),
         )
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.run import describe_clock
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.utilization.sentence import (
     tell_advantage,
@@ -27,8 +28,8 @@ from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
 from joulemap.plan.source import Source
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_share
-from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
+from joulemap.present.cell import mark_projected, show_share
+from joulemap.present.document import Document, Grid, Lines, Section, Shown, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
 from joulemap.system.errors import UsageError
@@ -143,25 +144,23 @@ class UtilizationAnswer(RunAnswer):
 
     def _use(self, limit: int) -> Grid:
         """Return how each hardware is used, what bounds that, and what would use it better."""
-
-        def gain(row: Utilization) -> str:
-            better = self._find_better(row)
-            return "" if better is None else f"{better.gain_ratio:.3g}x"
-
-        def name(row: Utilization) -> str:
-            better = self._find_better(row)
-            return "" if better is None else mark_projected(better.choice, self.scope.projected)
-
-        better = (("better", name), ("less energy x time", gain)) if self.remedies is not None else ()
+        rows = attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok"))
+        found = {row.run_id: one for row in rows if (one := self._find_better(row))}
+        choices = {run_id: mark_projected(one.choice, self.scope.projected) for run_id, one in found.items()}
+        gains = {run_id: f"{one.gain_ratio:.3g}x" for run_id, one in found.items()}
+        better: tuple[Shown[Utilization], ...] = (
+            ("better", lambda row: choices.get(row.run_id, "")),
+            ("less energy x time", lambda row: gains.get(row.run_id, "")),
+        )
         return grid(
-            attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row.status == "ok")),
+            rows,
             (
                 ("hardware", "hardware"),
                 ("of its peak", "compute_utilization_fraction"),
                 ("grade", "compute_grade"),
                 ("time bound by", tell_bound),
                 ("units idle", "idle_units_fraction"),
-                *better,
+                *(better if self.remedies is not None else ()),
                 ("bandwidth", "bandwidth_utilization_fraction"),
                 ("power", "average_power_w"),
             ),
@@ -262,7 +261,12 @@ class UtilizationAnswer(RunAnswer):
                     ("utilization", "median_utilization_fraction"),
                     ("models", "model_count"),
                     ("hardware tried", "hardware_count"),
-                    ("second", self._second),
+                    (
+                        "second",
+                        lambda row: (
+                            f"{self.scope.mark(row.runner_up)} ({row.runner_up_won_count})" if row.runner_up else ""
+                        ),
+                    ),
                 ),
                 keep=("goal", "hardware", "wins", "median", "utilization"),
                 projected=self.scope.projected,
@@ -274,24 +278,14 @@ class UtilizationAnswer(RunAnswer):
             ),
         )
 
-    def _second(self, row: Pairing) -> str:
-        return "" if row.runner_up is None else f"{self.scope.mark(row.runner_up)} ({row.runner_up_won_count})"
-
     def notes(self) -> list[str]:
         """Return what a reader must know of these rows."""
         bounds = ", ".join(f"{row.grade} from {row.least_fraction * 100:g} %" for row in self.grades.rows[:-1])
         lines = self.scope.describe_refusals()
         lines.append(f"grades of a share of the peak, or of the roof: {bounds}, else {self.grades[-1].grade}")
-        lines += [
-            f"{self.scope.mark(row.hardware)} runs at {show_share(row.clock_fraction)} of its clock to stay within its "
-            "power cap; the peak is that of the full clock"
-            for row in self.rows
-            if row.clock_fraction is not None and row.clock_fraction < 1.0
-        ]
+        lines += describe_clock(self.rows, self.scope)
         lines += [GAIN_NOTE] if self.remedies is not None else []
         lines += [f"other batches were not tried: {self.untraced}"] if self.untraced else []
-        if any(row.is_projection for row in (*self.rows, *(self.pairings or ()))):
-            lines.append(PROJECTION_NOTE)
         return lines + self.scope.describe()
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:

@@ -186,8 +186,7 @@ class RunOptions(ModelOptions):
     ] = ""
     calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
     host: Annotated[
-        str,
-        typer.Option("--host", help=HOST_HELP, show_default="not counted", autocompletion=complete_hardware),
+        str, typer.Option("--host", help=HOST_HELP, show_default="not counted", autocompletion=complete_hardware)
     ] = ""
     boundary: Annotated[str, typer.Option("--boundary", help=BOUNDARY_HELP, autocompletion=complete_boundaries)] = BOARD
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)] = None
@@ -238,10 +237,7 @@ class CandidateRunOptions(RunOptions):
     batch: Annotated[
         str,
         typer.Option(
-            "--batch",
-            "-b",
-            help="Samples in one input, comma-separated.",
-            show_default="1,8,32, or the input's own",
+            "--batch", "-b", help="Samples in one input, comma-separated.", show_default="1,8,32, or the input's own"
         ),
     ] = ""
     precision: Annotated[

@@ -107,11 +107,7 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
     ),
     "softmax": (Argument("rows"), Argument("columns")),
     "layer_norm": (Argument("rows"), Argument("columns")),
-    "elementwise": (
-        Argument("kind", choices=tuple(ELEMENTWISE)),
-        Argument("elements"),
-        Argument("operand", default=0),
-    ),
+    "elementwise": (Argument("kind", choices=tuple(ELEMENTWISE)), Argument("elements"), Argument("operand", default=0)),
     "batch_norm": (Argument("batch", default=1), Argument("channels"), Argument("size")),
     "max_pool2d": (
         Argument("batch", default=1),
