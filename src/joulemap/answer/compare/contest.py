@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any, Final, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import attrs
 
@@ -20,9 +20,13 @@ from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section, Text, say_rest
-from joulemap.row.compare import Contender, Victory
+from joulemap.row.compare import Contender, ModelFigure, Victory
 from joulemap.store.query import fetch, start
 from joulemap.system.record import frozen
+
+Row = TypeVar("Row", bound=Contender | ModelFigure)
+
+REFUSED: Final = "unsupported"
 
 SHOWN_WINNERS: Final = 4
 """Hardware that a figure tells in words."""
@@ -69,11 +73,8 @@ class ContestAnswer(RunAnswer):
     def _tell_available(self) -> str:
         """Return what of what can be had has the least of how many parts, where some have their least elsewhere."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
-        if all(contest[0].is_available for contest in contests):
-            return ""
-        counts = Counter(_name_available(contest, self.scope) for contest in contests)
-        told = join_words([f"{name} in {count}" for name, count in counts.most_common()])
-        return f" Of what can be had, the least is of {told}."
+        told = count_available(contests, self.scope, "in")
+        return f" Of what can be had, the least is of {told}." if told else ""
 
     def sentences(self) -> list[str]:
         """Return a sentence for each hardware that wins something, made of the kinds that it wins."""
@@ -118,49 +119,78 @@ class ContestAnswer(RunAnswer):
 def lay_out(rows: Iterable[Contender], scope: Scope, by: ModelDivision, limit: int) -> tuple[Grid | Text, ...]:
     """Return a row for each of the largest subgraphs or operators of one workload, with a column per hardware."""
     listed = list(rows)
-    hardware = list(dict.fromkeys(row.hardware for row in sorted(listed, key=lambda row: row.run_id)))
     contests = [list(group) for _, group in groupby(listed, lambda row: row.part_index)]
-    has_beside = any(not contest[0].is_available for contest in contests)
     sums: dict[int, float] = {}
     for row in listed:
         sums[row.run_id] = sums.get(row.run_id, 0.0) + row.value
     weights = [sum(row.value / (sums[row.run_id] or 1.0) for row in contest) for contest in contests]
     largest = sorted(sorted(range(len(contests)), key=lambda place: -weights[place])[:limit])
-    cells, best = [], set()
-    for place, contest in enumerate(contests[index] for index in largest):
-        first = contest[0]
-        best |= {(place, 2 + hardware.index(row.hardware)) for row in contest if row.value == first.value}
-        values = {row.hardware: show_quantity(row.value, row.unit) for row in contest}
-        is_tied = first.tied_count > 1
-        ratio = contest[1].ratio if len(contest) > 1 and not is_tied else None
-        cells.append(
-            (
-                first.name,
-                first.fusion_pattern if by == "subgraph" else first.kind,
-                *(values.get(name, "") for name in hardware),
-                f"{first.tied_count} alike" if is_tied else scope.mark(first.hardware),
-                "" if ratio is None else f"{ratio:.3g}x",
-                *((_name_available(contest, scope),) if has_beside else ()),
-            )
+
+    def head(row: Contender) -> tuple[str, str]:
+        return row.name, row.fusion_pattern if by == "subgraph" else row.kind
+
+    def tell_next(contest: Sequence[Contender]) -> tuple[str]:
+        ratio = contest[1].ratio if len(contest) > 1 and contest[0].tied_count == 1 else None
+        return ("" if ratio is None else f"{ratio:.3g}x",)
+
+    heads = (by, "pattern" if by == "subgraph" else "kind")
+    drawn = lay_across(contests, scope, heads, head, ("winner", "next"), tell_next, largest)
+    return (drawn, *say_rest(len(contests), limit, f"{by}s"))
+
+
+def lay_across(
+    contests: Sequence[Sequence[Row]],
+    scope: Scope,
+    heads: tuple[str, ...],
+    head: Callable[[Row], tuple[str, ...]],
+    says: tuple[str, ...],
+    tell: Callable[[Sequence[Row]], tuple[str, ...]] = lambda _: (),
+    shown: Sequence[int] | None = None,
+) -> Grid:
+    """Return a row for each contest, those at the places `shown`: `head` of it, each hardware's value, who is best.
+
+    `heads` stand above the former, `says` above who is best and what else there is to `tell`. What can be had is named
+    beside where something else is best.
+    """
+    runs = {row.hardware: row.run_id for contest in contests for row in contest}
+    hardware = sorted(runs, key=lambda name: runs[name])
+    marked: set[tuple[int, int]] = set()
+    cells: list[tuple[str, ...]] = []
+    has_beside = any(contest[0].value is not None and not contest[0].is_available for contest in contests)
+    for place, contest in enumerate(contests[index] for index in shown or range(len(contests))):
+        first, rows = contest[0], {row.hardware: row for row in contest}
+        best = [row for row in contest if row.value is not None and row.value == first.value]
+        marked |= {(place, len(heads) + hardware.index(row.hardware)) for row in best}
+        named = f"{first.tied_count} alike" if first.tied_count > 1 else scope.mark(first.hardware) if best else ""
+        values = (
+            show_quantity(rows[name].value, rows[name].unit) or REFUSED if name in rows else "" for name in hardware
         )
+        beside = (name_available(contest, scope),) if has_beside else ()
+        cells.append((*head(first), *values, named, *tell(contest), *beside))
     names = tuple(map(scope.mark, hardware))
-    wins = Counter(scope.mark(contest[0].hardware) for contest in contests)
-    beside = ("best available",) if has_beside else ()
-    headings = (by, "pattern" if by == "subgraph" else "kind", *names, "winner", "next", *beside)
-    return (
-        Grid(
-            headings=headings,
-            rows=tuple(cells),
-            keep=(*sorted(names, key=lambda name: -wins[name]), "winner", "next", *beside),
-            best=frozenset(best if len(hardware) > 1 else ()),
-        ),
-        *say_rest(len(contests), limit, f"{by}s"),
+    wins = Counter(scope.mark(contest[0].hardware) for contest in contests if contest[0].value is not None)
+    words = (*says, *(("best available",) if has_beside else ()))
+    return Grid(
+        headings=(*heads, *names, *words),
+        rows=tuple(cells),
+        keep=(*sorted(names, key=lambda name: -wins[name]), *words),
+        best=frozenset(marked if len(hardware) > 1 else ()),
     )
 
 
-def _name_available(contest: Iterable[Contender], scope: Scope) -> str:
-    """Return the best hardware of a part that can be bought or rented."""
-    return next((scope.mark(row.hardware) for row in contest if row.is_available), "none")
+def name_available(contest: Iterable[Row], scope: Scope) -> str:
+    """Return the best hardware of a contest that can be bought or rented."""
+    best = (row for row in contest if row.value is not None and row.is_available)
+    return next((scope.mark(row.hardware) for row in best), "none")
+
+
+def count_available(contests: Iterable[Sequence[Row]], scope: Scope, word: str) -> str:
+    """Return which hardware that can be had is best how often; empty where nothing else is best of any."""
+    listed = list(contests)
+    if all(contest[0].is_available for contest in listed):
+        return ""
+    counts = Counter(name_available(contest, scope) for contest in listed)
+    return join_words([f"{name} {word} {count}" for name, count in counts.most_common()])
 
 
 def _phrases(kinds: Sequence[Victory]) -> list[str]:

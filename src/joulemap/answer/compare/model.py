@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final
 
+import attrs
+
 from joulemap.answer.answer import Drawings, RunAnswer
-from joulemap.answer.scope import holding_scope, join_words
+from joulemap.answer.compare.contest import count_available, lay_across
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
 from joulemap.domain.settings import RunDivision, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.row.compare import ModelFigure
 from joulemap.store.query import fetch
@@ -64,57 +65,20 @@ class ModelsAnswer(RunAnswer):
 
     def _cross(self) -> Grid:
         """Return a row per model and a column per hardware, with the best one."""
-        hardware = list(dict.fromkeys(row.hardware for row in sorted(self.rows, key=lambda row: row.run_id)))
-        cells: list[tuple[str, ...]] = []
-        marked, winners = set(), Counter[str]()
-        has_beside = any(row.hardware_rank == 1 and not row.is_available for row in self.rows)
-        for _, group in groupby(self.rows, lambda row: row.workload_id):
-            rows = {row.hardware: row for row in group}
-            first = next(iter(rows.values()))
-            best = "" if first.value is None else self.scope.mark(first.hardware)
-            winners[best] += 1
-            marked |= {
-                (len(cells), 1 + hardware.index(row.hardware))
-                for row in rows.values()
-                if row.value is not None and row.value == first.value and len(hardware) > 1
-            }
-            cells.append(
-                (
-                    first.model,
-                    *(
-                        show_quantity(rows[name].value, rows[name].unit) or "unsupported" if name in rows else ""
-                        for name in hardware
-                    ),
-                    *((f"{first.tied_count} alike" if first.tied_count > 1 else best,) if len(hardware) > 1 else ()),
-                    *((self._available(rows.values()),) if has_beside else ()),
-                )
-            )
-        names = tuple(map(self.scope.mark, hardware))
-        return Grid(
-            headings=(
-                "model",
-                *names,
-                *(("best",) if len(hardware) > 1 else ()),
-                *(("best available",) if has_beside else ()),
-            ),
-            rows=tuple(cells),
-            keep=(*sorted(names, key=lambda name: -winners[name]), "best", "best available"),
-            best=frozenset(marked),
+        contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
+        several = len({row.hardware for row in self.rows}) > 1
+        drawn = lay_across(contests, self.scope, ("model",), lambda row: (row.model,), ("best",))
+        return (
+            drawn
+            if several
+            else attrs.evolve(drawn, headings=drawn.headings[:2], rows=tuple(cells[:2] for cells in drawn.rows))
         )
 
     def _tell_available(self) -> str:
         """Return what of what can be had is best for how many models, where some have their best elsewhere."""
-        groups = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-        if all(rows[0].is_available for rows in groups):
-            return ""
-        counts = Counter(map(self._available, groups))
-        told = join_words([f"{name} for {count}" for name, count in counts.most_common()])
-        return f" Of what can be had: {told}."
-
-    def _available(self, rows: Iterable[ModelFigure]) -> str:
-        """Return the best hardware of a model that can be bought."""
-        best = next((row for row in rows if row.value is not None and row.is_available), None)
-        return self.scope.mark(best.hardware) if best else "none"
+        contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
+        told = count_available(contests, self.scope, "for")
+        return f" Of what can be had: {told}." if told else ""
 
     def insights(self) -> list[str]:
         """Return who is best for how many models, and what separates the models on each hardware."""

@@ -357,54 +357,35 @@ def _make_tree(name: str, hardware: str, leaves: Sequence[EnergyLeaf]) -> Branch
     """Return the energy of a run: categories, actions, and the subgraphs that act most."""
     whole = sum(leaf.energy_fj for leaf in leaves)
 
-    def share(energy_fj: int) -> str:
-        return _show_fraction(energy_fj / whole if whole else None)
+    def tell(label: str, energy_fj: int) -> Leaf:
+        share = _show_fraction(energy_fj / whole if whole else None)
+        return Leaf(label=label, amount=show_quantity(energy_fj / FJ_PER_J, "J"), share=share)
 
-    def energy(energy_fj: int) -> str:
-        return show_quantity(energy_fj / FJ_PER_J, "J")
+    def divide(label: str, energy_fj: int, parts: Iterable[Branch | Leaf], key: str = "") -> Branch:
+        fraction = energy_fj / whole if whole else 0.0
+        return Branch(**attrs.asdict(tell(label, energy_fj)), fraction=fraction, key=key, parts=tuple(parts))
 
     categories = []
     for category, of_category in groupby(leaves, lambda leaf: leaf.common_category):
         actions: list[Branch | Leaf] = []
         small: list[EnergyLeaf] = []
+        total = 0
         for action, of_action in groupby(of_category, lambda leaf: leaf.action):
             acting = tuple(of_action)
+            total += sum(leaf.energy_fj for leaf in acting)
             if whole and acting[0].action_fj / whole < LEAST_FRACTION:
                 small += acting
                 continue
-            parts = tuple(
-                Leaf(
-                    label=leaf.subgraph or f"{show_count(leaf.subgraph_count, 'other subgraph')}",
-                    amount=energy(leaf.energy_fj),
-                    share=share(leaf.energy_fj),
-                )
+            parts = (
+                tell(leaf.subgraph or show_count(leaf.subgraph_count, "other subgraph"), leaf.energy_fj)
                 for leaf in acting
             )
-            actions.append(
-                Branch(
-                    label=action,
-                    amount=energy(acting[0].action_fj),
-                    share=share(acting[0].action_fj),
-                    fraction=acting[0].action_fj / whole if whole else 0.0,
-                    parts=parts,
-                )
-            )
+            actions.append(divide(action, acting[0].action_fj, parts))
         if small:
-            rest = sum(leaf.energy_fj for leaf in small)
             count = show_count(len({leaf.action for leaf in small}), "smaller action")
-            actions.append(Leaf(label=count, amount=energy(rest), share=share(rest)))
-        total = sum(leaf.energy_fj for leaf in leaves if leaf.common_category == category)
-        categories.append(
-            Branch(
-                label=CATEGORIES.get(category, category),
-                amount=energy(total),
-                share=share(total),
-                fraction=total / whole if whole else 0.0,
-                key=category,
-                parts=tuple(actions),
-            )
-        )
-    return Branch(label=name, amount=energy(whole), share="", fraction=1.0, key=hardware, parts=tuple(categories))
+            actions.append(tell(count, sum(leaf.energy_fj for leaf in small)))
+        categories.append(divide(CATEGORIES.get(category, category), total, actions, category))
+    return attrs.evolve(divide(name, whole, categories, hardware), share="", fraction=1.0)
 
 
 def _show_fraction(fraction: float | None) -> str:
