@@ -1,13 +1,15 @@
 """What is public, made by `make rows`: every name is imported as itself from its home."""
 
 from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
-from joulemap.answer.answer import Answer as Answer, RunAnswer as RunAnswer
+from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
+from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer as ContestAnswer
 from joulemap.answer.compare.model import ModelsAnswer as ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer as RankingAnswer
+from joulemap.answer.compare.sentence import ComparedAnswer as ComparedAnswer
 from joulemap.answer.compare.summary import CompareAnswer as CompareAnswer
 from joulemap.answer.cost import CostAnswer as CostAnswer
 from joulemap.answer.database import AuditAnswer as AuditAnswer, DatabaseAnswer as DatabaseAnswer
@@ -17,7 +19,7 @@ from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
-from joulemap.answer.flip.pair import Flip as Flip
+from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer as HardwareAnswer
 from joulemap.answer.hardware_file import (
