@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -339,7 +339,9 @@ def cost(
         scope, break_evens = find_scope(runs), evens()
         rows = fetch(connection, CostOption, run_ids=ids, **used, **given, **pay, takes_all=settings.takes_all)
         scope.check_evaluated()
-        _check_left(scope, ids, limits)
+        if not set(ids) & set(scope.evaluated_ids):
+            told = ", ".join(describe_limit(name, bound) for name, bound in limits.bounds)
+            raise UnsupportedError(f"no configuration keeps {told}; `joulemap recommend` says how far each is from it")
         if between and not break_evens.rows:
             raise UsageError(_missing_option(options, rows))
         in_grids = {name: used[name] for name in used if name not in ("region", "gco2_per_kwh", "host_share")}
@@ -360,13 +362,6 @@ def _keep_limits(connection: Connection, run_ids: Iterable[int], limits: Limits)
         return ids
     outside = {row.run_id for row in fetch(connection, Violation, run_ids=ids, **limits.parameters)}
     return [run_id for run_id in ids if run_id not in outside]
-
-
-def _check_left(scope: Scope, ids: Collection[int], limits: Limits) -> None:
-    """Raise UnsupportedError where no run that was evaluated keeps the limits."""
-    if not set(ids) & set(scope.evaluated_ids):
-        told = ", ".join(describe_limit(name, bound) for name, bound in limits.bounds)
-        raise UnsupportedError(f"no configuration keeps {told}; `joulemap recommend` says how far each is from it")
 
 
 def _read_options(between: Sequence[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Final, Unpack, cast
@@ -19,7 +19,6 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Answer
-    from joulemap.domain.hardware import Hardware
     from joulemap.figure.figure import Figure
 
     Ask = Callable[..., Answer]
@@ -76,8 +75,11 @@ def plot(
     heatmap. `draw_svg` and `draw_png` make a file of it. Raises as the question; UsageError for another number of
     hardware, UnsupportedError where there is nothing to draw.
     """
+    from joulemap.answer.name import list_hardware
+
     check_name("figure", figure, FIGURES)
-    hardware = _list_hardware((settings or SETTINGS).with_keywords(keywords).hardware)
+    named = (settings or SETTINGS).with_keywords(keywords).hardware
+    hardware = tuple(one for text in named for one in (list_hardware((text,)) if isinstance(text, str) else (text,)))
     if figure == "roofline" and len(hardware) != 1:
         figure = "rooflines"
     asked = QUESTIONS[figure]
@@ -93,19 +95,12 @@ def plot(
     if metric:
         check_name("metric", metric, asked.metrics)
     given = {**asked.keywords, **({"metric": metric} if metric else {})}
-    named = hardware if taken.keys() & {"hardware", "hardware_a"} else ()
-    asked_of = attrs.evolve(settings, hardware=()) if named else settings
-    answer = ask(source, (model,) if "models" in taken else model, *named, asked_of, **given)
+    apart = hardware if taken.keys() & {"hardware", "hardware_a"} else ()
+    asked_of = attrs.evolve(settings, hardware=()) if apart else settings
+    answer = ask(source, (model,) if "models" in taken else model, *apart, asked_of, **given)
     found = [one for one in answer.figures() if one.name == figure]
     if not found:
         raise UnsupportedError(f"there is nothing to draw: {figure} has no row for {model}")
     if len(found) > 1:
         raise UsageError(f"{figure} is of one hardware: name one of the {len(found)}")
     return found[0]
-
-
-def _list_hardware(named: Sequence[str | Hardware]) -> tuple[str | Hardware, ...]:
-    """Return hardware of which each text names one."""
-    from joulemap.answer.name import list_hardware
-
-    return tuple(one for text in named for one in (list_hardware((text,)) if isinstance(text, str) else (text,)))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from joulemap.answer.scope import Scope
     from joulemap.row.analyze import RunTotal
     from joulemap.row.edp import EdpTotal
+    from joulemap.row.fusion import FusionTotal
 
 ENERGY_PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
@@ -72,9 +73,9 @@ def describe_clock(rows: Iterable[Any], scope: Scope) -> list[str]:
     ]
 
 
-def title_run(row: RunTotal | EdpTotal, scope: Scope) -> str:
-    """Return model, hardware and configuration in a line."""
+def title_run(row: RunTotal | EdpTotal | FusionTotal, scope: Scope, runtime: str = "") -> str:
+    """Return model, hardware and configuration in a line; `runtime` in other words than those of the run."""
     return (
         f"{row.model} on {scope.mark(row.hardware)} ({row.architecture}), batch {row.batch}, {row.precision}, "
-        f"{row.runtime}"
+        f"{runtime or row.runtime}"
     )

@@ -220,7 +220,9 @@ class AnalyzeAnswer(RunAnswer):
         yield show_under(title, shown, *more)
         yield Section(f"{title}, whole", (every, told) if more else told)
         if by == "event":
-            yield Section("How they are counted, operator by operator", self._formulas())
+            formulas = tuple(self._under(lambda row: (row.formula, row.meaning), 3))
+            drawn = Grid(headings=("event", "follows from", "what it is"), rows=formulas, is_tree=True)
+            yield Section("How they are counted, operator by operator", drawn)
 
     def _facts(self) -> Grid:
         total = self.total
@@ -280,7 +282,9 @@ class AnalyzeAnswer(RunAnswer):
         columns, total = COLUMNS[by], self.total
         own = {column.name: (getattr(total, column.name), column.unit) for column in self.totals.columns}
         own |= {name: (value, "") for name, value in WHOLE.items()} | {"kind_count": (len(self.actions), "")}
-        run = [show(*_named(own, what)) if isinstance(what, str) else what(total) for _, what in columns]
+        empty = (None, "")
+        told = ((what, *own.get(what, empty)) if isinstance(what, str) else what for _, what in columns)
+        run = [show(one[1], one[0], one[2]) if isinstance(one, tuple) else one(total) for one in told]
         rows = self.rows(by)
         largest = sorted(range(len(rows)), key=lambda place: -rows[place].energy_fj)[:limit]
         shown = attrs.evolve(rows, rows=tuple(rows[place] for place in sorted(largest)))
@@ -302,10 +306,6 @@ class AnalyzeAnswer(RunAnswer):
         """Return a row for each component, below it one for each of its events, and further in one for each part."""
         headings = ("event", "count", "per", "share", "energy", "of energy", "energy of one")
         return Grid(headings=headings, rows=tuple(self._under(_tell_event, len(headings))), is_tree=True)
-
-    def _formulas(self) -> Grid:
-        headings = ("event", "follows from", "what it is")
-        return Grid(headings=headings, rows=tuple(self._under(_tell_formula, len(headings))), is_tree=True)
 
     def _under(self, tell: Callable[[EventCount], tuple[str, ...]], width: int) -> Iterator[tuple[str, ...]]:
         """Yield a row for each component, and below it what is told of each of its events."""
@@ -394,12 +394,6 @@ def _pace(total: RunTotal) -> str:
     return f"a batch every {every}, before another has ended; limited by {total.throughput_limit}"
 
 
-def _named(own: dict[str, tuple[Any, str]], name: str) -> tuple[Any, str, str]:
-    """Return value, name and unit of what the run has in a column of its parts; None for nothing."""
-    value, unit = own.get(name, (None, ""))
-    return value, name, unit
-
-
 def _branch(row: ActionShare) -> tuple[str, str, str, str, str, str, str]:
     in_time = row.per == "s"
     return (
@@ -422,10 +416,6 @@ def _tell_event(row: EventCount) -> tuple[str, ...]:
         show_share(row.run_fraction),
         show_quantity(row.energy_per_event_j, "J"),
     )
-
-
-def _tell_formula(row: EventCount) -> tuple[str, ...]:
-    return row.formula, row.meaning
 
 
 def _bytes(value: float) -> str:

@@ -22,7 +22,7 @@ from joulemap.domain.settings import ClassDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import show_plain, show_quantity, show_share
-from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, grid, show_under
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Shown, Text, grid, show_under
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.system.record import frozen
 
@@ -255,9 +255,13 @@ class ArchitecturesAnswer(RunAnswer):
     def _actions(self, row: ArchitectureSummary, limit: int) -> tuple[Block, ...]:
         """Return the largest actions of a run, and where their prices come from."""
         shown = self._of(row)[:limit]
-        count, energy = ("count per MAC", _count), ("energy per MAC", "energy_per_mac_j")
+        count: Shown[ArchitectureAction] = ("count per MAC", _count)
+        energy: Shown[ArchitectureAction] = ("energy per MAC", "energy_per_mac_j")
         if not self.has_macs:
-            count, energy = ("count", _count_all), ("energy", "energy_j")
+            count, energy = (
+                ("count", lambda one: show_quantity(one.action_count, "s" if one.per == "s" else "")),
+                ("energy", "energy_j"),
+            )
         drawn = grid(
             attrs.evolve(self.actions, rows=tuple(shown)),
             (
@@ -326,10 +330,6 @@ def _count(row: ArchitectureAction) -> str:
     if row.per == "s":
         return show_quantity(count, "s")
     return f"{count:.3g}{unit}" if count >= OFTEN else f"1{unit} / {show_quantity(1.0 / count, '')}"
-
-
-def _count_all(row: ArchitectureAction) -> str:
-    return show_quantity(row.action_count, "s" if row.per == "s" else "")
 
 
 def _quote(note: ArchitectureNote) -> str:

@@ -143,15 +143,12 @@ class ExplainAnswer(DividedAnswer):
         if not {"--batch", "--input", "--calibration", "--boundary"} & set(repeated) and pair[0] != pair[1]:
             both = ["--hardware", ",".join(pair), "--batch", ",".join(map(str, BATCHES)), "--level", "crossing"]
             sweep = ["sweep", total.model, *both, *repeated]
-            steps.insert(0 if _waits(self.categories) else len(steps), sweep)
+            first = next(iter(self.categories), None)  # static power and fixed time are what a larger batch spreads
+            waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
+            steps.insert(0 if waits else len(steps), sweep)
         if self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]:
             steps.insert(0, ["flip", total.model, *pair, *told, *repeated])
         return steps
-
-
-def _waits(rows: Table[CategoryDifference]) -> bool:
-    """Whether most of a difference is static power or fixed time, which a larger batch spreads."""
-    return bool(rows.rows) and (rows[0].quantity, rows[0].category) in (("energy", "static"), ("time", "launch"))
 
 
 def explain(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.answer.explain.pair import MetricTerm, PairAnswer
+from joulemap.answer.explain.pair import PairAnswer
 from joulemap.answer.explain.word import TOLD, find_role
 from joulemap.answer.run import overlaps
 from joulemap.answer.scope import join_words
@@ -150,7 +150,9 @@ def _sides(row: RoleDifference, answer: PairAnswer) -> list[tuple[str, str, str]
 
 def _tell_time(row: CategoryDifference, answer: PairAnswer) -> str:
     """Return how long something takes both, with the work and the pace of each where it bounds the same parts."""
-    term = next((one for one in answer.metric_terms or () if _is_met(one, row.category)), None)
+    kinds = ("latency: count", "latency: price", "count", "price")  # of what bounds time on both
+    terms = (one for one in answer.metric_terms or () if one.place == row.category and one.term in kinds)
+    term = next(terms, None)
     spent_each = (row.spent_a, row.spent_b)
     is_told = term is not None and abs(row.by_presence_exact) < TOLD * abs(row.difference_exact)
     sides = [
@@ -177,12 +179,6 @@ def _pace(per: str, count: float, price: float | None) -> str:
         return f" ({count:,.0f} kernels at {show_quantity(price, 's')} each)"
     unit, noun = ("B", "") if per == "B" else ("", f" {per}s")
     return f" ({show_quantity(count, unit)}{noun} at {show_quantity(1.0 / price, unit)}/s)"
-
-
-def _is_met(term: MetricTerm, category: str) -> bool:
-    """Whether a term is of what bounds time on both."""
-    kind = term.term.removeprefix("latency: ")
-    return term.place == category and kind in ("count", "price")
 
 
 def _memory(answer: PairAnswer) -> list[str]:

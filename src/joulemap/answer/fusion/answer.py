@@ -17,7 +17,8 @@ from joulemap.answer.fusion.sentence import (
     tell_saving,
     tell_unfused,
 )
-from joulemap.answer.scope import Scope, find_scope
+from joulemap.answer.run import title_run
+from joulemap.answer.scope import find_scope
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import FusionDivision, Settings
@@ -107,13 +108,14 @@ class FusionAnswer(RunAnswer):
 
     def document(self, *, by: FusionDivision = "pattern", limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of one table; programs get all tables, csv that one."""
-        rows = self.rows(by)
+        rows, total = self.rows(by), self.total
+        merged = total.runtime if total.runtime in MERGING else "fused"
         facts = Section("What fusing saves", self._facts())
         title = f"By {by}, most energy x delay saved first"
         first, *insights = self.insights()
         is_whole = by == "run"
         return self._compose(
-            _title(self.total, self.scope),
+            title_run(total, self.scope, f"{merged} against {total.separate_runtime}"),
             (facts if is_whole else Section(title, self._parts(by, rows, limit), is_tight=True),),
             rows,
             answer=f"{first[0].upper()}{first[1:]}.",
@@ -239,13 +241,4 @@ def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) 
         show_quantity(separate, unit),
         show_quantity(separate - fused, unit),
         show_share(share),
-    )
-
-
-def _title(row: FusionTotal, scope: Scope) -> str:
-    """Return model, hardware and configuration in a line."""
-    merged = row.runtime if row.runtime in MERGING else "fused"
-    return (
-        f"{row.model} on {scope.mark(row.hardware)} ({row.architecture}), batch {row.batch}, {row.precision}, "
-        f"{merged} against {row.separate_runtime}"
     )

@@ -318,7 +318,7 @@ class _Drawn:
     ) -> tuple[Exhibit, ...]:
         """Return the figures of this name that answers have, as one exhibit; none where they have none."""
         choices = tuple(
-            Choice(label=label or self._mark(_tell_apart(figure.title)), figure=figure)
+            Choice(label=label or self._mark(figure.title.rpartition(": ")[2]), figure=figure)
             for label, answer in asked
             for figure in answer.figures()
             if figure.name == name
@@ -330,10 +330,6 @@ class _Drawn:
                 name=f"{self.prefix}{name}", choices=choices, chooses=chooses if len(choices) > 1 else "", opens=opens
             ),
         )
-
-
-def _tell_apart(title: str) -> str:
-    return title.rpartition(": ")[2]
 
 
 def _fold(sections: Iterable[Section], source: Source) -> tuple[Fold, ...]:

@@ -110,16 +110,15 @@ class SweepAnswer(RunAnswer):
             return ""
         frugal = min(found, key=lambda row: (row.energy_per_inference_j or 0.0, row.hardware))
         swift = max(found, key=lambda row: (row.throughput_per_s or 0.0, row.hardware))
-        energy, rate = _at(frugal.energy_per_inference_j, "J", None), _at(swift.throughput_per_s, "1/s", None)
-        whose = (
-            f"{self._call(frugal)} at batch {frugal.energy_batch}",
-            f"{self._call(swift)} at batch {swift.throughput_batch}",
+        energy, rate = show_quantity(frugal.energy_per_inference_j, "J"), show_quantity(swift.throughput_per_s, "1/s")
+        first, second = (
+            " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in self._varying)))
+            for row in (frugal, swift)
         )
-        return f"Least energy per inference: {whose[0]}, {energy}. Highest throughput: {whose[1]}, {rate}."
-
-    def _call(self, row: SweepSeries) -> str:
-        """Return what tells a series from the others."""
-        return " ".join((self.scope.mark(row.hardware), *(getattr(row, name) for name in self._varying)))
+        return (
+            f"Least energy per inference: {first} at batch {frugal.energy_batch}, {energy}. Highest throughput: "
+            f"{second} at batch {swift.throughput_batch}, {rate}."
+        )
 
     def _title(self) -> str:
         scope, tally = self.scope, self.tally

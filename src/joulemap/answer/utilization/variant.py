@@ -54,10 +54,11 @@ def evaluate_variants(source: Source, plan: Plan) -> Variants:
     all of it; and other hardware is all of the catalogue at its default mode. Raises as `holding_runs`.
     """
     batch, untraced = _evaluate_batches(source, plan)
+    runtimes = _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("engine",) else plan
     return Variants(
         batch=batch,
         precision=_evaluate(source, _vary_precision(plan)),
-        other=(*_evaluate(source, _vary_place(plan)), *_evaluate(source, _vary_runtime(plan))),
+        other=(*_evaluate(source, _vary_place(plan)), *_evaluate(source, runtimes)),
         untraced=untraced,
     )
 
@@ -103,10 +104,6 @@ def _vary_precision(plan: Plan) -> Plan:
     own = plan.settings
     wide = [precision for precision in known if keep_narrower(precision, own.weight_precision) == own.weight_precision]
     return _evolve(plan, precision=dict.fromkeys((*own.precision, *wide)))
-
-
-def _vary_runtime(plan: Plan) -> Plan:
-    return _evolve(plan, runtime=RUNTIMES) if plan.settings.runtime != ("engine",) else plan
 
 
 def _vary_place(plan: Plan) -> Plan:
