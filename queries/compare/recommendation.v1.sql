@@ -22,8 +22,6 @@ rivals = { type = "VARCHAR[]", meaning = "runs that cannot be told apart from th
 ranked_ids = { type = "INTEGER[]", meaning = "all these runs, the best first" }
 probabilities = { type = "DOUBLE[]", meaning = "that each of them, in that order, is the best; empty for memory" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers of the winner are projections or estimates" }
-published_hardware = { type = "VARCHAR", null = true, meaning = "the best whose key numbers are not; null without one" }
-published_value = { type = "DOUBLE", null = true, meaning = "its value, in unit" }
 is_available = { type = "BOOLEAN", meaning = "the winner can be bought or rented, at a price that is no guess" }
 available_hardware = { type = "VARCHAR", null = true, meaning = "the best that can; null without one" }
 available_value = { type = "DOUBLE", null = true, meaning = "its value, in unit" }
@@ -80,8 +78,6 @@ ranked AS (
         count(*) OVER (PARTITION BY goal, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,
         lead(hardware) OVER by_cost AS runner_up,
-        first_value(CASE WHEN NOT is_projection THEN hardware END IGNORE NULLS) OVER everything AS published_hardware,
-        first_value(CASE WHEN NOT is_projection THEN value END IGNORE NULLS) OVER everything AS published_value,
         first_value(CASE WHEN is_available THEN hardware END IGNORE NULLS) OVER everything AS available_hardware,
         first_value(CASE WHEN is_available THEN value END IGNORE NULLS) OVER everything AS available_value
     FROM candidate
@@ -134,8 +130,6 @@ SELECT
     t.ranked_ids,
     t.probabilities,
     r.is_projection,
-    r.published_hardware,
-    r.published_value,
     r.is_available,
     r.available_hardware,
     r.available_value

@@ -479,10 +479,6 @@ class Recommendation(Row, query="compare.recommendation"):
     """That each of them, in that order, is the best; empty for memory."""
     is_projection: bool
     """Key numbers of the winner are projections or estimates."""
-    published_hardware: str | None
-    """The best whose key numbers are not; null without one."""
-    published_value: float | None
-    """Its value, in unit."""
     is_available: bool
     """The winner can be bought or rented, at a price that is no guess."""
     available_hardware: str | None
