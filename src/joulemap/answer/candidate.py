@@ -102,9 +102,11 @@ def describe_had(pay: str) -> str:
 def describe_standing(scope: Scope, best: Candidate, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
     """Return how sure a first place is: what cannot be told apart from it, and the probability of its hardware.
 
-    `chances` is hardware -> the probability that one of its configurations is the best.
+    Empty for a hardware alone. `chances` is hardware -> the probability that one of its configurations is the best.
     """
     chip = find_chip(best)
+    if len(chances) < 2:
+        return ""
     others = [row for row in rivals if find_chip(row) != chip]
     if not others:
         more = ", at whichever of its configurations" if rivals else ""

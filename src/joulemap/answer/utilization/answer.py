@@ -16,6 +16,7 @@ from joulemap.answer.utilization.sentence import (
     tell_distribution,
     tell_flag,
     tell_gain,
+    tell_level,
     tell_median,
     tell_size,
 )
@@ -112,7 +113,7 @@ class UtilizationAnswer(RunAnswer):
             (show_under("Utilization", self._use(limit), *below),),
             self.rows,
             answer=self.say_use(),
-            insights=self.reasons(),
+            insights=self._insights(),
             details=(
                 Section("Utilization in figures", self._show(self.rows, FIGURES, keep=FIGURES[1:6])),
                 Section("What would use it better", Lines(self.advice())),
@@ -203,6 +204,16 @@ class UtilizationAnswer(RunAnswer):
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
         return [f"{self.scope.mark(row.hardware)}: {tell_flag(row)}" for row in self.flags]
+
+    def _insights(self) -> list[str]:
+        """Return the flags of each hardware in a line, of what is used least first; the first with its reason."""
+        lines = []
+        for row in reversed(self.rows):
+            first, *others = [flag for flag in self.flags if flag.run_id == row.run_id] or [None]
+            if first is not None:
+                also = "".join(f"; {tell_level(flag)}" for flag in others if flag is not None)
+                lines.append(f"{self.scope.mark(row.hardware)}: {tell_flag(first)}{also}")
+        return lines
 
     def advice(self) -> list[str]:
         """Return for each hardware what its time is spent on, and what would be better; empty if not asked for."""

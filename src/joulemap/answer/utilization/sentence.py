@@ -64,18 +64,24 @@ def tell_advantage(row: Pairing) -> str:
     return "" if row.median_advantage_ratio is None else f"{row.median_advantage_ratio:.3g}x better"
 
 
-def tell_flag(row: UtilizationFlag) -> str:
-    """Return what is high or low, and where most of it comes from."""
+def tell_level(row: UtilizationFlag) -> str:
+    """Return what is high or low."""
     value, limit = show_share(row.value_fraction), show_share(row.limit_fraction)
-    what = {
+    return {
         "low_compute": f"{value} of its peak, below {limit}",
         "high_bandwidth": f"{value} of the off-chip bandwidth that it sustains, above {limit}",
         "idle_units": f"its {row.unit_name}s idle {value} of their time, above {limit}",
     }[row.flag]
+
+
+def tell_flag(row: UtilizationFlag) -> str:
+    """Return what is high or low, and where most of it comes from."""
     tiles = f"{show(int(row.tile_count), 'tile_count')} tiles on " if row.tile_count else ""
+    worked = f"{tiles}{row.units_used_count} of {row.units_total_count} {row.unit_name}s"
+    if not row.units_used_count:
+        worked = f"none of its {row.unit_name}s computes it"
     return (
-        f"{what}; {show_share(row.bottleneck_fraction)} of the {row.cost} falls on {row.subgraph_count} of "
+        f"{tell_level(row)}; {show_share(row.bottleneck_fraction)} of the {row.cost} falls on {row.subgraph_count} of "
         f"{row.total_count} subgraphs, bound by {row.bottleneck}; the largest part, "
-        f"{show_share(row.subgraph_fraction)}, in {row.subgraph} ({tiles}{row.units_used_count} of "
-        f"{row.units_total_count} {row.unit_name}s)"
+        f"{show_share(row.subgraph_fraction)}, in {row.subgraph} ({worked})"
     )
