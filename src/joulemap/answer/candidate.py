@@ -113,7 +113,9 @@ def describe_standing(scope: Scope, best: Candidate, rivals: Sequence[Candidate]
         return f"{show_chance(chances[chip])} that it is {chip}{more}"
     told = describe_chance(chances[chip], [name_candidate(scope, row) for row in others])
     rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
-    return f"{told}: {show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+    more = ", at any of its modes and batches" if chances.get(rival, 0.0) > chances[chip] else ""
+    sure = f"{show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+    return f"{told}: {sure}{more}"
 
 
 def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:

@@ -181,9 +181,11 @@ class RecommendAnswer(RunAnswer):
             return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}"
         if all(row.rank == 1 for row in self.rows if row.rank):
             return f"{self._tell(best)}: the only configuration{within}"
-        if len({find_chip(row) for row in self.rows if row.rank}) == 1:
+        if len(set(map(find_chip, self.rows))) == 1:
             return f"{self._tell(best)}, its {first}{within}"
-        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}"
+        is_alone = len({find_chip(row) for row in self.rows if row.rank}) == 1
+        alone = "; no other hardware keeps that" if is_alone and kept else ""
+        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}{alone}"
 
     def _tell(self, row: RankedConfiguration) -> str:
         way = f" {row.way}" if self._is_money else ""

@@ -29,7 +29,7 @@ CATEGORIES: Final = {
 }
 """Common category -> what people call it."""
 
-OVERHEAD: Final = "neither arithmetic nor off-chip memory nor the rest of the board nor static power"
+OVERHEAD: Final = "registers, on-chip memory, network and control"
 """What of an energy is architectural overhead: what the macro `is_overhead` adds up."""
 
 BOUNDS: Final = ("compute", "memory", "launch")

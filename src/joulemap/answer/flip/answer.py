@@ -196,12 +196,13 @@ class FlipAnswer(RunAnswer):
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 
     def _chosen(self, limit: int) -> list[Flip]:
-        """Return the constants that decide, A before B before both: in turn of each side, static powers first."""
+        """Return the constants that decide, A before B before both: in turn of each side, static powers and what is told first."""
         sides = []
         for side in SIDES:
             rows = self._of(side)
-            static = [row for row in rows if row.constant == STATIC and self._has_energy]
-            sides.append([*static, *(row for row in rows if _is_telling(row) and row not in static)])
+            told = [row for row in rows if row.flip_ratio is not None][:1]
+            told += [row for row in rows if row.constant == STATIC and self._has_energy and row not in told]
+            sides.append([*told, *(row for row in rows if _is_telling(row) and row not in told)])
         turns = max(map(len, sides))
         taken = [rows[place] for place in range(turns) for rows in sides if place < len(rows)][:limit]
         still = sorted((row for row in taken if row.flip_ratio is None), key=lambda row: -row.variance_fraction)

@@ -26,7 +26,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_share
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_plain, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
@@ -151,7 +151,7 @@ class UtilizationAnswer(RunAnswer):
 
         def gain(row: Utilization) -> str:
             better = self._find_better(row)
-            return "" if better is None else f"{better.gain_ratio:.3g}x"
+            return "" if better is None else f"{show_plain(better.gain_ratio)}x"
 
         def name(row: Utilization) -> str:
             better = self._find_better(row)

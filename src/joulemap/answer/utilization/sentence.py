@@ -6,11 +6,15 @@ from typing import Final
 
 from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import SHOWN_FRACTION
-from joulemap.present.cell import show, show_quantity, show_share
+from joulemap.present.cell import show, show_plain, show_quantity, show_share
 from joulemap.row.utilization import Pairing, Remedy, Utilization, UtilizationFlag
 
 IDLE_FRACTION: Final = 0.2
 """Of the units: what is worth a word."""
+
+
+ALIKE: Final = 0.005
+"""Of a ratio: it is not told that it is 1."""
 
 
 def tell_bound(row: Utilization) -> str:
@@ -38,13 +42,14 @@ def tell_distribution(row: Utilization) -> str:
 
 def tell_gain(row: Remedy) -> str:
     """Return what a choice does to throughput, energy and the latency of a batch."""
-    text = f"{_times(row.throughput_ratio)} the throughput, {_times(row.energy_ratio)} the energy"
+    ratios = (("throughput", row.throughput_ratio), ("energy", row.energy_ratio))
+    text = ", ".join(f"{_times(ratio)} the {what}" for what, ratio in ratios if abs(ratio - 1.0) >= ALIKE)
     is_waiting = row.remedy == "larger batch"
     return f"{text}, {_times(row.latency_ratio)} the latency" if is_waiting else text
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.3g}x"
+    return f"{show_plain(ratio)}x"
 
 
 def tell_size(least_flop_count: int) -> str:
