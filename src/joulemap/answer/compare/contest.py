@@ -94,6 +94,8 @@ class ContestAnswer(RunAnswer):
         for (_, hardware), group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
             kinds = list(group)
             one = kinds[0]
+            if not one.hardware_won_count and not one.hardware_tied_count:
+                continue
             text = f"{one.model}: " if several else ""
             text += f"{self.scope.mark(hardware)}: {one.hardware_won_count} of {one.all_part_count} {self.by}s"
             text += "".join(f", {phrase}" for phrase in _phrases(kinds))

@@ -196,7 +196,7 @@ class FlipAnswer(RunAnswer):
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 
     def _chosen(self, limit: int) -> list[Flip]:
-        """Return the constants that decide, A before B before both: in turn of each side, static powers and what is told first."""
+        """Return the constants that decide, A before B before both: in turn of each side, first what is told."""
         sides = []
         for side in SIDES:
             rows = self._of(side)

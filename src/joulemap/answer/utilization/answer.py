@@ -209,10 +209,9 @@ class UtilizationAnswer(RunAnswer):
         """Return the flags of each hardware in a line, of what is used least first; the first with its reason."""
         lines = []
         for row in reversed(self.rows):
-            first, *others = [flag for flag in self.flags if flag.run_id == row.run_id] or [None]
-            if first is not None:
-                also = "".join(f"; {tell_level(flag)}" for flag in others if flag is not None)
-                lines.append(f"{self.scope.mark(row.hardware)}: {tell_flag(first)}{also}")
+            flags = [flag for flag in self.flags if flag.run_id == row.run_id]
+            told = [tell_flag(flag) if flag is flags[0] else tell_level(flag) for flag in flags]
+            lines += [f"{self.scope.mark(row.hardware)}: {'; '.join(told)}"] if told else []
         return lines
 
     def advice(self) -> list[str]:
