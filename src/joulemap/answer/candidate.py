@@ -206,16 +206,20 @@ class CandidateAnswer(RunAnswer):
     def _tell_standing(self, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
         """Return how sure the first place is: what cannot be told apart from it, and how probable its hardware is.
 
-        `chances` is hardware -> the probability that one of its configurations is the best.
+        Empty for a hardware alone. `chances` is hardware -> the probability that one of its configurations is the best.
         """
         chip = find_chip(self.best)
+        if len(chances) < 2:
+            return ""
         others = [row for row in rivals if find_chip(row) != chip]
         if not others:
             more = ", at whichever of its configurations" if rivals else ""
             return f"{show_chance(chances[chip])} that it is {chip}{more}"
         told = describe_chance(chances[chip], list(map(self.name, others)))
         rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
-        return f"{told}: {show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+        more = ", at any of its modes and batches" if chances.get(rival, 0.0) > chances[chip] else ""
+        sure = f"{show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+        return f"{told}: {sure}{more}"
 
     def _tell_unranked(self, rows: Iterable[Candidate]) -> list[str]:
         """Return the line on what is not ranked because it can be neither bought nor rented."""

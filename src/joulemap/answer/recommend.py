@@ -158,7 +158,11 @@ class RecommendAnswer(CandidateAnswer):
             return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}"
         if all(row.rank == 1 for row in self.rows if row.rank):
             return f"{self._tell(best)}: the only configuration{within}"
-        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}"
+        if len(set(map(find_chip, self.rows))) == 1:
+            return f"{self._tell(best)}, its {first}{within}"
+        is_alone = len({find_chip(row) for row in self.rows if row.rank}) == 1
+        alone = "; no other hardware keeps that" if is_alone and kept else ""
+        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}{alone}"
 
     def _tell(self, row: RankedConfiguration) -> str:
         way = f" {row.way}" if self._is_money else ""
@@ -181,7 +185,8 @@ class RecommendAnswer(CandidateAnswer):
         best = self.best
         if best is None or best.probability_best is None:
             return ""
-        lines = [self._tell_standing(self._find_rivals("likely_best"), self._chances("probability_best"))]
+        chances = self._chances("probability_best")
+        lines = [line for line in (self._tell_standing(self._find_rivals("likely_best"), chances),) if line]
         if best.probability_kept is not None:
             lines.append(f"{show_chance(best.probability_kept)} that it keeps its limits")
         if self._is_money and best.price_half_width:
@@ -228,12 +233,15 @@ class RecommendAnswer(CandidateAnswer):
     ) -> tuple[Grid | Text, ...]:
         """Return rows with the objective, `chance` of being the best, and further figures."""
         label = METRIC[self.objective].label
+        several: tuple[Shown[RankedConfiguration], ...] = (
+            ("of the best", "objective_ratio"),
+            ("best", lambda row: show_chance(chance(row))),
+        )
         columns: tuple[Shown[RankedConfiguration], ...] = (
             *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
             (label, lambda row: show_metric(self.objective, row.objective_value)),
             ("80 %", lambda row: show_doubt(row.objective_half_width)),
-            ("of the best", "objective_ratio"),
-            ("best", lambda row: show_chance(chance(row))),
+            *(several if len(rows) > 1 else ()),
             *figures,
         )
         return self._draw(rows, columns, limit, (label, "of the best", "best"), noun)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.answer.answer import Drawings, RunAnswer
-from joulemap.answer.compare.contest import count_available, lay_across
+from joulemap.answer.compare.contest import lay_across, tell_available
 from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.metric import METRIC, PART_METRICS, PartMetricName
@@ -44,7 +44,6 @@ class ModelsAnswer(RunAnswer):
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it; csv holds the rows."""
         label = METRIC[self.metric].label
-        first, *insights = self.insights() or [""]
         return self._compose(
             self.scope.title,
             (
@@ -53,8 +52,8 @@ class ModelsAnswer(RunAnswer):
                 ),
             ),
             self.rows,
-            answer=f"{first}.{self._tell_available()}" if first else "",
-            insights=insights,
+            answer=self.say_best(),
+            insights=self.insights()[1:],
             details=(Section("Figures (per batch)", self._show(self.rows, FIGURES)),),
             steps=self._steps(repeated),
         )
@@ -74,11 +73,12 @@ class ModelsAnswer(RunAnswer):
             else attrs.evolve(drawn, headings=drawn.headings[:2], rows=tuple(cells[:2] for cells in drawn.rows))
         )
 
-    def _tell_available(self) -> str:
-        """Return what of what can be had is best for how many models, where some have their best elsewhere."""
+    def say_best(self) -> str:
+        """Return who is best for how many models: of what can be had, then what would be if it could."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-        told = count_available(contests, self.scope, "for")
-        return f" Of what can be had: {told}." if told else ""
+        first = next(iter(self.insights()), "")
+        what = f"{METRIC[self.metric].label} of {len(contests)} models"
+        return (first and tell_available(contests, self.scope, what, "for")) or (f"{first}." if first else "")
 
     def insights(self) -> list[str]:
         """Return who is best for how many models, and what separates the models on each hardware."""

@@ -8,7 +8,7 @@ from joulemap.answer.run import CATEGORIES
 from joulemap.domain.role import ROLES, Role
 from joulemap.row.explain import CategoryDifference, RoleDifference
 
-SPENT: Final = {**CATEGORIES, "on_chip_memory": "on-chip memory"}
+SPENT: Final = {**CATEGORIES, "on_chip_memory": "on-chip memory", "board": "rest of the board"}
 """Common category, all memories on a chip together -> what energy is spent on."""
 
 BOUND: Final = {"compute": "time computing", "memory": "time for memory", "launch": "fixed time"}
