@@ -5,8 +5,9 @@ python benchmarks/question.py [--write]      --write puts the answers into the p
 The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the
 first rows stand in the page, as `joulemap sql` prints them.
 
-The commands of README and of the pages in `PAGES` run in the order of the page, on a terminal of 80 columns. Of an output stand in the page the parts that the comment above it names by how they begin,
-with `+2` for the two that follow: parts are what empty lines divide.
+The commands of README and of the pages in `PAGES` run in the order of the page, on a terminal of 80 columns. Of an
+output stand in the page the parts that the comment above it names by how they begin, with `+2` for the two that follow:
+parts are what empty lines divide.
 """
 
 from __future__ import annotations
