@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+import chips
 from compare import assert_close
 from convolution import convolution, count, run
-from joulemap.catalog.load import load_catalogue, load_hardware
+from joulemap.catalog.load import load_hardware
 from joulemap.catalog.starter import minimal_text
 from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
 from joulemap.domain.hardware import Hardware
@@ -55,7 +56,7 @@ CATEGORIES = {
         "off_chip",
     },
 }
-ALL = [one for one in load_catalogue().hardware.values() if one.architecture in CATEGORIES]
+ALL = [one for one in chips.ALL if one.architecture in CATEGORIES]
 SETTINGS = [pytest.param(one, precision, id=f"{one.id}-{precision}") for one in ALL for precision in one.peaks]
 
 BETTER: dict[str, Callable[[Hardware], Hardware]] = {

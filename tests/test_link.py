@@ -151,6 +151,6 @@ def test_sql_and_show_say_what_the_file_says(database: Path, joulemap: Run) -> N
     )
     nvlink, _ = workspace.hardware("h100_pcie").links
     assert (nvlink.link, nvlink.bandwidth_bytes_per_s, nvlink.domain_size) == ("nvlink", 300e9, 2)
-    shown = joulemap("hardware", "show", "gb200").stdout
+    shown = joulemap("hardware", "show", "gb200", "--details").stdout
     assert "Links, in one direction" in shown
-    assert re.search(r"nvlink 5 +device +18 +900 GB/s +switch +72", shown)
+    assert re.search(r"nvlink +5 +device +switch +18 +900 GB/s +72", shown)

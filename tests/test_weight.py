@@ -262,7 +262,7 @@ def test_runs_of_several_weight_precisions_stand_side_by_side(tmp_path: Path) ->
 
 def test_the_command_line_takes_it(joulemap: Run, tmp_path: Path) -> None:
     where = ("--precision", "bf16", "--calibration", "none", "--db", tmp_path / "cli.duckdb")
-    told = joulemap("analyze", GEMM, "l4", "--weight-precision", "int4", *where).stdout
+    told = joulemap("analyze", GEMM, "l4", "--weight-precision", "int4", "--details", *where).stdout
     assert "batch 1, bf16/int4, fused" in told
     assert "weights 8.65 MB" in told
     wrong = joulemap("compare", GEMM, "l4", "--weight-precision", "fp32", *where)

@@ -23,7 +23,7 @@ status = { type = "VARCHAR", meaning = "ok, no price or unsupported" }
 is_best_of_hardware = { type = "BOOLEAN", meaning = "the cheapest of its hardware in the way that is asked for, whatever the power mode; without a price the one with the least energy" }
 way = { type = "VARCHAR", meaning = "rented by the hour; bought, and powered; none" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "all costs of a million inferences" }
-usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price that it rests on; null beyond the 40 cheapest" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price that it rests on" }
 probability_cheapest = { type = "DOUBLE", null = true, meaning = "that it is the cheapest of those with a rank; null beyond the 40 cheapest" }
 likely_cheapest = { type = "BOOLEAN", meaning = "it is predicted to be the cheapest, or cannot be told apart from what is" }
 hardware_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of it rent, or the purchase price spread over the lifetime" }
@@ -198,5 +198,5 @@ SELECT
     r.run_id
 FROM placed AS r
 LEFT JOIN standing AS h ON r.is_ranked AND h.place = r.rank
-LEFT JOIN internal.run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
+LEFT JOIN internal.run_total AS t ON r.position = 1 AND t.run_id = r.run_id
 ORDER BY r.place

@@ -34,7 +34,7 @@ miss_rank = { type = "BIGINT", null = true, meaning = "1 for the infeasible one 
 objective_value = { type = "DOUBLE", null = true, meaning = "of the objective, in objective_unit; null where it is not known" }
 objective_unit = { type = "VARCHAR", null = true, meaning = "unit of objective_value" }
 objective_ratio = { type = "DOUBLE", null = true, meaning = "how many times worse it is than the first of the feasible; null without one" }
-objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for memory and prices of chips" }
+objective_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the objective's natural logarithm; null for memory and prices of chips" }
 probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of those that keep the limits; null as before" }
 likely_best = { type = "BOOLEAN", meaning = "it is predicted to be the best, or cannot be told apart from the one that is" }
 probability_kept = { type = "DOUBLE", null = true, meaning = "that it keeps the limit that is in most doubt, of latency, energy, power and throughput; null without such a limit" }
@@ -214,5 +214,5 @@ FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
 LEFT JOIN standing AS h ON r.position = 1 AND r.is_ranked AND h.place = r.rank
-LEFT JOIN internal.run_total AS t ON r.position = 1 AND r.rank <= 40 AND t.run_id = r.run_id
+LEFT JOIN internal.run_total AS t ON r.position = 1 AND t.run_id = r.run_id
 ORDER BY r.position, r.place

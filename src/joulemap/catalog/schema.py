@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.compiler import CUTS
 from joulemap.domain.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import LINK_ENDS, LOAD_COVERS, UNITS
 from joulemap.domain.quantity import BASES, Quantity
@@ -32,6 +33,7 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "covers": LOAD_COVERS,
     "runtime": RUNTIMES,
     "precision": tuple(PRECISION_BYTES),
+    "cut": tuple(CUTS),
 }
 """Key of a hardware file -> what it may be."""
 
@@ -54,6 +56,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "value": "a number",
     "batch": "a whole number from 1",
     "energy_pj": "a number, in picojoules",
+    "operators": "kinds or operations, as `joulemap hardware show hailo_8 --details` has them",
     "name": "a name",
     "model": "a model that ships: `joulemap model list`",
     "component": "a component, action and price of the class: `joulemap hardware show ID --energy`",

@@ -45,6 +45,7 @@ architecture = "{architecture}"
 # doubts = []
 # projection = "why its key numbers are projections; empty for a chip that exists"
 # unavailable = "why it can be neither bought nor rented; empty where it can"
+# needs_host = "the slot of a computer that it sits in, such as PCIe; empty for what works by itself"
 
 [sources]
 mine = "where these numbers come from: document, page, link"
@@ -53,6 +54,14 @@ mine = "where these numbers come from: document, page, link"
 """
 
 OTHERS: Final = """
+# [compiler]
+# name = "what makes its programs; without this table it runs every operator"
+# cut = "each"
+# operators = ["linear", "conv.conv2d", "relu"]
+# host = "raspberry_pi_5"
+# basis = "assumed"
+# source = "mine"
+
 # [[power_modes]]
 # name = "low"
 # tdp = {mode_tdp}

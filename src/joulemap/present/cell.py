@@ -107,7 +107,7 @@ def show(value: Any, name: str, unit: str = "") -> str:
 
 
 def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
-    if name.endswith("_fraction"):
+    if name.endswith("_fraction") or name.startswith("probability"):
         return f"{round(float(value) * 100, 1) + 0.0:.1f} %"
     if name.endswith("_ratio") or name == "ratio":
         return f"{float(value):.3g}x"

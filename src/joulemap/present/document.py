@@ -256,7 +256,7 @@ def grid(
         value = read(row, what)
         if what in HARDWARE_COLUMNS and value:
             return mark_projected(value, projected or rows.projected)
-        if what == "value" and has_units and isinstance(value, float):
+        if what.endswith("value") and has_units and isinstance(value, float):
             return show_quantity(value, read(row, "unit"))
         return show_in(rows.columns[places[what]], value) if what in places else show(value, what)
 

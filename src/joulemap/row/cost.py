@@ -138,9 +138,7 @@ class CostOption(Row, query="cost.million"):
     usd_per_million: float | None
     """USD: all costs of a million inferences."""
     usd_half_width: float | None
-    """Of the 80 % interval of its natural logarithm, by the rate and the price that it rests on; null beyond the 40
-    cheapest.
-    """
+    """Of the 80 % interval of its natural logarithm, by the rate and the price that it rests on."""
     probability_cheapest: float | None
     """That it is the cheapest of those with a rank; null beyond the 40 cheapest."""
     likely_cheapest: bool

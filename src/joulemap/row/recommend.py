@@ -42,9 +42,7 @@ class RankedConfiguration(Row, query="recommend.configuration"):
     objective_ratio: float | None
     """How many times worse it is than the first of the feasible; null without one."""
     objective_half_width: float | None
-    """Of the 80 % interval of the objective's natural logarithm; null for what is not among the best 40, and for
-    memory and prices of chips.
-    """
+    """Of the 80 % interval of the objective's natural logarithm; null for memory and prices of chips."""
     probability_best: float | None
     """That it is the best of those that keep the limits; null as before."""
     likely_best: bool
