@@ -90,7 +90,7 @@ def test_every_example_answers_in_order(tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "report"], ids=lambda page: page.stem)
 def test_python_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of the page about reports reads a file which a browser saves, that of another the runs of a first command."""
+    """That of the page about reports reads a file which a browser saves, others the runs of a first command."""
     prepare(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JOULEMAP_DB", str(tmp_path / DATABASE))
