@@ -44,7 +44,8 @@ WITH paid AS MATERIALIZED (
         CASE WHEN w.way = 'bought' THEN (1e0 + c.host_share_ratio) * c.price_purchase_usd ELSE 0e0 END
             AS fixed_usd,
         CASE
-            WHEN w.way = 'bought' THEN (1e0 + c.host_share_ratio) * c.energy_usd_per_million
+            WHEN w.way = 'bought'
+                THEN c.bought_usd_per_million - (1e0 + c.host_share_ratio) * c.purchase_usd_per_million
             ELSE c.rented_usd_per_million
         END AS variable_usd_per_million,
         CASE WHEN w.way = 'bought' THEN c.inferences_per_life END AS inferences_per_life,

@@ -197,6 +197,6 @@ SELECT
     END AS reason,
     r.run_id
 FROM placed AS r
-LEFT JOIN standing AS h ON r.is_ranked AND h.place = r.rank
-LEFT JOIN internal.run_total AS t ON r.position = 1 AND t.run_id = r.run_id
+LEFT JOIN standing AS h ON h.place = CASE WHEN r.is_ranked THEN r.rank END
+LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ORDER BY r.place

@@ -72,7 +72,7 @@ WITH fact AS (
     WHERE quantity IN ('price_cloud', 'price_purchase', 'host_share', 'idle_power', 'static_power')
     GROUP BY hardware_digest
 ),
-powered AS (
+powered AS MATERIALIZED (
     SELECT
         r.position, r.run_id, r.model, r.hardware, r.hardware_id, r.hardware_digest, r.label, r.architecture,
         r.precision, r.batch, r.runtime, r.energy_j, r.energy_per_inference_j, r.inferences_per_j, r.latency_s,
@@ -116,6 +116,17 @@ powered AS (
                 )
             END AS gco2_per_kwh
     ) AS a
+),
+asked AS (
+    SELECT
+        CASE
+            WHEN $pay <> '' THEN $pay
+            WHEN count(DISTINCT hardware_id) FILTER (is_available AND usd_per_hour IS NOT NULL)
+                >= count(DISTINCT hardware_id) FILTER (is_available AND purchase_usd IS NOT NULL)
+                THEN 'rented'
+            ELSE 'bought'
+        END AS pay
+    FROM powered
 )
 SELECT
     s.position, s.run_id, s.model, s.hardware, s.hardware_id, s.hardware_digest, s.label, s.architecture, s.precision,
@@ -134,33 +145,24 @@ SELECT
     s.is_available, s.reason, s.{metric}
 FROM (
     SELECT
-        e.*,
-        coalesce(price_spread(e.rented_basis), 0e0) AS rented_half_width,
-        coalesce(price_spread(e.bought_basis) * e.purchase_usd_per_million
-            / (e.purchase_usd_per_million + e.energy_usd_per_million), 0e0) AS bought_half_width,
+        p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
+        p.precision, p.batch, p.runtime, p.energy_j, p.energy_per_inference_j, p.inferences_per_j, p.latency_s,
+        p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
+        p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
+        p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
+        p.host_share, p.host_energy_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
+        y.pay,
+        p.{costs},
+        coalesce(price_spread(p.rented_basis), 0e0) AS rented_half_width,
+        coalesce(price_spread(p.bought_basis) * purchase_usd_per_million
+            / (purchase_usd_per_million + energy_usd_per_million), 0e0) AS bought_half_width,
         CASE
-            WHEN e.pay <> 'bought' AND e.rented_usd_per_million IS NOT NULL
-                AND NOT (e.pay = 'both' AND coalesce(e.bought_usd_per_million < e.rented_usd_per_million, FALSE))
+            WHEN y.pay <> 'bought' AND rented_usd_per_million IS NOT NULL
+                AND NOT (y.pay = 'both' AND coalesce(bought_usd_per_million < rented_usd_per_million, FALSE))
                 THEN 'rented'
-            WHEN e.pay <> 'rented' AND e.bought_usd_per_million IS NOT NULL THEN 'bought'
+            WHEN y.pay <> 'rented' AND bought_usd_per_million IS NOT NULL THEN 'bought'
         END AS way
-    FROM (
-        SELECT
-            p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
-            p.precision, p.batch, p.runtime, p.energy_j, p.energy_per_inference_j, p.inferences_per_j, p.latency_s,
-            p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
-            p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
-            p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-            p.host_share, p.host_energy_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
-            CASE
-                WHEN $pay <> '' THEN $pay
-                WHEN count(DISTINCT p.hardware_id) FILTER (p.is_available AND p.usd_per_hour IS NOT NULL) OVER ()
-                    >= count(DISTINCT p.hardware_id) FILTER (p.is_available AND p.purchase_usd IS NOT NULL) OVER ()
-                    THEN 'rented'
-                ELSE 'bought'
-            END AS pay,
-            p.{costs}
-        FROM powered AS p
-    ) AS e
+    FROM powered AS p
+    CROSS JOIN asked AS y
 ) AS s
 ORDER BY s.position, s.run_id

@@ -213,6 +213,6 @@ SELECT
 FROM ranked AS r
 JOIN chosen AS c ON c.run_id = r.run_id
 LEFT JOIN missed AS m ON m.run_id = r.run_id
-LEFT JOIN standing AS h ON r.position = 1 AND r.is_ranked AND h.place = r.rank
-LEFT JOIN internal.run_total AS t ON r.position = 1 AND t.run_id = r.run_id
+LEFT JOIN standing AS h ON h.place = CASE WHEN r.position = 1 AND r.is_ranked THEN r.rank END
+LEFT JOIN internal.run_total AS t ON t.run_id = CASE WHEN r.position = 1 THEN r.run_id END
 ORDER BY r.position, r.place

@@ -800,6 +800,7 @@ FROM (
                 ]))) / logistic_width() AS scale
             FROM (SELECT unnest(range(draw_count(len(run_ids)))) AS draw)
         ) AS d
+        WHERE e.latency_part > 0e0 OR e.energy_part > 0e0
     )
 )
 GROUP BY run_id, draw;

@@ -189,12 +189,20 @@ class Scope:
             widths = sorted(found[quantity][0] for found in self.doubts.values() if quantity in found)
             ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
             spans += [f"{' to '.join(ends)} ({quantity})"] if ends else []
-        return f"4 in 5 measurements are within {' and '.join(spans)} of the figure" if spans else ""
+        told = [f"4 in 5 measurements are within {' and '.join(spans)} of the figure"] if spans else []
+        return ", ".join((*told, *self.say_own_doubts(is_yours=True)))
 
-    def say_own_doubts(self, quantities: Collection[str] = ("latency", "energy")) -> list[str]:
-        """Return how much of the doubt about hardware is its own assumed numbers, of those that rest on such."""
+    def say_own_doubts(
+        self, quantities: Collection[str] = ("latency", "energy"), *, is_yours: bool = False
+    ) -> list[str]:
+        """Return how much of the doubt about hardware is its own assumed numbers, of those that rest on such.
+
+        `is_yours` is whether only hardware of the user's own files is told.
+        """
         told = []
         for name, widths in self.doubts.items():
+            if is_yours and name.partition("@")[0] not in self.spelling:
+                continue
             parts = [
                 f"{show_doubt(own)} of {quantity}"
                 for quantity, (_, own) in widths.items()
