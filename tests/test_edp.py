@@ -342,7 +342,7 @@ def test_insights_are_the_numbers_of_the_rows(compared: EdpAnswer) -> None:
     text = "\n".join(compared.insights())
     total, top = compared.total, compared.subgraphs[0]
     half = compared.cuts[0]
-    assert f"top {half.top_count} of 23 subgraphs = {half.reached_fraction * 100:.1f} % of E x T" in text
+    assert f"top {half.top_count} of 23 subgraphs = {half.reached_fraction * 100:.1f} % of it" in text
     assert f"halving energy and time of {top.name} alone would take {top.halving_fraction * 100:.1f} % off" in text
     launch = next(row for row in compared.bounds if row.remedy == "no_launch")
     assert f"the fixed cost of kernels: without it, {launch.saving_fraction * 100:.1f} % would go" in text

@@ -149,10 +149,15 @@ def test_few_rows_whose_important_columns_do_not_fit_are_blocks_with_a_name() ->
 
 
 def test_one_row_that_does_not_fit_is_a_block_with_everything() -> None:
-    one = attrs.evolve(CHIPS, rows=CHIPS.rows[:1])
+    one = attrs.evolve(CHIPS, rows=CHIPS.rows[:1], keep=())
     text = draw(one, 40)
     assert not folded(one, 40)
     assert "price list" in " ".join(text.split())
+
+
+def test_one_row_that_says_what_matters_is_a_row() -> None:
+    one = attrs.evolve(CHIPS, rows=CHIPS.rows[:1])
+    assert folded(one, 40) == ["purchase price", "source"]
 
 
 def test_numbers_stand_right_and_words_left() -> None:

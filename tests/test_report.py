@@ -40,10 +40,14 @@ def page(answer: ReportAnswer) -> Page:
 
 
 def test_the_answer_comes_first(answer: ReportAnswer, page: Page) -> None:
-    best = next(row for row in answer.findings[0].compare.recommendations if row.goal == "energy")
+    compared = answer.findings[0].compare
+    best, beyond = (
+        next(row for row in rows if row.goal == "energy") for rows in (compared.available, compared.recommendations)
+    )
     first = answer.report.verdict[0]
-    assert first.startswith("Lowest energy: ")
-    assert best.hardware in first
+    assert first.startswith(best.hardware)
+    assert not beyond.is_available
+    assert first.index(best.hardware) < first.index(beyond.hardware)
     assert page.shown.index(first) < page.shown.index("Every hardware side by side")
     assert any(line.startswith("Why: ") for line in answer.report.verdict)
     assert any(line.startswith("What would flip it: ") for line in answer.report.verdict)

@@ -12,7 +12,7 @@ listed = [
     "throughput_batch", "throughput_per_s", "throughput_latency_s", "throughput_limit", "energy_batch",
     "energy_per_inference_j", "energy_latency_s", "zone_low_batch", "zone_high_batch", "zone_low_power_w",
     "zone_high_power_w", "largest_batch", "largest_speedup_ratio", "largest_batch_scaling_ratio", "is_projection",
-    "reason",
+    "is_available", "reason",
 ]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
@@ -44,7 +44,8 @@ reason = { type = "VARCHAR", meaning = "why it cannot run the smallest batch tha
 WITH asked AS (
     SELECT
         model, hardware, architecture, "precision", runtime, series, batch, nullif(reason, '') AS refusal, latency_s,
-        throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w, is_projection, run_id
+        throughput_per_s, throughput_limit, energy_per_inference_j, average_power_w, is_projection,
+        is_available, run_id
     FROM cube.run(run_ids := $run_ids)
 ),
 followed AS (
@@ -72,6 +73,7 @@ followed AS (
         max({'batch': batch, 'throughput_per_s': throughput_per_s}) FILTER (WHERE latency_s IS NOT NULL) AS largest,
         max(CASE WHEN batch = 1 THEN throughput_per_s END) AS single_per_s,
         bool_or(is_projection) AS is_projection,
+        bool_or(is_available) AS is_available,
         min({'batch': batch, 'refusal': refusal}) FILTER (WHERE refusal IS NOT NULL) AS refused
     FROM asked
     GROUP BY series, hardware
@@ -132,6 +134,7 @@ SELECT
     s.largest.throughput_per_s / s.single_per_s AS largest_speedup_ratio,
     s.largest.throughput_per_s / (s.largest.batch * s.single_per_s) AS largest_batch_scaling_ratio,
     s.is_projection,
+    s.is_available,
     coalesce(s.refused.refusal, '') AS reason
 FROM followed AS s
 LEFT JOIN zone AS z

@@ -102,16 +102,20 @@ def describe_had(pay: str) -> str:
 def describe_standing(scope: Scope, best: Candidate, rivals: Sequence[Candidate], chances: Mapping[str, float]) -> str:
     """Return how sure a first place is: what cannot be told apart from it, and the probability of its hardware.
 
-    `chances` is hardware -> the probability that one of its configurations is the best.
+    Empty for a hardware alone. `chances` is hardware -> the probability that one of its configurations is the best.
     """
     chip = find_chip(best)
+    if len(chances) < 2:
+        return ""
     others = [row for row in rivals if find_chip(row) != chip]
     if not others:
         more = ", at whichever of its configurations" if rivals else ""
         return f"{show_chance(chances[chip])} that it is {chip}{more}"
     told = describe_chance(chances[chip], [name_candidate(scope, row) for row in others])
     rival = max(map(find_chip, others), key=lambda name: chances.get(name, 0.0))
-    return f"{told}: {show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+    more = ", at any of its modes and batches" if chances.get(rival, 0.0) > chances[chip] else ""
+    sure = f"{show_chance(chances[chip])} that it is {chip}, {show_chance(chances.get(rival, 0.0))} {rival}"
+    return f"{told}: {sure}{more}"
 
 
 def add_chances(rows: Iterable[Candidate], column: str) -> dict[str, float]:

@@ -181,7 +181,8 @@ class CostAnswer(RunAnswer):
             noun = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
             return f"no {noun} is known of any of this hardware"
         is_had = best.is_available or self.scope.settings.takes_all
-        first = "the cheapest" if is_had else "the cheapest if it could be had"
+        first = "the cheapest" if len(self._each()) > 1 else "its cheapest configuration"
+        first += "" if is_had else " if it could be had"
         grid = next((row for row in self.assumptions if row.assumption == "grid"), None)
         place = "" if grid is None else grid.note.partition(",")[0] or "the grid that is given"
         carbon = show(best.gco2_per_million, "", "g")
@@ -227,7 +228,7 @@ class CostAnswer(RunAnswer):
             *((("way", "way"),) if self.pay == "both" else ()),
             ("cost", "usd_per_million"),
             ("80 %", lambda row: show_doubt(row.usd_half_width)),
-            ("best", lambda row: show_chance(chances.get(find_chip(row)))),
+            *((("best", lambda row: show_chance(chances.get(find_chip(row)))),) if len(rows) > 1 else ()),
             ("price", _show_price),
         )
         return self._draw(
@@ -323,10 +324,9 @@ class CostAnswer(RunAnswer):
         if best is None or best.probability_cheapest is None:
             return ""
         sure = describe_standing(self.scope, best, rivals, add_chances(self.rows, "probability_cheapest"))
-        if not best.price_half_width:
-            return f"{sure}; its price is given"
         date = f", {best.price_date}" if best.price_date else ""
-        return f"{sure}; its price ({best.price_basis}{date}) counts as {show_doubt(best.price_half_width)}"
+        price = f"its price ({best.price_basis}{date}) counts as {show_doubt(best.price_half_width)}"
+        return "; ".join(filter(None, (sure, price if best.price_half_width else "its price is given")))
 
     def _tell(self, row: CostOption, *, way: bool = True) -> str:
         paid = f" {row.way}" if way else ""

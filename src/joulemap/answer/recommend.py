@@ -181,7 +181,11 @@ class RecommendAnswer(RunAnswer):
             return f"nothing of {describe_had(pay)}{within}; if it could be, {self._tell(best)}, the {first}"
         if all(row.rank == 1 for row in self.rows if row.rank):
             return f"{self._tell(best)}: the only configuration{within}"
-        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}"
+        if len(set(map(find_chip, self.rows))) == 1:
+            return f"{self._tell(best)}, its {first}{within}"
+        is_alone = len({find_chip(row) for row in self.rows if row.rank}) == 1
+        alone = "; no other hardware keeps that" if is_alone and kept else ""
+        return f"{self._tell(best)}, the {first} of {describe_had(pay)}{within}{alone}"
 
     def _tell(self, row: RankedConfiguration) -> str:
         way = f" {row.way}" if self._is_money else ""
@@ -209,7 +213,8 @@ class RecommendAnswer(RunAnswer):
         best = self.best
         if best is None or best.probability_best is None:
             return ""
-        lines = [describe_standing(self.scope, best, self._rivals(), add_chances(self.rows, "probability_best"))]
+        chances = add_chances(self.rows, "probability_best")
+        lines = [line for line in (describe_standing(self.scope, best, self._rivals(), chances),) if line]
         if best.probability_kept is not None:
             lines.append(f"{show_chance(best.probability_kept)} that it keeps its limits")
         if self._is_money and best.price_half_width:
@@ -266,8 +271,11 @@ class RecommendAnswer(RunAnswer):
                 *((("way", "way"),) if self._is_money and rows[0].pay == "both" else ()),
                 (label, lambda row: show_metric(self.objective, row.objective_value)),
                 ("80 %", lambda row: show_doubt(row.objective_half_width)),
-                ("of the best", "objective_ratio"),
-                ("best", lambda row: show_chance(chance(row))),
+                *(
+                    (("of the best", "objective_ratio"), ("best", lambda row: show_chance(chance(row))))
+                    if len(rows) > 1
+                    else ()
+                ),
                 *figures,
             ),
             limit=limit,

@@ -24,12 +24,12 @@ CATEGORIES: Final = {
     "interconnect": "network",
     "off_chip_memory": "off-chip memory",
     "control": "control",
-    "board": "the board",
+    "board": "the rest of the board",
     "static": "static power",
 }
 """Common category -> what people call it."""
 
-OVERHEAD: Final = "neither arithmetic nor off-chip memory nor board nor static"
+OVERHEAD: Final = "registers, on-chip memory, network and control"
 """What of an energy is architectural overhead: what the macro `is_overhead` adds up."""
 
 BOUNDS: Final = ("compute", "memory", "launch")

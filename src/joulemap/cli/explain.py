@@ -34,7 +34,7 @@ def explain(
             show_default="the whole runs",
         ),
     ] = "",
-    limit: Limit = 20,
+    limit: Limit = 12,
     run: RunOptions,
     output: OutputOptions,
 ) -> None:

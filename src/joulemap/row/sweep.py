@@ -162,6 +162,8 @@ class SweepSeries(Row, query="sweep.series"):
     """throughput(N) / (N x throughput(1)) there; null without a run at batch 1."""
     is_projection: bool
     """Key numbers of the hardware are projections or estimates."""
+    is_available: bool
+    """It can be bought or rented, at a price that is no guess."""
     reason: str
     """Why it cannot run the smallest batch that it cannot run."""
 

@@ -195,7 +195,7 @@ class AnalyzeAnswer(RunAnswer):
         used = f"{show_share(total.compute_utilization_fraction)} of its peak and "
         used += f"{show_share(total.bandwidth_utilization_fraction)} of its memory bandwidth are used"
         units = f"{total.units_used_count} of {total.units_total_count} {total.unit_name}s work on average"
-        overhead = f"{show_share(total.overhead_fraction)} of the energy is {OVERHEAD}"
+        overhead = f"{show_share(total.overhead_fraction)} of the energy goes to {OVERHEAD}"
         part = f"{largest.name} takes most of {total.subgraph_count} subgraphs: "
         part += (
             f"{show_share(largest.share_fraction)} of the energy, {show_share(largest.latency_fraction)} of the time"
@@ -243,7 +243,7 @@ class AnalyzeAnswer(RunAnswer):
         total = self.total
         parts = ", ".join(f"{part} {show_quantity(getattr(total, name), 'J')}" for part, name in PART_COLUMNS)
         each = f"{show_quantity(total.energy_per_inference_j, 'J')} an inference; " if total.batch > 1 else ""
-        overhead = f"{show_share(total.overhead_fraction)} of energy: {OVERHEAD}"
+        overhead = f"{show_share(total.overhead_fraction)} of energy goes to {OVERHEAD}"
         rate, peak = show_quantity(total.attained_ops_per_s, "ops/s"), show_quantity(total.peak_ops_per_s, "ops/s")
         bandwidth = show_quantity(total.memory_bandwidth_bytes_per_s, "B/s")
         watts = f"{show_quantity(total.static_power_w, 'W')} static, cap {show_quantity(total.tdp_w, 'W')}"

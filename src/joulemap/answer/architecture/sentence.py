@@ -16,7 +16,7 @@ PARTS: Final = {
     "interconnect": "wires and switches",
     "off_chip_memory": "off-chip memory",
     "control": "control",
-    "board": "the board",
+    "board": "the rest of the board",
     "static": "static power",
 }
 """What energy is spent on, from the arithmetic outwards: field -> words."""

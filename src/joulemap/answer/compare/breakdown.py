@@ -71,8 +71,10 @@ class BreakdownAnswer(RunAnswer):
         trees = [
             Section(f"Energy of {row.model} on {scope.mark(row.hardware)}", self._branches(row)) for row in answered
         ]
-        first, *insights = [self._tell_most(row) for row in sorted(answered, key=lambda row: row.energy_fj or 0)]
-        least = "Least energy: " if len(answered) > 1 and len(scope.models) == 1 else ""
+        ordered = sorted(answered, key=lambda row: (scope.mark(row.hardware) != row.hardware, row.energy_fj or 0))
+        first, *insights = [self._tell_most(row) for row in ordered]
+        among = " of what can be had" if scope.mark(ordered[-1].hardware) != ordered[-1].hardware else ""
+        least = f"Least energy{among}: " if len(answered) > 1 and len(scope.models) == 1 else ""
         return self._compose(
             scope.title,
             (show_under("Figures", self._figures(answered, FIGURES), *scope.say_left_out()),),

@@ -60,27 +60,32 @@ class ContestAnswer(RunAnswer):
             for rows in workloads
         ]
         winning = {self.scope.mark(row.hardware) for row in self.victories if row.hardware_won_count}
-        first, *others = self.sentences()
-        told = [line for line in others if any(f"{name}: " in line for name in winning)]
+        start = self.say_best().startswith(self.sentences()[0])
+        told = [line for line in self.sentences()[start:] if any(f"{name}: " in line for name in winning)]
         return self._compose(
             f"{self.scope.title}: {METRIC[self.metric].label} of each {self.by}",
             sections,
             self.rows,
-            answer=f"{first}.{self._tell_available()}",
+            answer=self.say_best(),
             insights=told,
             sure=self.scope.say_spread(),
             notes=self.scope.describe_refusals() + self.scope.describe(),
             steps=self._steps(repeated),
         )
 
-    def _tell_available(self) -> str:
-        """Return what of what can be had has the least of how many parts, where some have their least elsewhere."""
+    def say_best(self) -> str:
+        """Return who has the least of how many parts: of what can be had, then what would have if it could."""
         contests = [list(rows) for _, rows in groupby(self.rows, lambda row: (row.workload_id, row.part_index))]
+        first = self.sentences()[0]
         if all(contest[0].is_available for contest in contests):
-            return ""
-        counts = Counter(_name_available(contest, self.scope) for contest in contests)
-        told = join_words([f"{name} in {count}" for name, count in counts.most_common()])
-        return f" Of what can be had, the least is of {told}."
+            return f"{first}."
+        had = Counter(_name_available(contest, self.scope) for contest in contests)
+        beyond = Counter(self.scope.mark(contest[0].hardware) for contest in contests if not contest[0].is_available)
+        told, projected = (
+            join_words([f"{name} in {count}" for name, count in counts.most_common()]) for counts in (had, beyond)
+        )
+        least = f"Least {METRIC[self.metric].label} of {len(contests)} {self.by}s, of what can be had"
+        return f"{least}: {told}. If it could be had: {projected}."
 
     def sentences(self) -> list[str]:
         """Return a sentence for each hardware that wins something, made of the kinds that it wins."""
@@ -89,6 +94,8 @@ class ContestAnswer(RunAnswer):
         for (_, hardware), group in groupby(self.victories, lambda row: (row.workload_id, row.hardware)):
             kinds = list(group)
             one = kinds[0]
+            if not one.hardware_won_count and not one.hardware_tied_count:
+                continue
             text = f"{one.model}: " if several else ""
             text += f"{self.scope.mark(hardware)}: {one.hardware_won_count} of {one.all_part_count} {self.by}s"
             text += "".join(f", {phrase}" for phrase in _phrases(kinds))

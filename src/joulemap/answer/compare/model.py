@@ -48,7 +48,6 @@ class ModelsAnswer(RunAnswer):
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it; csv holds the rows."""
         label = METRIC[self.metric].label
-        first, *insights = self.insights() or [""]
         return self._compose(
             self.scope.title,
             (
@@ -57,8 +56,8 @@ class ModelsAnswer(RunAnswer):
                 ),
             ),
             self.rows,
-            answer=f"{first}.{self._tell_available()}" if first else "",
-            insights=insights,
+            answer=self.say_best(),
+            insights=self.insights()[1:],
             details=(Section("Figures (per batch)", self._show(self.rows, FIGURES)),),
             sure=self.scope.say_spread(),
             notes=self.scope.describe_refusals() + self.scope.describe(),
@@ -111,14 +110,19 @@ class ModelsAnswer(RunAnswer):
             best=frozenset(marked),
         )
 
-    def _tell_available(self) -> str:
-        """Return what of what can be had is best for how many models, where some have their best elsewhere."""
+    def say_best(self) -> str:
+        """Return who is best for how many models: of what can be had, then what would be if it could."""
         groups = [list(rows) for _, rows in groupby(self.rows, lambda row: row.workload_id)]
-        if all(rows[0].is_available for rows in groups):
-            return ""
-        counts = Counter(map(self._available, groups))
-        told = join_words([f"{name} for {count}" for name, count in counts.most_common()])
-        return f" Of what can be had: {told}."
+        first = next(iter(self.insights()), "")
+        if all(rows[0].is_available for rows in groups) or not first:
+            return f"{first}." if first else ""
+        had = Counter(map(self._available, groups))
+        beyond = Counter(self.scope.mark(rows[0].hardware) for rows in groups if not rows[0].is_available)
+        told, projected = (
+            join_words([f"{name} for {count}" for name, count in counts.most_common()]) for counts in (had, beyond)
+        )
+        least = f"Least {METRIC[self.metric].label} of {len(groups)} models, of what can be had"
+        return f"{least}: {told}. If it could be had: {projected}."
 
     def _available(self, rows: Iterable[ModelFigure]) -> str:
         """Return the best hardware of a model that can be bought."""

@@ -50,12 +50,11 @@ def tell_winners(answer: Compared) -> str:
     each = " per inference" if frugal.goal != "energy" else ""
     is_part = len(answer.available[0].ranked_ids) < len(answered)
     among = " of what can be had" if is_part else ""
-    text = f"{answer.scope.mark(frugal.hardware)} needs the least energy{each}{among}, "
+    text = f"{answer.scope.mark(frugal.hardware)} needs the least energy{each}{among}"
     text += _advantage(answer, frugal, "less")
-    if fastest.hardware == frugal.hardware:
-        text += f", and is the fastest, {_advantage(answer, fastest, 'faster')}."
-    else:
-        text += f"; {answer.scope.mark(fastest.hardware)} is the fastest, {_advantage(answer, fastest, 'faster')}."
+    is_same = fastest.hardware == frugal.hardware
+    text += f"{', and' if is_same else f'; {answer.scope.mark(fastest.hardware)}'} is the fastest"
+    text += f"{_advantage(answer, fastest, 'faster')}."
     return text + (_tell_beyond(answer) if is_part else _tell_unavailable(answer, frugal))
 
 
@@ -66,12 +65,12 @@ def _find_goals(rows: Table[Recommendation]) -> tuple[Recommendation, Recommenda
 
 
 def _advantage(answer: Compared, row: Recommendation, word: str) -> str:
-    """Return how much better the best is than the next, and how sure it is that it is the best."""
+    """Return how sure it is that the best is the best of all, and how much better it is than the next."""
     other = answer.scope.mark(row.runner_up or "")
     if row.tied_count > 1 or row.advantage_ratio is None or row.advantage_ratio < TIE_RATIO:
-        return f"as {'fast' if word == 'faster' else 'little'} as {other}"
+        return f", as {'fast' if word == 'faster' else 'little'} as {other}"
     sure = "" if row.probability_best is None else f" ({show_chance(row.probability_best)} sure)"
-    return f"{row.advantage_ratio:.3g}x {word} than {other}{sure}"
+    return f"{sure}, {row.advantage_ratio:.3g}x {word} than {other}"
 
 
 def _tell_beyond(answer: Compared) -> str:

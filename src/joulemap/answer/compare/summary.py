@@ -211,7 +211,7 @@ class CompareAnswer(RunAnswer):
         for rows in self._grouped(lambda row: overlaps(row.interval_s, row.latency_s)):
             lines.append(self._tell_overlap(rows))
         if any(row.assumed_energy_fraction for row in self.rows):
-            lines.append(f"overhead: the part of the energy that is {OVERHEAD}")
+            lines.append(f"overhead: the part of the energy that goes to {OVERHEAD}")
             lines += self._doubts()
         for rows in self._grouped(lambda row: bool(row.recalled_energy_fraction)):
             most = max(rows, key=lambda row: row.recalled_energy_fraction or 0.0)

@@ -210,15 +210,15 @@ class EdpAnswer(RunAnswer):
         return (
             Grid(headings=("subgraph", "pattern", *names.values(), "least"), rows=tuple(rows), keep=("least",)),
             *say_rest(len(subgraphs), limit, "subgraphs"),
-            Text("EDP share in Js, and its part of that run's E x T"),
+            Text("EDP share in Js, and its part of that run's energy x delay"),
         )
 
     def insights(self) -> list[str]:
         """Return what the numbers say, largest first; nothing that they do not."""
         total, half, top = self.total, next(row for row in self.cuts if row.level == "subgraph"), self.subgraphs[0]
         lines = [
-            f"top {half.top_count} of {half.total_count} subgraphs = {show_share(half.reached_fraction)} of E x T",
-            f"halving energy and time of {top.name} alone would take {show_share(top.halving_fraction)} off E x T",
+            f"top {half.top_count} of {half.total_count} subgraphs = {show_share(half.reached_fraction)} of it",
+            f"halving energy and time of {top.name} alone would take {show_share(top.halving_fraction)} off it",
         ]
         if len(self.patterns) > 1:
             pattern = self.patterns[0]

@@ -47,6 +47,10 @@ LIKELY: Final = 0.95
 """Probability below which what would flip it is the first question."""
 
 
+SHOWN: Final = 12
+"""Rows of one table."""
+
+
 @frozen(kw_only=True)
 class ExplainAnswer(DividedAnswer):
     """Why run B differs from run A in a metric; the terms sum to the difference exactly."""
@@ -81,7 +85,7 @@ class ExplainAnswer(DividedAnswer):
         return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
 
     def document(
-        self, *, by: DifferenceDivision = "category", limit: int = 20, repeated: Sequence[str] = ()
+        self, *, by: DifferenceDivision = "category", limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
         """Return it with `limit` rows of one table; programs get every table, csv that one."""
         divided = self.divide(limit)
@@ -101,7 +105,7 @@ class ExplainAnswer(DividedAnswer):
             [divided[name] for name in shown],
             tables[by],
             answer=say_headline(self),
-            insights=say_insights(self),
+            insights=say_insights(self)[: None if by == "category" else 1],
             sure=say_sure(self),
             details=[section for name, section in divided.items() if name not in (*shown, *beside)],
             notes=[*marks, *self.scope.describe(), *self._explain(), *told],

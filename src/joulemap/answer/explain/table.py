@@ -13,7 +13,7 @@ from joulemap.answer.explain.word import find_role, name_category, say_why
 from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
-from joulemap.present.cell import show_quantity, show_signed
+from joulemap.present.cell import show_quantity, show_share, show_signed
 from joulemap.present.document import Block, Grid, Section, Text, grid, say_rest
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J
@@ -142,6 +142,11 @@ class DividedAnswer(PairAnswer):
         return f"{what.capitalize()} by subgraph"
 
     def _subgraphs(self, limit: int) -> tuple[Block, ...]:
+        nouns = {
+            action: find_role(row).noun
+            for row in self.roles
+            for action in f"{row.actions_a}, {row.actions_b}".split(", ")
+        }
         drawn = grid(
             self.subgraphs,
             (
@@ -149,7 +154,7 @@ class DividedAnswer(PairAnswer):
                 ("pattern", "fusion_pattern"),
                 ("difference", lambda row: show_signed(row.difference, row.unit)),
                 ("share", "share_fraction"),
-                ("mostly", lambda row: row.largest_action or ""),
+                ("mostly", lambda row: nouns.get(row.largest_action or "", "")),
                 ("of it", lambda row: show_signed(row.largest_difference_j, "J") if row.largest_action else ""),
                 ("energy A", lambda row: show_quantity(row.energy_a_fj / 1e15, "J")),
                 ("energy B", lambda row: show_quantity(row.energy_b_fj / 1e15, "J")),
@@ -234,6 +239,8 @@ def _amount(value: float, role: Role) -> str:
 
 
 def _price(value: float | None, role: Role) -> str:
+    if role.unit == "J":
+        return show_share(value)
     return show_quantity(value, "W" if role.unit == "s" else "J")
 
 

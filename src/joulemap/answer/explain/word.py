@@ -14,7 +14,7 @@ CATEGORIES: Final = {
     ("energy", "interconnect"): "network",
     ("energy", "off_chip_memory"): "off-chip memory",
     ("energy", "control"): "control",
-    ("energy", "board"): "board",
+    ("energy", "board"): "rest of the board",
     ("energy", "static"): "static power",
     ("time", "compute"): "time computing",
     ("time", "memory"): "time for memory",

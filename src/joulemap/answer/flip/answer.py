@@ -42,6 +42,9 @@ SIDES: Final = ("A", "B", "both")
 SHOWN: Final = 10
 """Constants that decide, of both sides together."""
 
+SHOWN_STILL: Final = 4
+"""Constants among them that no value of their own makes flip it, those of most doubt."""
+
 LEAST_LIKELY: Final = 1e-3
 """What flips it more rarely, and makes less of the doubt than `LEAST_SHARE`, is in the details."""
 
@@ -132,7 +135,12 @@ class FlipAnswer(RunAnswer):
         value, other = (show_quantity(one, label.unit) for one in sorted(self.values, reverse=label.is_higher_better))
         first, second = map(self._say, sorted(self.names, key=lambda name: name != self._first))
         ahead = f"{first} is {self.ratio:.3g}x better in {label.label} than {second}, {value} against {other}"
-        return f"{ahead}{self._say_batches()}"
+        return f"{ahead}{self._say_batches()}{'' if self._flips else '; no number alone flips that'}"
+
+    @property
+    def _flips(self) -> bool:
+        """Whether a constant alone makes them alike."""
+        return any(row.flip_ratio is not None for row in self.rows)
 
     def say_sure(self) -> str:
         """Return how sure the winner is, and how far off predictions must be for the other to win; none without."""
@@ -172,7 +180,9 @@ class FlipAnswer(RunAnswer):
         share = show_share(self.share(side))
         row = next((row for row in self._of(side) if row.flip_ratio is not None), None)
         if row is None:
-            return f"{name} makes {share} of the doubt, and none of its numbers alone flips it"
+            return (
+                f"{name} makes {share} of the doubt{', and none of its numbers alone flips it' if self._flips else ''}"
+            )
         return f"{name} makes {share} of the doubt; it flips with its {row.word} at {_say_flip(row)}"
 
     @property
@@ -186,15 +196,17 @@ class FlipAnswer(RunAnswer):
         return sorted(rows, key=lambda row: (-(row.likelihood or 0.0), -row.variance_fraction, row.constant))
 
     def _chosen(self, limit: int) -> list[Flip]:
-        """Return the constants that decide, A before B before both: in turn of each side, static powers first."""
+        """Return the constants that decide, A before B before both: in turn of each side, first what is told."""
         sides = []
         for side in SIDES:
             rows = self._of(side)
-            static = [row for row in rows if row.constant == STATIC and self._has_energy]
-            sides.append([*static, *(row for row in rows if _is_telling(row) and row not in static)])
+            told = [row for row in rows if row.flip_ratio is not None][:1]
+            told += [row for row in rows if row.constant == STATIC and self._has_energy and row not in told]
+            sides.append([*told, *(row for row in rows if _is_telling(row) and row not in told)])
         turns = max(map(len, sides))
         taken = [rows[place] for place in range(turns) for rows in sides if place < len(rows)][:limit]
-        return [row for side in SIDES for row in self._of(side) if row in taken]
+        still = sorted((row for row in taken if row.flip_ratio is None), key=lambda row: -row.variance_fraction)
+        return [row for side in SIDES for row in self._of(side) if row in taken and row not in still[SHOWN_STILL:]]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with winner, ratio and sentences."""
@@ -219,7 +231,7 @@ class FlipAnswer(RunAnswer):
         """Return the factors that flip it, beside what a spread of each constant is; none where none does alone."""
         from joulemap.figure.figure import make_figure
 
-        if all(row.flip_ratio is None for row in self.rows):
+        if not self._flips:
             return ()
         name_a, name_b = map(self._say, self.names)
         subject = self.scope.bounded(f"{self.scope.title}: {METRIC[self.metric].label} of A {name_a} and B {name_b}")
@@ -235,13 +247,16 @@ class FlipAnswer(RunAnswer):
             self.rows,
             answer=self.say_winner(),
             insights=self.insights(),
-            sure="; ".join(
-                filter(None, (self.say_sure(), *self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))))
-            ),
+            sure="; ".join(filter(None, (self.say_sure(), *self._say_own_doubts()))),
             details=(Section("Every constant, the likeliest to flip it first", self._all()),),
             notes=self._notes(),
             steps=self._steps(repeated),
         )
+
+    def _say_own_doubts(self) -> list[str]:
+        """Return what assumed numbers leave open of the metric."""
+        told = self.scope.say_own_doubts(DOUBTED_IN.get(self.metric, ()))
+        return [f"part of that: {line.removeprefix('of which ')}" for line in told]
 
     def _decisive(self, limit: int) -> Grid:
         return grid(

@@ -6,20 +6,19 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.compare.model import ModelsAnswer, compare_models
+from joulemap.answer.compare.sentence import tell_doubt, tell_winners
 from joulemap.answer.report.chapter import list_badges, list_chapters, read_blocks
 from joulemap.answer.report.finding import ModelFinding, find_out
-from joulemap.answer.scope import describe_advantage, describe_chance
 from joulemap.domain.default import SETTINGS
-from joulemap.domain.metric import METRIC, MetricName
 from joulemap.domain.module import is_module_name
 from joulemap.domain.table import Table
-from joulemap.present.cell import PROJECTION_NOTE, show_quantity
+from joulemap.present.cell import PROJECTION_NOTE
 from joulemap.present.document import Block, Document, Lines, Section
 from joulemap.system.errors import UsageError
 from joulemap.system.file import write_file
@@ -32,13 +31,6 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
-    from joulemap.row.compare import Comparison, Recommendation
-
-GOALS = ("energy", "energy_per_inference", "latency", "edp", "edp_per_inference")
-"""What a report answers first."""
-
-ALONE: Final[tuple[MetricName, ...]] = ("energy", "latency", "edp")
-"""What it answers first about one run alone, which is not the best of any."""
 
 
 @frozen(kw_only=True, repr=False)
@@ -148,7 +140,7 @@ def _compose(
     chapters: list[Chapter] = []
     verdict: list[str] = []
     if beside is not None:
-        verdict += beside.insights()[:1]
+        verdict.append(beside.say_best())
         chapters.append(_compare_models(beside))
     for index, found in enumerate(findings):
         prefix = f"m{index + 1}-" if several else ""
@@ -186,38 +178,13 @@ def _compare_models(beside: ModelsAnswer) -> Chapter:
 
 
 def _judge(found: ModelFinding) -> list[str]:
-    """Return which hardware is best for what, how sure that is, and why."""
+    """Return which hardware is best for what, why, how sure that is, and what would flip it."""
     answer = found.compare
-    lines = [_recommend(found, row) for row in answer.recommendations if row.goal in GOALS]
-    alone = [] if lines else [row for row in answer.rows if row.status == "ok"]
-    lines += [_tell_alone(found, row, goal) for row in alone for goal in ALONE]
+    lines = [tell_winners(answer)]
     if found.explain:
         lines += [f"Why: {line}" for line in found.explain[0].sentences()[1:3]]
     if found.flip:
         lines.append(f"What would flip it: {found.flip.say_nearest()}")
-    names = {row.hardware for row in (*answer.recommendations, *alone)}
-    return [*lines, *([PROJECTION_NOTE] if any(answer.scope.mark(name) != name for name in names) else [])]
-
-
-def _tell_alone(found: ModelFinding, row: Comparison, goal: MetricName) -> str:
-    """Return what the only run needs."""
-    metric = METRIC[goal]
-    value = show_quantity(getattr(row, metric.column), metric.unit)
-    return f"{metric.label.capitalize()}: {found.compare.scope.mark(row.hardware)}, {value}"
-
-
-def _recommend(found: ModelFinding, row: Recommendation) -> str:
-    scope, metric = found.compare.scope, METRIC[row.goal]
-    goal = f"{metric.best} {metric.label}"
-    if row.tied_count == len(scope.evaluated_ids) > 1:
-        return f"{goal.capitalize()}: all {row.tied_count} alike, {show_quantity(row.value, row.unit)}"
-    text = f"{goal.capitalize()}: {scope.mark(row.hardware)}, {show_quantity(row.value, row.unit)}"
-    if row.advantage_ratio is not None and row.runner_up is not None:
-        text += f", {describe_advantage(row.advantage_ratio, scope.mark(row.runner_up))}"
-    sure = describe_chance(row.probability_best, [scope.mark(name) for name in row.rivals])
-    if sure:
-        text += f"; {sure}" if row.rivals else f" ({sure} sure)"
-    if not row.is_available and row.available_hardware is not None:
-        value = show_quantity(row.available_value, row.unit)
-        text += f"; of what can be had, {scope.mark(row.available_hardware)}, {value}"
-    return text
+    lines += [f"How sure: {doubt}" for doubt in (tell_doubt(answer),) if doubt]
+    is_marked = any(answer.scope.mark(row.hardware) != row.hardware for row in found.answered)
+    return [*lines, *([PROJECTION_NOTE] if is_marked else [])]

@@ -77,9 +77,8 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
 
 def list_badges(found: ModelFinding) -> tuple[Badge, ...]:
     """Return how predictions like those of the winner have scored."""
-    best = found.answered[0]
     return tuple(
-        _grade(row, found.compare.scope.mark(row.hardware)) for row in found.accuracy if row.run_id == best.run_id
+        _grade(row, found.compare.scope.mark(row.hardware)) for row in found.accuracy if row.run_id == found.best.run_id
     )
 
 

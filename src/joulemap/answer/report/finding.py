@@ -63,7 +63,7 @@ class ModelFinding:
     """Of each hardware, the lowest energy first."""
     sweep: SweepAnswer | None
     explain: tuple[ExplainAnswer, ...]
-    """The hardware of lowest energy against each other, the runner-up first."""
+    """The hardware of lowest energy, of what can be had, against each other, the runner-up first."""
     flip: FlipAnswer | None
     cost: CostAnswer | None
     utilization: UtilizationAnswer
@@ -77,6 +77,11 @@ class ModelFinding:
     def answered(self) -> tuple[Comparison, ...]:
         """What was not refused, the lowest energy first."""
         return tuple(row for row in self.compare.rows if row.status == "ok")
+
+    @property
+    def best(self) -> Comparison:
+        """What needs the least energy, of what can be had unless there is nothing else."""
+        return next((row for row in self.answered if row.is_available), self.answered[0])
 
     @property
     def answers(self) -> tuple[RunAnswer, ...]:
@@ -103,7 +108,8 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         run_ids = {row.hardware: row.run_id for row in runs.rows}
         roofs = tuple(fetch(connection, SubgraphRoof, run_id=run_ids[one.name]) for one in named)
     spellings = [one.spelling for one in named]
-    best, *others = spellings
+    had = sorted(range(len(named)), key=lambda place: not named[place].is_available)
+    best, *others = (spellings[place] for place in had)
     attempt = _ask if pair else _try
     pairs = [tuple(pair)] if pair else [(other, best) for other in others]
     plain = attrs.evolve(chosen, hardware=())
@@ -137,12 +143,13 @@ class _Named:
 
     name: str
     spelling: str | Hardware
+    is_available: bool
 
     @classmethod
     def of(cls, row: Comparison, compared: CompareAnswer, settings: Settings) -> _Named:
         records = {one.id: one for one in settings.hardware if not isinstance(one, str)}
         plain = row.hardware.partition("@")[0]
-        return cls(row.hardware, records.get(plain) or compared.scope.spell(row.hardware))
+        return cls(row.hardware, records.get(plain) or compared.scope.spell(row.hardware), row.is_available)
 
 
 def _fix_hardware(settings: Settings, hardware: Sequence[str | Hardware]) -> Settings:

@@ -112,18 +112,26 @@ class SweepAnswer(RunAnswer):
         )
 
     def say_best(self) -> str:
-        """Return the hardware and batch of least energy per inference, and of highest throughput."""
+        """Return what has the least energy per inference and the highest throughput, what can be had first."""
         found = [row for row in self.series if row.energy_batch is not None and row.throughput_batch is not None]
+        had = [row for row in found if row.is_available or self.scope.settings.takes_all] or found
         if not found:
             return ""
-        frugal = min(found, key=lambda row: (row.energy_per_inference_j or 0.0, row.hardware))
-        swift = max(found, key=lambda row: (row.throughput_per_s or 0.0, row.hardware))
-        energy, rate = _at(frugal.energy_per_inference_j, "J", None), _at(swift.throughput_per_s, "1/s", None)
-        whose = (
-            f"{self._call(frugal)} at batch {frugal.energy_batch}",
-            f"{self._call(swift)} at batch {swift.throughput_batch}",
-        )
-        return f"Least energy per inference: {whose[0]}, {energy}. Highest throughput: {whose[1]}, {rate}."
+        frugal, swift = _find_frugal(had), _find_swift(had)
+        among = "" if len(had) == len(found) else " of what can be had"
+        text = f"Least energy per inference{among}: {self._say_energy(frugal)}. "
+        text += f"Highest throughput: {self._say_rate(swift)}."
+        beyond = [
+            *([self._say_energy(row)] if (row := _find_frugal(found)) not in had else []),
+            *([self._say_rate(row)] if (row := _find_swift(found)) not in had else []),
+        ]
+        return f"{text} If it could be had: {'; '.join(beyond)}." if beyond else text
+
+    def _say_energy(self, row: SweepSeries) -> str:
+        return f"{self._call(row)} at batch {row.energy_batch}, {show_quantity(row.energy_per_inference_j, 'J')}"
+
+    def _say_rate(self, row: SweepSeries) -> str:
+        return f"{self._call(row)} at batch {row.throughput_batch}, {show_quantity(row.throughput_per_s, '1/s')}"
 
     def _call(self, row: SweepSeries) -> str:
         """Return what tells a series from the others."""
@@ -329,6 +337,14 @@ class SweepAnswer(RunAnswer):
             hardware = self.scope.spell(best.hardware)
             steps += [[command, best.model, hardware, *run, *repeated] for command in ("utilization", "edp")]
         return steps
+
+
+def _find_frugal(rows: Iterable[SweepSeries]) -> SweepSeries:
+    return min(rows, key=lambda row: (row.energy_per_inference_j or 0.0, row.hardware))
+
+
+def _find_swift(rows: Iterable[SweepSeries]) -> SweepSeries:
+    return min(rows, key=lambda row: (-(row.throughput_per_s or 0.0), row.hardware))
 
 
 def _at(value: float | None, unit: str, batch: int | None) -> str:

@@ -16,6 +16,7 @@ from joulemap.answer.utilization.sentence import (
     tell_distribution,
     tell_flag,
     tell_gain,
+    tell_level,
     tell_median,
     tell_size,
 )
@@ -25,7 +26,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import plan_runs
 from joulemap.plan.selection import name_pair
-from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_share
+from joulemap.present.cell import PROJECTION_NOTE, mark_projected, show_plain, show_share
 from joulemap.present.document import Document, Grid, Lines, Section, Text, grid, say_rest, show_under
 from joulemap.row.utilization import BatchZone, Grade, Pairing, PrecisionGain, Remedy, Utilization, UtilizationFlag
 from joulemap.store.query import fetch, start
@@ -112,7 +113,7 @@ class UtilizationAnswer(RunAnswer):
             (show_under("Utilization", self._use(limit), *below),),
             self.rows,
             answer=self.say_use(),
-            insights=self.reasons(),
+            insights=self._insights(),
             details=(
                 Section("Utilization in figures", self._show(self.rows, FIGURES, keep=FIGURES[1:6])),
                 Section("What would use it better", Lines(self.advice())),
@@ -150,7 +151,7 @@ class UtilizationAnswer(RunAnswer):
 
         def gain(row: Utilization) -> str:
             better = self._find_better(row)
-            return "" if better is None else f"{better.gain_ratio:.3g}x"
+            return "" if better is None else f"{show_plain(better.gain_ratio)}x"
 
         def name(row: Utilization) -> str:
             better = self._find_better(row)
@@ -203,6 +204,15 @@ class UtilizationAnswer(RunAnswer):
     def reasons(self) -> list[str]:
         """Return a sentence for each flag."""
         return [f"{self.scope.mark(row.hardware)}: {tell_flag(row)}" for row in self.flags]
+
+    def _insights(self) -> list[str]:
+        """Return the flags of each hardware in a line, of what is used least first; the first with its reason."""
+        lines = []
+        for row in reversed(self.rows):
+            flags = [flag for flag in self.flags if flag.run_id == row.run_id]
+            told = [tell_flag(flag) if flag is flags[0] else tell_level(flag) for flag in flags]
+            lines += [f"{self.scope.mark(row.hardware)}: {'; '.join(told)}"] if told else []
+        return lines
 
     def advice(self) -> list[str]:
         """Return for each hardware what its time is spent on, and what would be better; empty if not asked for."""

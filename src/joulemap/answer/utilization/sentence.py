@@ -6,11 +6,15 @@ from typing import Final
 
 from joulemap.answer.run import BOUNDS
 from joulemap.answer.scope import SHOWN_FRACTION
-from joulemap.present.cell import show, show_quantity, show_share
+from joulemap.present.cell import show, show_plain, show_quantity, show_share
 from joulemap.row.utilization import Pairing, Remedy, Utilization, UtilizationFlag
 
 IDLE_FRACTION: Final = 0.2
 """Of the units: what is worth a word."""
+
+
+ALIKE: Final = 0.005
+"""Of a ratio: it is not told that it is 1."""
 
 
 def tell_bound(row: Utilization) -> str:
@@ -38,13 +42,14 @@ def tell_distribution(row: Utilization) -> str:
 
 def tell_gain(row: Remedy) -> str:
     """Return what a choice does to throughput, energy and the latency of a batch."""
-    text = f"{_times(row.throughput_ratio)} the throughput, {_times(row.energy_ratio)} the energy"
+    ratios = (("throughput", row.throughput_ratio), ("energy", row.energy_ratio))
+    text = ", ".join(f"{_times(ratio)} the {what}" for what, ratio in ratios if abs(ratio - 1.0) >= ALIKE)
     is_waiting = row.remedy == "larger batch"
     return f"{text}, {_times(row.latency_ratio)} the latency" if is_waiting else text
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.3g}x"
+    return f"{show_plain(ratio)}x"
 
 
 def tell_size(least_flop_count: int) -> str:
@@ -64,18 +69,24 @@ def tell_advantage(row: Pairing) -> str:
     return "" if row.median_advantage_ratio is None else f"{row.median_advantage_ratio:.3g}x better"
 
 
-def tell_flag(row: UtilizationFlag) -> str:
-    """Return what is high or low, and where most of it comes from."""
+def tell_level(row: UtilizationFlag) -> str:
+    """Return what is high or low."""
     value, limit = show_share(row.value_fraction), show_share(row.limit_fraction)
-    what = {
+    return {
         "low_compute": f"{value} of its peak, below {limit}",
         "high_bandwidth": f"{value} of the off-chip bandwidth that it sustains, above {limit}",
         "idle_units": f"its {row.unit_name}s idle {value} of their time, above {limit}",
     }[row.flag]
+
+
+def tell_flag(row: UtilizationFlag) -> str:
+    """Return what is high or low, and where most of it comes from."""
     tiles = f"{show(int(row.tile_count), 'tile_count')} tiles on " if row.tile_count else ""
+    worked = f"{tiles}{row.units_used_count} of {row.units_total_count} {row.unit_name}s"
+    if not row.units_used_count:
+        worked = f"none of its {row.unit_name}s computes it"
     return (
-        f"{what}; {show_share(row.bottleneck_fraction)} of the {row.cost} falls on {row.subgraph_count} of "
+        f"{tell_level(row)}; {show_share(row.bottleneck_fraction)} of the {row.cost} falls on {row.subgraph_count} of "
         f"{row.total_count} subgraphs, bound by {row.bottleneck}; the largest part, "
-        f"{show_share(row.subgraph_fraction)}, in {row.subgraph} ({tiles}{row.units_used_count} of "
-        f"{row.units_total_count} {row.unit_name}s)"
+        f"{show_share(row.subgraph_fraction)}, in {row.subgraph} ({worked})"
     )

@@ -198,10 +198,10 @@ def _keep(block: Grid) -> list[int]:
 
 
 def _reads_as_blocks(block: Grid, kept: Sequence[int]) -> bool:
-    """Return whether blocks say more than the columns that fit: of one row, or of few where what matters is folded."""
+    """Return whether blocks say more than the columns that fit: of few rows where what matters is folded, or of one."""
     matters = _keep(block)[:LEAST_KEPT]
     says_enough = all(index in kept for index in matters) if matters else len(kept) * 2 >= len(block.headings)
-    return len(block.rows) == 1 or (len(block.rows) <= MOST_BLOCKS and not says_enough)
+    return (len(block.rows) == 1 and not matters) or (len(block.rows) <= MOST_BLOCKS and not says_enough)
 
 
 def _share_out(kept: Sequence[int], needed: Sequence[int], least: Sequence[int], width: int) -> list[int]:
