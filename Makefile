@@ -93,7 +93,7 @@ pages: $(STAMP)  ## write what docs/ and the catalogue restate of the code: tabl
 docs: $(STAMP)  ## docs/ as a site in build/site, with figures, and with a reference of commands and library
 	$(BIN)/python -m joulemap.tools.site build/site
 
-questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of docs/tutorial.md
+questions: $(STAMP)  ## put today's answers under the questions of docs/sql.md and the commands of README and docs
 	$(BIN)/python benchmarks/question.py --write
 
 campaign: $(STAMP)  ## try to lose data, to lock people out and to surprise (half an hour), rewrite docs/reliability.md

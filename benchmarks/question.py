@@ -5,9 +5,9 @@ python benchmarks/question.py [--write]      --write puts the answers into the p
 The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the
 first rows stand in the page, as `joulemap sql` prints them.
 
-The commands of docs/tutorial.md, docs/sensitivity.md, docs/compare.md and docs/claims.md run in the order of the page,
-on a terminal of 80 columns. Of an output stand in the page the parts that the comment above it names by how they begin,
-with `+2` for the two that follow: parts are what empty lines divide.
+The commands of README and of the pages in `PAGES` run in the order of the page, on a terminal of 80 columns. Of an
+output stand in the page the parts that the comment above it names by how they begin, with `+2` for the two that follow:
+parts are what empty lines divide.
 """
 
 from __future__ import annotations
@@ -119,6 +119,10 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
     "sensitivity.md": answer_commands,
     "compare.md": answer_commands,
     "claims.md": answer_commands,
+    "cost.md": answer_commands,
+    "recommend.md": answer_commands,
+    "pareto.md": answer_commands,
+    "../README.md": answer_commands,
 }
 """Page -> what puts today's answers into it."""
 
@@ -126,7 +130,7 @@ PAGES: Final[dict[str, Callable[[str], str]]] = {
 def main() -> None:
     """Print the pages with their answers, or write them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"into {' and '.join(PAGES)} of docs/")
+    parser.add_argument("--write", action="store_true", help="into README and docs/")
     arguments = parser.parse_args()
     for name, put in PAGES.items():
         page = DOCS / name

@@ -70,7 +70,11 @@ def test_a_sample_has_the_columns_of_its_answer(
         pytest.param("tutorial", 9, marks=pytest.mark.slow),
         pytest.param("sensitivity", 2, marks=pytest.mark.slow),
         pytest.param("claims", 5, marks=pytest.mark.slow),
+        pytest.param("cost", 1, marks=pytest.mark.slow),
+        pytest.param("recommend", 1, marks=pytest.mark.slow),
+        pytest.param("pareto", 1, marks=pytest.mark.slow),
         ("compare", 1),
+        ("README", 2),
     ],
 )
 def test_a_page_shows_what_its_commands_print_today(page: str, least: int) -> None:

@@ -90,10 +90,13 @@ def test_every_example_answers_in_order(tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "report"], ids=lambda page: page.stem)
 def test_python_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of the page about reports reads a file which a browser saves."""
+    """That of the page about reports reads a file which a browser saves, others the runs of a first command."""
     prepare(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JOULEMAP_DB", str(tmp_path / DATABASE))
     known: dict[str, object] = {"__name__": page.stem}
-    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    if any(DATABASE in block for block in blocks):
+        assert run_here(["compare", "resnet18"], tmp_path, {}).returncode == 0
+    for block in blocks:
         exec(compile(block, f"{page.stem}.md", "exec"), known)

@@ -269,7 +269,8 @@ def grid(
 
 def say_rest(count: int, limit: int, noun: str) -> tuple[Text, ...]:
     """Return what stands below a table that shows `limit` of `count` rows; nothing where it shows all."""
-    return (Text(f"{count - limit} more {noun}; --limit {count} shows all"),) if count > limit else ()
+    rest = "one more" if count == limit + 1 else f"{count - limit} more {noun}"
+    return (Text(f"{rest}; --limit {count} shows all"),) if count > limit else ()
 
 
 def show_under(title: str, drawn: Grid, *below: Text) -> Section:
