@@ -1187,10 +1187,9 @@ FROM (
             AND r.runtime = m.runtime
         LEFT JOIN allocators() AS o ON o.hardware_digest = r.hardware_digest
         WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND len(r.changes) = 0 AND operator_kind(m.model) = ''
-        QUALIFY row_number() OVER (
+        QUALIFY r.run_id = max(r.run_id) OVER (
             PARTITION BY m.measurement_id, m.hardware, m.model, m.precision, m.batch, m.runtime, r.calibration
-            ORDER BY r.run_id DESC
-        ) = 1
+        )
     ) AS r
     JOIN internal.run_total AS x ON x.run_id = r.run_id
     UNION ALL
@@ -1325,9 +1324,7 @@ WITH newest AS (
     LEFT JOIN internal.hardware_fact AS g
         ON g.hardware_digest = r.hardware_digest AND g.quantity = 'coefficient.launch_time_scale'
     WHERE r.refusal IS NULL AND r.boundary = 'board' AND r.host = '' AND len(r.changes) = 0
-    QUALIFY row_number() OVER (
-        PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime ORDER BY r.run_id DESC
-    ) = 1
+    QUALIFY r.run_id = max(r.run_id) OVER (PARTITION BY m.hardware, m.model, m.precision, m.batch, m.runtime)
 ),
 predicted AS (
     SELECT
