@@ -178,7 +178,7 @@ def test_the_best_can_be_had_and_a_line_says_what_would_be_better(joulemap: Run)
 
 
 def test_a_mark_is_of_what_cannot_be_had_and_of_nothing_else(joulemap: Run) -> None:
-    listed = joulemap("hardware", "list").stdout
+    listed = joulemap("hardware", "list", "--limit", "999").stdout
     catalogue = load_catalogue().hardware
     assert {name for name in catalogue if f"~{name} " in listed} == set(UNSOLD)
     shown = joulemap("hardware", "show", "apple_m4", "--notes").stdout

@@ -18,7 +18,7 @@ from sample import thin
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is one")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not() or "there is one")]
 
 LIVE = """() => {
   const figures = [...document.querySelectorAll("figure:not([hidden])")];
@@ -55,7 +55,6 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme", thin(["light", "dark"], 2))
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_every_figure_is_drawn_and_nothing_is_said(
@@ -126,7 +125,6 @@ def test_it_reads_without_javascript(browser: Browser, written: Written) -> None
         assert written.answer.report.verdict[0] in visit.page.inner_text("header")
 
 
-@pytest.mark.slow
 def test_print_shows_what_was_drawn_first(browser: Browser, written: Written) -> None:
     with visiting(browser, written.path, scheme="dark") as visit:
         visit.wait()
@@ -137,7 +135,6 @@ def test_print_shows_what_was_drawn_first(browser: Browser, written: Written) ->
         assert visit.page.locator("nav").is_hidden()
 
 
-@pytest.mark.slow
 def test_the_keyboard_reaches_what_can_be_used(browser: Browser, written: Written) -> None:
     with visiting(browser, written.path) as visit:
         visit.wait()
@@ -151,7 +148,6 @@ def test_the_keyboard_reaches_what_can_be_used(browser: Browser, written: Writte
         assert visit.said == []
 
 
-@pytest.mark.slow
 def test_the_page_follows_the_colours_of_the_system(browser: Browser, written: Written) -> None:
     colour = "() => getComputedStyle(document.body).backgroundColor"
     with visiting(browser, written.path) as visit:

@@ -84,6 +84,7 @@ def test_the_heading_says_what_was_set_and_what_it_was(joulemap: Run) -> None:
     assert json.loads(again.stdout)["changes"]["l4"] == ["dram.read 31 pJ (was 53.6 pJ)"]
 
 
+@pytest.mark.slow
 def test_what_was_set_means_the_price_that_runs_use(tmp_path: Path) -> None:
     # of a calibrated hardware the effective price is the scaled one: a factor of 1 changes nothing
     workspace = Workspace(tmp_path / "a.duckdb")

@@ -290,7 +290,7 @@ def test_a_file_of_another_storage_version_is_left_to_the_engine(own_database: P
     block = used_blocks(own_database)[-1]
     change_byte(own_database, block)
     with own_database.open("r+b") as stream:
-        assert find_damaged_blocks(stream) == [block]
+        assert block in find_damaged_blocks(stream)
         stream.seek(12)
         stream.write(b"\x01")
         assert find_damaged_blocks(stream) == []

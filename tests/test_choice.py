@@ -460,6 +460,7 @@ def violation(limit: str, bound: float, value: float | None) -> float | None:
     return bound / value - 1.0 if limit == "min_throughput_per_s" else value / bound - 1.0
 
 
+@pytest.mark.slow
 @given(runs=RUNS, limits=LIMITS, objective=st.sampled_from(MEASURED))
 def test_the_ranking_is_what_brute_force_finds(
     made_up: Connection, runs: list[MadeUp], limits: dict[str, Any], objective: MetricName

@@ -164,6 +164,7 @@ def test_variations_take_what_runs_take() -> None:
         assert_close(totals.interval_s, run.interval_fs / FS_PER_S, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_chips_of_the_catalogue_leave_what_their_documentation_leaves(tmp_path_factory: pytest.TempPathFactory) -> None:
     workspace = Workspace(tmp_path_factory.mktemp("fallback") / "a.duckdb")
     chips = ("hailo_8", "coral_edge_tpu", "dpu_b4096_kv260", "tda4vm_c7x_mma", "qrb5165_hexagon698")
