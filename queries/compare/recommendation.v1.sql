@@ -3,12 +3,14 @@ name = "compare.recommendation"
 record = "Recommendation"
 version = 1
 schema = 1
-summary = "The best run for energy, latency, throughput, memory and energy x delay, the best whose numbers are published, and the best that can be had"
-grain = "one row per goal"
-order = ["goal, in the order energy, latency, throughput, memory, edp"]
+summary = "The best run for energy, latency, throughput, memory and energy x delay, of all and of some of them, and the best that can be had"
+grain = "one row per choice and goal"
+order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from; refused ones count in what the runs differ in" }
+among_ids = { type = "INTEGER[]", default = [], meaning = "runs of these to choose from again, by themselves; empty for none" }
 [columns]
+is_among = { type = "BOOLEAN", meaning = "it is chosen from among_ids alone" }
 goal = { type = "VARCHAR", values = "MetricName", meaning = "a metric: energy, latency, throughput, memory or edp, each of a batch; where batches differ energy_per_inference and edp_per_inference beside the others" }
 hardware = { type = "VARCHAR", meaning = "the winner, with its configuration where the runs differ in that; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
@@ -59,13 +61,22 @@ valued AS (
     FROM chosen AS c
 ),
 candidate AS (
-    SELECT v.*, m.unit, m.is_higher_better, as_cost(m.is_higher_better, v.value) AS cost
+    SELECT
+        v.*,
+        g.is_among,
+        v.goal || CASE WHEN g.is_among THEN ' among' ELSE '' END AS question,
+        m.unit,
+        m.is_higher_better,
+        as_cost(m.is_higher_better, v.value) AS cost
     FROM valued AS v
+    JOIN (VALUES (FALSE), (TRUE)) AS g (is_among) ON NOT g.is_among OR list_contains($among_ids, v.run_id)
     JOIN internal.metric AS m ON m.name = v.goal
 ),
 ranked AS (
     SELECT
         position,
+        is_among,
+        question,
         goal,
         run_id,
         hardware,
@@ -75,22 +86,22 @@ ranked AS (
         is_projection,
         is_available,
         row_number() OVER by_cost AS rank,
-        count(*) OVER (PARTITION BY goal, cost) AS tied_count,
+        count(*) OVER (PARTITION BY question, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,
         lead(hardware) OVER by_cost AS runner_up,
         first_value(CASE WHEN is_available THEN hardware END IGNORE NULLS) OVER everything AS available_hardware,
         first_value(CASE WHEN is_available THEN value END IGNORE NULLS) OVER everything AS available_value
     FROM candidate
     WINDOW
-        by_cost AS (PARTITION BY goal ORDER BY cost, hardware),
+        by_cost AS (PARTITION BY question ORDER BY cost, hardware),
         everything AS (
-            PARTITION BY goal ORDER BY cost, hardware ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+            PARTITION BY question ORDER BY cost, hardware ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
         )
 ),
 standing AS (
     FROM standing_among((
         SELECT list({
-            'question': c.goal,
+            'question': c.question,
             'metric': c.goal,
             'place': c.rank,
             'run_id': c.run_id,
@@ -105,7 +116,7 @@ standing AS (
 ),
 told AS (
     SELECT
-        r.goal,
+        r.question,
         list(r.run_id ORDER BY r.rank) AS ranked_ids,
         coalesce(list(s.probability_best ORDER BY r.rank) FILTER (s.place IS NOT NULL), []) AS probabilities,
         1e0 - max(s.probability_ahead) FILTER (r.rank = 2) AS probability_ahead,
@@ -113,10 +124,11 @@ told AS (
             list(r.hardware ORDER BY s.probability_ahead DESC, r.hardware) FILTER (r.rank > 1 AND s.is_likely_best), []
         ) AS rivals
     FROM ranked AS r
-    LEFT JOIN standing AS s ON s.question = r.goal AND s.place = r.rank
-    GROUP BY r.goal
+    LEFT JOIN standing AS s ON s.question = r.question AND s.place = r.rank
+    GROUP BY r.question
 )
 SELECT
+    r.is_among,
     r.goal,
     r.hardware,
     r.value,
@@ -134,6 +146,6 @@ SELECT
     r.available_hardware,
     r.available_value
 FROM ranked AS r
-JOIN told AS t ON t.goal = r.goal
+JOIN told AS t ON t.question = r.question
 WHERE r.rank = 1
-ORDER BY r.position
+ORDER BY r.is_among, r.position

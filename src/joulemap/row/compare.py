@@ -447,10 +447,12 @@ class RankedHardware(Row, query="compare.ranking"):
 
 
 class Recommendation(Row, query="compare.recommendation"):
-    """The best run for energy, latency, throughput, memory and energy x delay, the best whose numbers are
-    published, and the best that can be had; one row per goal.
+    """The best run for energy, latency, throughput, memory and energy x delay, of all and of some of them, and the
+    best that can be had; one row per choice and goal.
     """
 
+    is_among: bool
+    """It is chosen from among_ids alone."""
     goal: MetricName
     """A metric: energy, latency, throughput, memory or edp, each of a batch; where batches differ
     energy_per_inference and edp_per_inference beside the others.

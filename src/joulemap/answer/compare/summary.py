@@ -346,11 +346,12 @@ def compare(source: Source, model: str, settings: Settings = SETTINGS, *, baseli
         compared = rows()
         had = [row.run_id for row in compared if row.is_available or settings.takes_all]
         among = had if len(set(had) & set(scope.evaluated_ids)) > 1 else ids
-        recommended = find(connection, Recommendation, run_ids=ids)
+        others = among if among != ids else []
+        found = find(connection, Recommendation, run_ids=ids, among_ids=others)
         answer = CompareAnswer(
             scope=scope,
-            recommendations=recommended,
-            available=recommended if among == ids else find(connection, Recommendation, run_ids=among),
+            recommendations=attrs.evolve(found, rows=tuple(row for row in found if not row.is_among)),
+            available=attrs.evolve(found, rows=tuple(row for row in found if row.is_among or not others)),
             insights=find(connection, Insight, run_ids=among),
             rows=compared,
         )
