@@ -245,7 +245,6 @@ def test_programs_get_every_constant_and_csv_its_rows(joulemap: Run) -> None:
     assert {"constant", "elasticity", "span_fraction", "basis", "source"} <= set(data["rows"][0])
     table = joulemap("sensitivity", "resnet18", "l4", "--precision", "bf16", "--format", "csv").stdout.splitlines()
     assert len(table) == len(data["rows"]) + 1
-    assert table[0].split(",")[:3] == ["hardware", "constant", "word"]
     assert [one.name for one in attrs.fields(Sensitivity)] == table[0].split(",")
 
 

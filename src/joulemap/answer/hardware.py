@@ -154,7 +154,8 @@ class HardwareAnswer(Answer):
         one = self.summary
         return (
             f"{one.recalled_fact_count} of {one.fact_count} numbers are recalled and {one.assumed_fact_count} assumed; "
-            f"of {one.action_count} energies per action {one.recalled_action_count} and {one.assumed_action_count}"
+            f"of {one.action_count} energies per action {one.recalled_action_count} are recalled and "
+            f"{one.assumed_action_count} assumed"
         )
 
     def _matters(self) -> Grid:

@@ -49,6 +49,8 @@ WORDS: Final[Mapping[str, str]] = {
     "coefficient.device_time_scale": "device time",
     "coefficient.launch_time_scale": "launch time",
     "coefficient.cap_share": "dynamic share of the power limit",
+    "coefficient.epilogue_passes": "passes after a product",
+    "coefficient.lone_step_clocks": "time of a lone block's step",
     "coefficient.dram_efficiency": "attained memory bandwidth",
     "use.electricity": "price of electricity",
     "use.grid": "carbon of the grid",

@@ -204,7 +204,8 @@ class FlipAnswer(RunAnswer):
             sides.append([*told, *(row for row in telling if row not in told)])
         turns = max(map(len, sides))
         taken = [rows[place] for place in range(turns) for rows in sides if place < len(rows)][:limit]
-        still = sorted((row for row in taken if row.flip_ratio is None), key=lambda row: -row.variance_fraction)
+        idle = (row for row in taken if row.flip_ratio is None and not (has_static and row.constant == STATIC))
+        still = sorted(idle, key=lambda row: -row.variance_fraction)
         return [row for side in SIDES for row in self._of(side) if row in taken and row not in still[SHOWN_STILL:]]
 
     def data(self) -> dict[str, Any]:
