@@ -9,13 +9,12 @@ geometry:
         busy = waves x (ceil(K R C / q) + tile_overhead)
     neither                                   as outputs, in a square of floor(sqrt(q))
     dataflow_intervals d                      every layer has its part of the fabric, images follow each other
-        busy = MACs / model's MACs x (batch + d - 1) x interval
-        interval = max(model's MACs of an image / (q U), clocks_per_position x positions of the largest layer x e)
+        tensor = MACs / model's MACs x (batch + d - 1) x image         d = 1 in several contexts: see `model/fabric.py`
 
     tensor = busy / (clock x e)                                                  e = tensor_efficiency
     vector = (EW + special_function_clocks SF) / (vector lanes x clock)
 
-    launch = layer_cost
+    launch = layer_cost + [several contexts] its part of the start of each
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work side by side: a kernel takes as long as the busier of them.
@@ -25,7 +24,7 @@ weights and the live activations of one image fit: images then follow one anothe
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
-batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its layers anew for
+batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
 each batch, and every other chip, starts a batch after the one before.
 
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
@@ -38,11 +37,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.column import of_each, take
+from joulemap.model.fabric import lay_out, start_s
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
@@ -107,7 +108,7 @@ class Npu(Indifferent):
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         engine = self._engine(kernels, hardware)
-        tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
+        stays, tensor_s, begin_s = self._schedule(kernels, hardware, engine)
         lane_rate = np.minimum(
             self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC
         )
@@ -118,18 +119,19 @@ class Npu(Indifferent):
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware)
-        memory = self._memory_s(kernels, read + written, hardware)
-        launch = take(hardware, kernels.leader).coefficient("layer_cost")
-        share = self._pass_share(kernels, hardware)
+        read, written = self._outside_bytes(kernels, hardware, stays)
+        loaded = np.where(stays, 0.0, kernels.weight_bytes) if self._is_dataflow(hardware) else 0.0
+        memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware)
+        launch = take(hardware, kernels.leader).coefficient("layer_cost") + begin_s
+        share = self._pass_share(kernels, hardware, stays)
         slots = tensor_s * share * peak.clock_hz * peak.unit_count * unit_macs
         unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
         vector_rows = ceil_divide(vector_macs, unit_lanes)
         return NpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=np.full(kernels.kernel_count, launch),
-            overlap=self._overlap(kernels, hardware, tensor_s, vector_s, memory),
+            launch_s=np.broadcast_to(launch, kernels.kernel_count),
+            overlap=self._overlap(kernels, hardware, stays, Overlap(limit=STAGE, compute_s=tensor_s * share + vector_s, memory_s=memory, launch_s=launch, shared_s=memory)),
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
@@ -149,41 +151,45 @@ class Npu(Indifferent):
         return "dataflow_intervals" in hardware.geometry
 
     @classmethod
-    def _pass_share(cls, kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return the share of its time in a fabric that a batch has to itself, per operator: 1 for all else."""
-        waits = hardware.geometry["dataflow_intervals"].value - 1.0 if cls._is_dataflow(hardware) else 0.0
-        overlaps = np.broadcast_to(cls._stays(kernels, hardware), kernels.work.operator_count)
-        return np.where(overlaps, kernels.batch / (kernels.batch + waits), 1.0)
+    def _schedule(cls, kernels: KernelColumns, hardware: Hardware, engine: _Engine) -> tuple[Booleans, Floats, Floats]:
+        """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels take to start."""
+        peak = hardware.peaks[kernels.precision]
+        image = kernels.peak_activation_bytes / kernels.batch
+        fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
+        stays = np.broadcast_to(fits & ("resident_programs" in hardware.geometry), kernels.work.operator_count)
+        if not cls._is_dataflow(hardware):
+            seconds = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
+            return stays, seconds, np.zeros(kernels.kernel_count)
+        layout = lay_out(kernels, hardware, engine.busy)
+        stays = stays & (layout.context_count == 1.0)
+        work = kernels.work
+        total = np.maximum(kernels.sum_workload(work.mac_count), 1.0)[kernels.workload_index]
+        fill = np.where(layout.context_count == 1.0, hardware.geometry["dataflow_intervals"].value - 1.0, 0.0)
+        seconds = work.mac_count / total * layout.image_s * (kernels.batch + fill)
+        return stays, seconds, np.where(stays[kernels.leader], 0.0, start_s(kernels, hardware, layout.context_count))
 
     @classmethod
-    def _overlap(
-        cls, kernels: KernelColumns, hardware: Hardware, tensor_s: Floats, vector_s: Floats, memory_s: Floats
-    ) -> Overlap | None:
+    def _pass_share(cls, kernels: KernelColumns, hardware: Hardware, stays: Booleans) -> Floats:
+        """Return the share of its time in a fabric that a batch has to itself, per operator: 1 for all else."""
+        waits = hardware.geometry["dataflow_intervals"].value - 1.0 if cls._is_dataflow(hardware) else 0.0
+        return np.where(stays, kernels.batch / (kernels.batch + waits), 1.0)
+
+    @classmethod
+    def _overlap(cls, kernels: KernelColumns, hardware: Hardware, stays: Booleans, alone: Overlap) -> Overlap | None:
         """Return what a batch takes of the stages of a fabric; see the module's formulas."""
         if not cls._is_dataflow(hardware):
             return None
-        stays = np.broadcast_to(cls._stays(kernels, hardware), kernels.work.operator_count)
-        return Overlap(
-            limit=STAGE,
-            compute_s=tensor_s * cls._pass_share(kernels, hardware) + vector_s,
-            memory_s=np.where(stays, 0.0, memory_s),
-            launch_s=np.where(stays, 0.0, hardware.coefficient("layer_cost"))[kernels.leader],
-            shared_s=memory_s,
+        return attrs.evolve(
+            alone,
+            memory_s=np.where(stays, 0.0, alone.memory_s),
+            launch_s=np.where(stays[kernels.leader], 0.0, alone.launch_s),
         )
 
     @staticmethod
-    def _stays(kernels: KernelColumns, hardware: Hardware) -> Booleans:
-        """Whether each workload stays in SRAM: its weights and the live activations of an image."""
-        image = kernels.peak_activation_bytes / kernels.batch
-        fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
-        return fits & ("resident_programs" in hardware.geometry)
-
-    @classmethod
-    def _outside_bytes(cls, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
+    def _outside_bytes(kernels: KernelColumns, hardware: Hardware, stays: Booleans) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
         capacity = hardware.level("sram").capacity.value
         read, written = dram_bytes(kernels, capacity, keeps_weights=False)
-        stays = cls._stays(kernels, hardware)
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod
@@ -235,13 +241,8 @@ class Npu(Indifferent):
         busy = waves * (streamed + hardware.coefficient("tile_overhead"))
         slots = tiles * streamed * unit_macs
         if Npu._is_dataflow(hardware):
-            macs = work.mac_count
-            total = np.maximum(kernels.sum_workload(macs), 1.0)[kernels.workload_index]
-            positions = kernels.largest(np.where(macs > 0, m, 0.0))[kernels.workload_index] / kernels.batch
-            pace = positions * hardware.coefficient("clocks_per_position") * hardware.coefficient("tensor_efficiency")
-            interval = np.maximum(total / kernels.batch / (unit_macs * peak.unit_count), pace)
-            busy = macs / total * interval * (kernels.batch + geometry["dataflow_intervals"].value - 1.0)
-            slots = macs
+            busy = tiles * (k + hardware.coefficient("tile_overhead")) * rows * columns / unit_macs
+            slots = work.mac_count
         return _Engine(
             tiles=tiles,
             waves=waves,
