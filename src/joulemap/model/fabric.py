@@ -15,7 +15,7 @@ What fits neither the units nor the SRAM is cut into C contexts that follow one 
     image = C x pace(C x units)
     start = C x context_switch + weights / link              of a batch, where C > 1
 
-C is the number of contexts that is fastest for the batch, of those that hold the weights and have a unit for each layer.
+C is the number of contexts that is fastest for the batch, of those that hold the weights and have units for all layers.
 Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (what images take).
 """
 
@@ -25,7 +25,6 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
@@ -34,6 +33,9 @@ from joulemap.system.record import frozen
 
 BISECTIONS: Final = 60
 """Halvings of the logarithm of a pace: the rest is below a rounding."""
+
+WIDER: Final = 4.0
+"""Contexts that are tried, of 1, 2, 3, 4, 6, 8, 12 ...: up to so many times what is needed at least."""
 
 STEPWISE: Final = ("softmax", "normalization")
 """Kinds that a fabric computes as layers behind one another: sums over rows, then what needs them."""
@@ -63,21 +65,22 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats) -> 
     single, several = (each.coefficient(f"context_share.{name}") for name in ("single", "several"))
     capacity = each.level("sram").capacity.value
 
-    found = np.full(kernels.workload_count, np.inf), np.ones(kernels.workload_count), np.zeros(kernels.workload_count)
+    best_s, best_count, best_image_s = np.full((3, kernels.workload_count), np.inf)
     least_contexts = np.maximum(needed / (several * peak.unit_count), held * single / (several * capacity))
-    for count in _context_counts(float(least_contexts.max())):
+    before, count = 0, 1
+    while before < WIDER * least_contexts.max():
         share = single if count == 1 else several
         units = peak.unit_count * share * count
-        fits = (needed <= units) & (held <= capacity * count * share / single)
-        if not fits.any():
-            continue
+        fits = (needed <= units) & (held <= capacity * count * share / single) & (before < WIDER * least_contexts)
         pace = _pace(kernels, layers, clocks, np.where(fits, units, np.inf), least)
         image_s = count * pace / peak.clock_hz
-        start_s = 0.0 if count == 1 else count * each.coefficient("context_switch") + load_s
-        batch_s = np.where(fits, start_s + batch * image_s, np.inf)
-        better = batch_s < found[0]
-        found = tuple(np.where(better, new, old) for new, old in zip((batch_s, float(count), image_s), found, strict=True))
-    return Layout(context_count=found[1][kernels.workload_index], image_s=found[2][kernels.workload_index])
+        begin_s = 0.0 if count == 1 else count * each.coefficient("context_switch") + load_s
+        batch_s = np.where(fits, begin_s + batch * image_s, np.inf)
+        better = batch_s < best_s
+        best_s, best_count = np.where(better, batch_s, best_s), np.where(better, float(count), best_count)
+        best_image_s = np.where(better, image_s, best_image_s)
+        before, count = count, max(count + 1, count * 3 // 2 if count & (count - 1) == 0 else count * 4 // 3)
+    return Layout(context_count=best_count[kernels.workload_index], image_s=best_image_s[kernels.workload_index])
 
 
 def start_s(kernels: KernelColumns, hardware: Hardware, context_count: Floats) -> Floats:
@@ -131,12 +134,3 @@ def _pace(kernels: KernelColumns, layers: Floats, clocks: Floats, units: Floats,
 def _needed_units(kernels: KernelColumns, layers: Floats, clocks: Floats, pace: Floats) -> Floats:
     """Return the units that layers need at a pace, summed over each workload."""
     return kernels.sum_workload(np.maximum(layers, clocks / pace[kernels.workload_index]))
-
-
-def _context_counts(least: float) -> list[int]:
-    """Return 1, 2, 3, 4, 6, 8, 12, ... up to four times what is needed at least."""
-    counts, power = [1], 2
-    while counts[-1] < 4.0 * least:
-        counts += [power, power * 3 // 2] if power > 1 else [power]
-        power *= 2
-    return counts

@@ -37,7 +37,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
@@ -123,7 +122,16 @@ class Npu(Indifferent):
         loaded = np.where(stays, 0.0, kernels.weight_bytes) if self._is_dataflow(hardware) else 0.0
         memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware)
         launch = take(hardware, kernels.leader).coefficient("layer_cost") + begin_s
-        share = self._pass_share(kernels, hardware, stays)
+        share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
+        overlap = None
+        if self._is_dataflow(hardware):
+            overlap = Overlap(
+                limit=STAGE,
+                compute_s=tensor_s * share + vector_s,
+                memory_s=np.where(stays, 0.0, memory),
+                launch_s=np.where(stays[kernels.leader], 0.0, launch),
+                shared_s=memory,
+            )
         slots = tensor_s * share * peak.clock_hz * peak.unit_count * unit_macs
         unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
         vector_rows = ceil_divide(vector_macs, unit_lanes)
@@ -131,7 +139,7 @@ class Npu(Indifferent):
             compute_s=compute,
             memory_s=memory,
             launch_s=np.broadcast_to(launch, kernels.kernel_count),
-            overlap=self._overlap(kernels, hardware, stays, Overlap(limit=STAGE, compute_s=tensor_s * share + vector_s, memory_s=memory, launch_s=launch, shared_s=memory)),
+            overlap=overlap,
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
@@ -150,40 +158,27 @@ class Npu(Indifferent):
     def _is_dataflow(hardware: Hardware) -> bool:
         return "dataflow_intervals" in hardware.geometry
 
-    @classmethod
-    def _schedule(cls, kernels: KernelColumns, hardware: Hardware, engine: _Engine) -> tuple[Booleans, Floats, Floats]:
-        """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels take to start."""
-        peak = hardware.peaks[kernels.precision]
+    @staticmethod
+    def _waits(hardware: Hardware) -> float:
+        """Return the intervals of others that a batch waits for in a fabric that keeps the model."""
+        return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
+
+    def _schedule(self, kernels: KernelColumns, hardware: Hardware, engine: _Engine) -> tuple[Booleans, Floats, Floats]:
+        """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels start in."""
         image = kernels.peak_activation_bytes / kernels.batch
         fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
         stays = np.broadcast_to(fits & ("resident_programs" in hardware.geometry), kernels.work.operator_count)
-        if not cls._is_dataflow(hardware):
+        if not self._is_dataflow(hardware):
+            peak = hardware.peaks[kernels.precision]
             seconds = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
             return stays, seconds, np.zeros(kernels.kernel_count)
         layout = lay_out(kernels, hardware, engine.busy)
-        stays = stays & (layout.context_count == 1.0)
-        work = kernels.work
-        total = np.maximum(kernels.sum_workload(work.mac_count), 1.0)[kernels.workload_index]
-        fill = np.where(layout.context_count == 1.0, hardware.geometry["dataflow_intervals"].value - 1.0, 0.0)
-        seconds = work.mac_count / total * layout.image_s * (kernels.batch + fill)
+        is_one = layout.context_count == 1.0
+        macs = kernels.work.mac_count
+        share = macs / np.maximum(kernels.sum_workload(macs), 1.0)[kernels.workload_index]
+        seconds = share * layout.image_s * (kernels.batch + np.where(is_one, self._waits(hardware), 0.0))
+        stays = stays & is_one
         return stays, seconds, np.where(stays[kernels.leader], 0.0, start_s(kernels, hardware, layout.context_count))
-
-    @classmethod
-    def _pass_share(cls, kernels: KernelColumns, hardware: Hardware, stays: Booleans) -> Floats:
-        """Return the share of its time in a fabric that a batch has to itself, per operator: 1 for all else."""
-        waits = hardware.geometry["dataflow_intervals"].value - 1.0 if cls._is_dataflow(hardware) else 0.0
-        return np.where(stays, kernels.batch / (kernels.batch + waits), 1.0)
-
-    @classmethod
-    def _overlap(cls, kernels: KernelColumns, hardware: Hardware, stays: Booleans, alone: Overlap) -> Overlap | None:
-        """Return what a batch takes of the stages of a fabric; see the module's formulas."""
-        if not cls._is_dataflow(hardware):
-            return None
-        return attrs.evolve(
-            alone,
-            memory_s=np.where(stays, 0.0, alone.memory_s),
-            launch_s=np.where(stays[kernels.leader], 0.0, alone.launch_s),
-        )
 
     @staticmethod
     def _outside_bytes(kernels: KernelColumns, hardware: Hardware, stays: Booleans) -> tuple[Floats, Floats]:
