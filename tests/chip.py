@@ -218,6 +218,7 @@ def npu(*, units: int, macs_per_clock: Mapping[str, float], **geometry: float) -
             "context_switch": 1e-3,
             "reduction_layers": 4.0,
             "stream_width": 16.0,
+            "unit_reach": 2.0,
         },
     )
 

@@ -107,7 +107,9 @@ def test_every_layer_has_a_unit_in_some_context(layers: int, contexts: int) -> N
     chain = nn.Sequential(*(nn.Conv2d(8, 8, 1, bias=False, device="meta") for _ in range(layers)))
     found = run(fabric(), "int8", columns(chain, image(1, 8, 4)))
     loaded = 64 * layers if contexts > 1 else 0
-    assert found.subgraphs.dram_bytes.sum() == 2 * 128 + loaded
+    # each boundary of contexts is at any of the layers alike: 128 bytes out and in, of all but the first and last
+    crossing = 2 * (layers - 1) * 128 * (contexts - 1) / layers
+    assert abs(found.subgraphs.dram_bytes.sum() - (2 * 128 + loaded + crossing)) <= layers
     cost_s = layers * fabric().coefficient("layer_cost")
     start_s = 0.0 if contexts == 1 else contexts * 1e-3 + loaded / 50e9
     assert_close(float(found.subgraphs.launch_s.sum()), cost_s + start_s, rel=1e-9)

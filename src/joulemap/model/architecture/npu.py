@@ -19,7 +19,8 @@ geometry:
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work side by side: a kernel takes as long as the busier of them.
 
-Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `resident_programs` keeps a model in SRAM if its
+Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times,
+at any kernel alike. A chip with `resident_programs` keeps a model in SRAM if its
 weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
@@ -73,6 +74,8 @@ class _Engine:
     """Elements streamed or loaded in of the second operand."""
     sums: Floats
     """Partial sums written."""
+    tile_share: Floats | float = 1.0
+    """What a tile takes of a unit, where several run side by side."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -107,7 +110,7 @@ class Npu(Indifferent):
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         engine = self._engine(kernels, hardware)
-        stays, tensor_s, begin_s = self._schedule(kernels, hardware, engine)
+        stays, tensor_s, begin_s, cuts = self._schedule(kernels, hardware, engine)
         lane_rate = np.minimum(
             self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC
         )
@@ -118,8 +121,8 @@ class Npu(Indifferent):
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware, stays)
-        loaded = np.where(stays, 0.0, kernels.weight_bytes) if self._is_dataflow(hardware) else 0.0
+        read, written = self._outside_bytes(kernels, hardware, stays, cuts)
+        loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
         memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware)
         launch = take(hardware, kernels.leader).coefficient("layer_cost") + begin_s
         share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
@@ -163,28 +166,40 @@ class Npu(Indifferent):
         """Return the intervals of others that a batch waits for in a fabric that keeps the model."""
         return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
 
-    def _schedule(self, kernels: KernelColumns, hardware: Hardware, engine: _Engine) -> tuple[Booleans, Floats, Floats]:
-        """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels start in."""
+    def _schedule(
+        self, kernels: KernelColumns, hardware: Hardware, engine: _Engine
+    ) -> tuple[Booleans, Floats, Floats, Floats | None]:
+        """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels start in.
+
+        Of a fabric also how often a context ends at an operator.
+        """
         image = kernels.peak_activation_bytes / kernels.batch
         fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
         stays = np.broadcast_to(fits & ("resident_programs" in hardware.geometry), kernels.work.operator_count)
         if not self._is_dataflow(hardware):
             peak = hardware.peaks[kernels.precision]
             seconds = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
-            return stays, seconds, np.zeros(kernels.kernel_count)
-        layout = lay_out(kernels, hardware, engine.busy)
+            return stays, seconds, np.zeros(kernels.kernel_count), None
+        layout = lay_out(kernels, hardware, engine.busy, engine.tile_share)
         is_one = layout.context_count == 1.0
         macs = kernels.work.mac_count
         share = macs / np.maximum(kernels.sum_workload(macs), 1.0)[kernels.workload_index]
         seconds = share * layout.image_s * (kernels.batch + np.where(is_one, self._waits(hardware), 0.0))
         stays = stays & is_one
-        return stays, seconds, np.where(stays[kernels.leader], 0.0, start_s(kernels, hardware, layout.context_count))
+        cuts = (layout.context_count - 1.0) / layout.kernel_count
+        return stays, seconds, np.where(stays[kernels.leader], 0.0, start_s(kernels, hardware, layout)), cuts
 
     @staticmethod
-    def _outside_bytes(kernels: KernelColumns, hardware: Hardware, stays: Booleans) -> tuple[Floats, Floats]:
+    def _outside_bytes(
+        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None
+    ) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
-        capacity = hardware.level("sram").capacity.value
-        read, written = dram_bytes(kernels, capacity, keeps_weights=False)
+        if cuts is None:
+            read, written = dram_bytes(kernels, hardware.level("sram").capacity.value, keeps_weights=False)
+        else:
+            inner, made = (kernels.input_bytes - kernels.entering_bytes, kernels.output_bytes - kernels.leaving_bytes)
+            read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner
+            written = kernels.leaving_bytes + cuts * made
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod
@@ -234,9 +249,10 @@ class Npu(Indifferent):
         waves = ceil_divide(tiles, peak.unit_count)
         streamed = ceil_divide(k * rows * columns, unit_macs)
         busy = waves * (streamed + hardware.coefficient("tile_overhead"))
-        slots = tiles * streamed * unit_macs
+        slots, tile_share = tiles * streamed * unit_macs, 1.0
         if Npu._is_dataflow(hardware):
-            busy = tiles * (k + hardware.coefficient("tile_overhead")) * rows * columns / unit_macs
+            tile_share = rows * columns / unit_macs
+            busy = tiles * (k + hardware.coefficient("tile_overhead")) * tile_share
             slots = work.mac_count
         return _Engine(
             tiles=tiles,
@@ -246,6 +262,7 @@ class Npu(Indifferent):
             activations=groups * m * k * ceil_divide(n, columns),
             weights=groups * k * n * ceil_divide(m, rows),
             sums=groups * m * n,
+            tile_share=tile_share,
         )
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
