@@ -5,6 +5,7 @@ docs/model.md, section 5, says the same in words.
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 import attrs
@@ -14,7 +15,7 @@ import pytest
 from chip import CLOCK_HZ, HOST_S, LAUNCH_S, dpu, gpu, npu, number, tpu
 from chips import EVERY
 from compare import assert_close
-from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run
+from convolution import INPUT, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.domain.hardware import Hardware
@@ -250,6 +251,22 @@ def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
         for change in (with_units, with_bandwidth):
             rates = [run(change(hardware, factor), "int8", work).interval_fs for factor in (1, 2, 3, 4)]
             assert rates == sorted(rates, reverse=True), hardware.id
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("model", ["vit_b_16", "swin_t", "googlenet"])
+@pytest.mark.parametrize("batch", [1, 8])
+def test_a_fabric_with_more_of_anything_is_no_slower_in_fewer_contexts(model: str, batch: int) -> None:
+    hailo = uncapped(load_catalogue().find("hailo_8"))
+    sram, work = hailo.level("sram").capacity.value, shipped(model, batch)
+    for changed in (
+        [with_level(hailo, "sram", sram * factor) for factor in (0.25, 0.5, 1.0, 2.0, 4.0)],
+        [with_units(hailo, factor) for factor in (1, 2, 4)],
+        [with_bandwidth(hailo, factor) for factor in (0.5, 1.0, 2.0)],
+    ):
+        found = [run(one, "int8", work, "engine") for one in changed]
+        for times in ([one.latency_fs for one in found], [one.interval_fs for one in found]):
+            assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(times)), model
 
 
 def test_streams_of_an_engine_serve_batches_of_their_own() -> None:
