@@ -73,7 +73,7 @@ def test_only_what_needs_a_host_is_put_in_one() -> None:
 
 
 def test_a_host_launches_at_its_own_pace() -> None:
-    # a call takes a thread 98,000 clocks: 26.49 us at the 3.7 GHz of an EPYC 9654, 24.5 us on the host that was measured
+    # a call takes a thread 98,000 clocks: 26.49 us at the 3.7 GHz of an EPYC 9654, 24.5 us where it was measured
     own = CATALOGUE["h200_sxm"]
     hosted = own.with_host(CATALOGUE["epyc_9654"], is_counted=False)
     assert_close(hosted.coefficient("host_launch"), 98_000 / 3.7e9, rel=1e-12)

@@ -144,11 +144,13 @@ class _File:
         lines = ["[[memory_levels]]", f'name = "{name}"', 'kind = "cache"', f'per = "{per}"', f"capacity = {capacity}"]
         self.levels.append("\n".join([*lines, *([f"bandwidth = {bandwidth}"] if bandwidth else [])]))
 
-    def peak(self, name: str, operations: float, units: int, ghz: float, engine: str = "") -> None:
+    def peak(
+        self, name: str, operations: float, units: int, ghz: float, engine: str = "", basis: str = "derived"
+    ) -> None:
         """Add a dense peak."""
         source = f"derived: {units} units x {operations:g} operations/clk x {ghz:.6g} GHz"
         unit = "TOPS" if name.startswith("int") else "TFLOPS"
-        rate = self.value(units * operations * ghz / 1000.0, unit, "derived", f"derived_{name}", source)
+        rate = self.value(units * operations * ghz / 1000.0, unit, basis, f"derived_{name}", source)
         tail = f'\nengine = "{engine}"' if engine else ""
         self.peaks.append(f"[peaks.{name}]\nrate = {rate}\noperations_per_clock = {operations:g}{tail}")
 
@@ -200,7 +202,7 @@ def cpu_text(cpu: Cpu) -> str:
         if cache.level <= 3:
             _add_level(cache, cpu, file)
     for name, operations in _operations(cpu, vector).items():
-        file.peak(name, operations, cpu.core_count, ghz)
+        file.peak(name, operations, cpu.core_count, ghz, basis="assumed" if basis == "assumed" else "derived")
     return file.compose()
 
 
