@@ -100,7 +100,7 @@ LINES: dict[str, int] = {
     "store": 6_440,
     "domain": 4_560,
     "cli": 4_380,
-    "catalog": 3_200,
+    "catalog": 3_215,
     "hub": 2_200,
     "plan": 2_470,
     "present": 2_085,

@@ -82,7 +82,7 @@ class HostAnswer(Answer):
         )
 
 
-def measure_host(_source: Source, *, device: Device = "cpu", seconds: float = 2.0) -> HostAnswer:
+def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0) -> HostAnswer:
     """Time the calls of an eager framework on this machine; return how long it takes to launch a kernel on a GPU.
 
     Raises UsageError for a device that is not here.
@@ -91,6 +91,7 @@ def measure_host(_source: Source, *, device: Device = "cpu", seconds: float = 2.
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
     from joulemap.device.launch import CALLS, LAUNCH_PER_DISPATCH, time_calls
 
+    source.talk(f"timing the calls of an eager framework for about {seconds:g} s …")
     name, timing = time_calls(device, seconds)
     call_s, is_scaled = timing.latency_s / CALLS, device == "cpu"
     pace = HostPace(
