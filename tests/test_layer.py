@@ -98,7 +98,7 @@ LINES: dict[str, int] = {
     "trace": 8_750,
     "model": 7_350,
     "store": 6_440,
-    "domain": 4_560,
+    "domain": 4_585,
     "cli": 4_380,
     "catalog": 3_215,
     "hub": 2_200,
