@@ -22,7 +22,6 @@ COEFFICIENTS = {
     "peak_share.winograd.vector": 1.5,
     "peak_share.narrow.tensor": 0.05,
     "peak_share.patch.tensor": 0.02,
-    "peak_share.fallback.tensor": 0.1,
     "operand_reach.tensor": 16.0,
     "operand_reach.vector": 20.0,
     "conv_reach_ratio": 2.0,
@@ -46,12 +45,12 @@ COEFFICIENTS = {
     # chains
     "chain_clocks.batch_norm": 40000.0,
     "chain_clocks.pool": 38000.0,
-    "chain_clocks.loop.tensor": 20000.0,
-    "chain_clocks.loop.vector": 150.0,
+    "chain_clocks.group": 20.0,
     # other work
     "issue_slots.depthwise.wide": 11.0,
     "issue_slots.depthwise.narrow": 7.0,
     "cap_delay": 0.0,
+    "issue_slots.group": 5.0,
     "issue_slots.average": 770.0,
     "issue_slots.special": 45.0,
     "issue_slots.norm": 80.0,

@@ -3,9 +3,9 @@
 With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_m x b_n outputs, K cut into s parts and
 weights stored at the share w of what they are multiplied at:
 
-    waves    = ceil(ceil(m / b_m) ceil(n / b_n) s G / U)
+    waves    = ceil(G / g) ceil(ceil(m / b_m) ceil(n / b_n) s g / U)         of G groups g run at once, mostly all
     step     = max(b_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
-    compute  = max(waves (K / s step + epilogue) + √waves turn, K / s x lone_step x (b_m + b_n)) / f
+    compute  = max(waves (K / s step + epilogue) + √waves turn, ceil(G / g) K / s x lone_step x (b_m + b_n)) / f
     split    = [s > 1] (split_clocks / f + 8 m n s / (7 memory bandwidth))                 parts are added up
     product  = least over tiles and s of ‖compute, memory‖ + split
 

@@ -40,8 +40,8 @@ NATIVE_WIDTH: Final = 32.0
 WHOLE_CHANNELS: Final = 64.0
 """Channels side by side that tensor cores take together: a line of 128 bytes at half precision."""
 
-LOOPED_WIDTH: Final = 48.0
-"""Channels of a group from which on a library launches a grouped convolution group by group."""
+PLAIN_WIDTH: Final = 48.0
+"""Channels of a group, no power of two, up to which a library multiplies on lanes what tensor cores could."""
 
 WINOGRAD_CHANNELS: Final = 128.0
 """Channels on either side from which a library takes Winograd's algorithm."""
@@ -253,7 +253,14 @@ class Traits:
     @cached_property
     def is_plain(self) -> Booleans:
         """Other groups of few channels, for which a library has no kernel on tensor cores."""
-        return self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= LOOPED_WIDTH)
+        return (
+            self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
+        )
+
+    @cached_property
+    def is_looped(self) -> Booleans:
+        """Groups that a library takes as a product each."""
+        return self.is_grouped & ~self.is_native & ~self.is_plain & self.is_general
 
     @cached_property
     def is_ragged(self) -> Booleans:
@@ -374,7 +381,7 @@ SORTS: Final = (
     Sort("conv", lambda t: t.is_conv & (t.taps > 1.0), start="conv"),
     Sort("pointwise", lambda t: t.is_conv, start="product"),
     Sort("native_groups", lambda t: t.is_native, start="conv"),
-    Sort("looped_groups", lambda t: t.is_grouped & ~t.is_plain, start="conv"),
+    Sort("wide_groups", lambda t: t.is_grouped & ~t.is_plain, start="conv"),
     Sort("plain_groups", lambda t: t.is_plain, start="conv", amount=lambda t: t.macs, slots="group", chain="group",
          links=lambda t: t.kernels.work.gemm_groups * t.kernels.work.gemm_k),
     Sort("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs * t.stride, slots="depthwise"),
@@ -398,7 +405,7 @@ SORTS: Final = (
 
 PRODUCTS: Final = frozenset(
     {"attention", "recurrence", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
-    | {"native_groups", "looped_groups"}
+    | {"native_groups", "wide_groups"}
 )
 """Sorts that multiply on tiles."""
 
