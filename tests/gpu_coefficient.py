@@ -36,7 +36,6 @@ COEFFICIENTS = {
     "start_clocks.conv": 7000.0,
     "engine_part": 16.0,
     "gap_clocks": 1000.0,
-    "engine_start": 60e-6,
     "start_clocks.index": 3500.0,
     "start_clocks.light": 2000.0,
     "start_clocks.reduction": 12000.0,

@@ -21,6 +21,7 @@ Source: fitted on products that others measured on H200, A100 and B200 (cuBLAS u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
