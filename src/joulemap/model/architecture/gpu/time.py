@@ -269,7 +269,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
         stream = stream_seconds(engine, moved)
-        return _Passes(start_s=often * light, busy_s=stream, issue_s=zero, moved_bytes=moved)
+        # after the product, and at the pace of the memory, whatever the clock
+        return _Passes(start_s=often * light + stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
