@@ -13,6 +13,7 @@ from torch import nn
 
 from chip import gpu
 from compare import assert_close
+from convolution import count, run
 from gpu_case import (
     GPU_BYTES_PER_S,
     ISSUE_HZ,
@@ -21,14 +22,12 @@ from gpu_case import (
     UNITS,
     clocks,
     norm,
-    placed,
     single,
     sort_name,
     timed,
     with_fp8,
 )
 from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture.gpu import ARCHITECTURE
 from joulemap.model.architecture.gpu.product import smooth_max
 from joulemap.model.workload import WorkloadColumns
 from models import columns, image
@@ -240,6 +239,13 @@ def test_a_convolution_supplies_operands_at_a_higher_price_on_vector_lanes() -> 
     assert_close(busy_s(conv(64, 64, 28, batch=2), "fp16"), clocks(576 * step + 200), rel=1e-9)
 
 
+def test_operands_of_eight_bytes_take_twice_as_long_to_supply() -> None:
+    double = attrs.evolve(TOY, peaks={**TOY.peaks, "fp64": TOY.peaks["fp32"]})
+    # 49 x 2 tiles of 32 x 32, K = 576, at the rate of fp32
+    step = (1024 + 2 * 20 * 2 * 64) / 128
+    assert_close(busy_s(conv(64, 64, 28, batch=2), "fp64", double), clocks(576 * step + 3000), rel=1e-9)
+
+
 def test_winograd_multiplies_less() -> None:
     # 8 samples of 28 x 28, 128 channels to 128: 98 x 2 tiles of 64 x 64 in two waves, at 1.5 of the peak
     times, _ = timed(conv(128, 128, 28, batch=8), "fp32")
@@ -311,10 +317,11 @@ def test_groups_that_no_tensor_core_takes_issue_each_mac() -> None:
     issued = 196 * 4 * 24 * 24 * 9 * 5 / (128 * ISSUE_HZ)
     assert_close(float(times.busy_s[0]), norm(issued, clocks(20 * 4 * 216)), rel=1e-9)
     assert times.product_s.tolist() == [0.0]
-    placement, kernels = placed(conv(96, 96, 14, groups=4), "fp16")
-    counts = ARCHITECTURE.count(kernels, placement, TOY)
-    assert counts["tensor_core", "fp16_mac"].tolist() == [0.0]
-    assert counts["cuda_core", "fp16_mac"].tolist() == [196 * 4 * 24 * 24 * 9]
+    found = run(TOY, "fp16", conv(96, 96, 14, groups=4), "graph")
+    assert (count(found, "tensor_core", "fp16_mac"), count(found, "cuda_core", "fp16_mac")) == (
+        0,
+        196 * 4 * 24 * 24 * 9,
+    )
 
 
 @pytest.mark.parametrize(("width", "steps", "reach"), [(64, 576, 16), (56, 512, 160)])

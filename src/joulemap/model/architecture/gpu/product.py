@@ -111,9 +111,9 @@ class Tiling:
     """Part of the units that have a block, over the time of the product."""
 
 
-def tile_products(shapes: Shapes, blocks: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
+def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
     """Return the best tiles of each product, and the time that they keep the units busy."""
-    edges = np.array(blocks, dtype=np.float64)
+    edges = np.array(choices, dtype=np.float64)
     tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
     split = np.array(SPLITS[engine.mode])[None, :, None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner

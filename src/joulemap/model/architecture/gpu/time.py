@@ -199,13 +199,16 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
     lanes = engine.lanes
+    words = engine.item_bytes / REGISTER_BYTES
+    supply = engine.value("operand_reach")
     gathers = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
     if engine.mode == "tensor":
         # as many bytes in a clock, of which the core could multiply more
-        per_byte = engine.item_bytes / REGISTER_BYTES
-        gathers = gathers * per_byte * engine.macs_per_clock / lanes.macs_per_clock
+        gathers = gathers * words * engine.macs_per_clock / lanes.macs_per_clock
+    else:
+        supply, gathers = supply * np.maximum(words, 1.0), gathers * np.maximum(words, 1.0)
     computes = is_conv & ((engine.mode == "vector") | traits.is_ragged)
-    reach = np.where(computes, gathers, engine.value("operand_reach"))
+    reach = np.where(computes, gathers, supply)
     is_built = traits.kernels.runtime == "engine"
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     packed = np.where(traits.is_native, NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0)
