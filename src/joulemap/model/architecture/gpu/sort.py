@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING
-from joulemap.model.architecture.gpu.device import Engine, find_last_level
+from joulemap.model.architecture.gpu.device import REGISTER_BYTES, Engine, find_last_level
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Integers
@@ -209,11 +209,14 @@ class Traits:
 
     @cached_property
     def is_winograd(self) -> Booleans:
-        """3 x 3 convolutions of stride 1 with enough channels for an algorithm of fewer multiplications to pay."""
+        """3 x 3 convolutions of stride 1 with enough channels for an algorithm of fewer multiplications to pay.
+
+        At fp64 no library has it (cuDNN's WINOGRAD takes half and single precision).
+        """
         work = self.kernels.work
         fewest = np.minimum(self.channels, work.gemm_n)
         mask: Booleans = (work.tap_count == 9.0) & ~self.is_strided & (fewest >= WINOGRAD_CHANNELS)
-        return mask & self.is_conv & ~self.on_tensor_cores
+        return mask & self.is_conv & ~self.on_tensor_cores & (self.kernels.item_bytes <= REGISTER_BYTES)
 
     @cached_property
     def sample_steps(self) -> Floats:
