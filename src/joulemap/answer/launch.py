@@ -7,7 +7,7 @@ from typing import Any
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
 from joulemap.answer.measure import LONGEST_WINDOW_S
-from joulemap.domain.configuration import LAUNCHES, MEASURED_HOST
+from joulemap.domain.configuration import LAUNCH, MEASURED_HOST
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Device
 from joulemap.domain.table import Table
@@ -48,7 +48,7 @@ class HostAnswer(Answer):
     @property
     def setting(self) -> str:
         """What `--set` takes of it."""
-        return f"{LAUNCHES[0]}={self.pace.launch_s * 1e6:.3g}us"
+        return f"{LAUNCH}={self.pace.launch_s * 1e6:.3g}us"
 
     def document(self) -> Document:
         """Return it for people and programs."""

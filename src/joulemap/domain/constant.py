@@ -53,7 +53,6 @@ WORDS: Final[Mapping[str, str]] = {
     "coefficient.lone_step_clocks": "time of a lone block's step",
     "coefficient.call_clocks": "clocks of a launch on a device beside it",
     "coefficient.host_launch": "launch of an operator by the host",
-    "coefficient.engine_start": "call of an engine by the host",
     "coefficient.dram_efficiency": "attained memory bandwidth",
     "use.electricity": "price of electricity",
     "use.grid": "carbon of the grid",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.calibration import calibrated_digest, scale_reference
-from joulemap.domain.configuration import BOARD, BOUNDARIES, CALL_CLOCKS, CHIP, LAUNCHES, RUNTIMES
+from joulemap.domain.configuration import BOARD, BOUNDARIES, CALL_CLOCKS, CHIP, LAUNCH, RUNTIMES
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
@@ -256,20 +256,16 @@ def hosted_digest(digest: str, host_digest: str, *, is_counted: bool) -> str:
     return hashlib.sha256(f"{digest}|{how} {host_digest}".encode()).hexdigest()[:16]
 
 
-def _time_launches(host: Hardware, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """Return what a host takes for the calls of `LAUNCHES`: its clocks for the first, the others in proportion."""
+def _time_launch(host: Hardware, own: Quantity) -> Quantity:
+    """Return what a thread of a host takes for a call of an eager framework."""
     clocks, clock = host.coefficients[CALL_CLOCKS], host.thread_clock
-    ratio = clocks.value / clock.value / own[LAUNCHES[0]].value
     paced = f"a call of an eager framework takes a thread {clocks.value:g} clocks of {clock.value / 1e9:g} GHz"
-    return {
-        name: attrs.evolve(
-            own[name],
-            value=own[name].value * ratio,
-            basis=least_sure("derived", own[name].basis, clocks.basis, clock.basis),
-            source=f"{host.id}: {paced}; {own[name].source}",
-        )
-        for name in LAUNCHES
-    }
+    return attrs.evolve(
+        own,
+        value=clocks.value / clock.value,
+        basis=least_sure("derived", own.basis, clocks.basis, clock.basis),
+        source=f"{host.id}: {paced}; {own.source}",
+    )
 
 
 def _host_leakage(host: Hardware) -> EnergyAction:
@@ -417,7 +413,7 @@ class Hardware:
     @property
     def is_launched(self) -> bool:
         """Whether the processor behind its host link launches its kernels, one call for each in `eager`."""
-        return self.coefficients.keys() >= set(LAUNCHES) and any(link.connects == "host" for link in self.links)
+        return self.architecture == "gpu" and any(link.connects == "host" for link in self.links)
 
     @property
     def core_count(self) -> int:
@@ -701,7 +697,10 @@ class Hardware:
         return attrs.evolve(
             self,
             reference=self.reference.with_actions(rows),
-            coefficients={**self.coefficients, **(_time_launches(host, self.coefficients) if is_paced else {})},
+            coefficients={
+                **self.coefficients,
+                **({LAUNCH: _time_launch(host, self.coefficients[LAUNCH])} if is_paced else {}),
+            },
             host=host.id if is_counted or is_paced else "",
             helper=helper,
             described_digest=self.described_digest or self.digest,

@@ -9,7 +9,6 @@ import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
-from joulemap.domain.configuration import CALLING
 from joulemap.domain.hardware import hosted_digest
 from joulemap.plan.boundary import bound_digest, bound_hardware
 from joulemap.plan.catalogue import read_known
@@ -56,9 +55,8 @@ def find_hosts(
     if asked is not None and asked.entry.needs_host:
         raise UsageError(f"--host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
     found: dict[str, Hosting] = {}
-    is_calling = not CALLING.isdisjoint(settings.runtime)
     for entry in chosen:
-        if asked is not None and (entry.needs_host or (entry.is_launched and is_calling)):
+        if asked is not None and (entry.needs_host or (entry.is_launched and "eager" in settings.runtime)):
             found[entry.id] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
             found[entry.id] = _find(entry.fallback_host, known, is_counted=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from joulemap.domain.configuration import LAUNCHES
+from joulemap.domain.configuration import LAUNCH
 from joulemap.domain.dimension import spell_labels
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
@@ -91,12 +91,11 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
         "SELECT v.hardware, v.host, bool_or(l.connects IS NOT NULL), any_value(f.value) "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest AND f.quantity = $launch "
-        "SEMI JOIN internal.hardware_fact AS s ON s.hardware_digest = v.hardware_digest AND s.quantity = $start "
         "LEFT JOIN internal.hardware_link AS l ON l.hardware_digest = v.hardware_digest AND l.connects = 'host' "
-        "WHERE r.runtime = 'eager' AND list_contains($ids, r.run_id) GROUP BY ALL ORDER BY ALL"
+        "WHERE r.runtime = 'eager' AND v.architecture = 'gpu' AND list_contains($ids, r.run_id) GROUP BY ALL ORDER BY ALL"
     )
-    launch, start = (f"coefficient.{name}" for name in LAUNCHES)
-    return tuple(execute(connection, statement, {"ids": list(run_ids), "launch": launch, "start": start}).fetchall())
+    values = {"ids": list(run_ids), "launch": f"coefficient.{LAUNCH}"}
+    return tuple(execute(connection, statement, values).fetchall())
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:
