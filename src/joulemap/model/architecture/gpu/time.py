@@ -79,9 +79,10 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         is_product, product_memory(kernels, engine), memory_s * sorts.traffic_ratio * read_again(traits, engine)
     )
     untiled = traits.is_of("recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention")
-    tiled = np.flatnonzero(is_product & ~untiled)
+    tiled = np.flatnonzero(is_product & ~untiled & ~kernels.is_sibling)
     tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), take(engine, tiled))
-    column = _Spread(work.operator_count, tiled)
+    spread = _Spread.of(kernels, tiled)
+    column = spread.shared
     padding = np.where(
         traits.is_of("native_groups", "padded_groups"), NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0
     )
@@ -104,38 +105,53 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     tiles = np.where(is_product & untiled, np.where(attends, attention.blocks, blocks), column(tiling.tile_count))
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
-        start_s=np.where(attends, attention.start_s, sorts.start_s) + column(tiling.split_s) + passes.start_s,
-        starts=~kernels.leads & ~kernels.rides & ~traits.is_attention & ~kernels.loops,
+        start_s=np.where(attends, attention.start_s, sorts.start_s) + spread(tiling.split_s) + passes.start_s,
+        starts=~kernels.leads & ~kernels.rides & ~kernels.is_sibling & ~traits.is_attention & ~kernels.loops,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
         product_s=np.where(is_issued, 0.0, direct + column(tiling.compute_s)),
         issue_s=issue + np.where(is_issued, direct, 0.0) + passes.issue_s,
         tiles=tiles,
         waves=np.where(is_product & untiled, ceil_divide(tiles, engine.units), column(tiling.waves)),
-        tile_rows=np.where(attends, ROWS, np.where(is_product & untiled, BLOCK_EDGE, column(tiling.tile_rows))),
+        tile_rows=np.where(attends, ROWS, np.where(is_product & untiled, BLOCK_EDGE, spread(tiling.tile_rows))),
         tile_columns=np.where(
-            attends, work.gemm_n, np.where(is_product & untiled, BLOCK_EDGE, column(tiling.tile_columns))
+            attends, work.gemm_n, np.where(is_product & untiled, BLOCK_EDGE, spread(tiling.tile_columns))
         ),
         executed_macs=executed,
         multiplied_macs=executed * attention.seen_share / np.maximum(sorts.share, 1.0),
         seen_share=attention.seen_share,
-        occupancy=np.where(untiled, filled, column(tiling.occupancy)),
+        occupancy=np.where(untiled, filled, spread(tiling.occupancy)),
         looped_count=np.where(traits.is_of("looped_groups") & traits.on_tensor_cores, work.gemm_groups, 0.0),
         pass_bytes=passes.moved_bytes,
     )
 
 
-@frozen
+@frozen(eq=False)
 class _Spread:
-    """Values of some operators as a column of all, 0 elsewhere."""
+    """Values of some operators as a column of all, 0 elsewhere; siblings have those of the product that they join."""
 
-    count: int
     rows: Integers
+    source: Integers
+    """Of each operator: whose value it has."""
+    share: Floats
+    """The part of a product's columns that is each operator's own."""
+
+    @classmethod
+    def of(cls, kernels: KernelColumns, rows: Integers) -> _Spread:
+        """Return the one that spreads values of these rows."""
+        each = np.arange(kernels.work.operator_count)
+        source = np.where(kernels.is_sibling, kernels.leader[kernels.kernel_index], each)
+        own = kernels.work.gemm_n
+        return cls(rows, source, own / np.maximum(kernels.over_siblings(own), 1e-30))
 
     def __call__(self, values: Floats) -> Floats:
-        column = np.zeros(self.count)
+        column = np.zeros(len(self.source))
         column[self.rows] = values
-        return column
+        return column[self.source]
+
+    def shared(self, values: Floats) -> Floats:
+        """Return what each has of values that its kernel's siblings share."""
+        return self(values) * self.share
 
 
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
@@ -159,7 +175,10 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
-    """Return the tiled products; convolutions spend more on operands, whose addresses they compute."""
+    """Return the tiled products, of siblings the one whose columns are those of all.
+
+    Convolutions spend more on operands, whose addresses they compute.
+    """
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
     computes = is_conv & (engine.mode == "vector")
@@ -168,7 +187,7 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     return Shapes(
         rows=work.gemm_m[rows],
-        columns=work.gemm_n[rows],
+        columns=traits.kernels.over_siblings(work.gemm_n)[rows],
         inner=work.gemm_k[rows],
         groups=np.maximum(work.gemm_groups[rows], 1.0),
         share=sorts.share[rows],
@@ -178,7 +197,7 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         splits=traits.is_of("product")[rows],
         is_built=is_built,
         turn=np.where(is_conv, turn, 0.0)[rows],
-        memory_s=memory_s[rows],
+        memory_s=traits.kernels.over_siblings(memory_s)[rows],
     )
 
 
