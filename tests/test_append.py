@@ -137,7 +137,8 @@ class Prefix(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.linear(torch.cat((x, self.linear(x.flip(1))), 1))
         keys = torch.cat((self.learned, y), 1)
-        return y @ keys.transpose(1, 2)
+        out: Tensor = y @ keys.transpose(1, 2)
+        return out
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ class _Flow:
     may_move: Booleans
     """Those whose results nothing else writes, and that are no loop; of every subgraph."""
     maker: Integers
-    """Of each access that reads: the subgraph that wrote the value before; -1 for none, and for one that writes."""
+    """Of each access that reads what the model makes: the subgraph that wrote it before; -1 for all else."""
     owner: Integers
     """Of each access: its subgraph."""
 
@@ -112,7 +112,8 @@ class _Flow:
         written = np.unique(tensor[is_output] * count + owner[is_output])
         place = np.searchsorted(written, tensor * count + owner) - 1
         found = written[np.maximum(place, 0)] if len(written) else np.zeros(len(tensor), dtype=np.int64)
-        maker = np.where(~is_output & (place >= 0) & (found // count == tensor), found % count, -1)
+        computing = np.unique(work.subgraph_index[rows])
+        is_made = ~is_output & (place >= 0) & (found // count == tensor) & np.isin(found % count, computing)
         times = np.bincount(written // count, minlength=int(tensor.max(initial=-1)) + 1)
         may_move = np.ones(count, dtype=bool)
         may_move[owner[is_output & (times[tensor] > 1)]] = False
@@ -121,14 +122,13 @@ class _Flow:
             np.bincount(work.subgraph_index[rows], weights=mask[rows], minlength=count) > 0.0
             for mask in (~work.of_kind(*LIGHT_KINDS), work.has_macs)
         )
-        computing = np.unique(work.subgraph_index[rows])
         return cls(
             count=count,
             computing=computing,
             multiplying=computing[multiplies[computing]],
             is_light=may_move & ~heavy & ~multiplies,
             may_move=may_move,
-            maker=maker,
+            maker=np.where(is_made, found % count, -1),
             owner=owner,
         )
 
