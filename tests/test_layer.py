@@ -96,7 +96,11 @@ BELOW: dict[str, set[str]] = {
 LINES: dict[str, int] = {
     "answer": 12_150,
     "trace": 8_750,
+<<<<<<< HEAD
     "model": 7_650,
+=======
+    "model": 7_520,
+>>>>>>> main
     "store": 6_420,
     "domain": 4_510,
     "cli": 4_370,
