@@ -96,11 +96,7 @@ BELOW: dict[str, set[str]] = {
 LINES: dict[str, int] = {
     "answer": 12_150,
     "trace": 8_750,
-<<<<<<< HEAD
-    "model": 7_650,
-=======
-    "model": 7_520,
->>>>>>> main
+    "model": 7_820,
     "store": 6_420,
     "domain": 4_510,
     "cli": 4_370,
