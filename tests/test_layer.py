@@ -98,7 +98,7 @@ LINES: dict[str, int] = {
     "trace": 8_750,
     "model": 7_820,
     "store": 6_420,
-    "domain": 4_510,
+    "domain": 4_560,
     "cli": 4_370,
     "catalog": 3_200,
     "hub": 2_200,
