@@ -88,6 +88,7 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "start of convolutions": _at("start_clocks.product.tensor", "start_clocks.conv"),
     "start of address kernels": _at("start_clocks.light", "start_clocks.index"),
     "start of reductions": _at("start_clocks.light", "start_clocks.reduction"),
+    "start of rows": _at("start_clocks.reduction", "start_clocks.row"),
     "start of batch norms": _at("start_clocks.light", "start_clocks.batch_norm"),
     "gap between kernels": {"gap_clocks": 0.0},
     "slots of an address": {"issue_slots.index": 0.0},

@@ -501,7 +501,7 @@ CREATE TABLE internal.run_subgraph (
     tile_count DOUBLE NOT NULL CHECK (tile_count >= 0),
     wave_count DOUBLE NOT NULL CHECK (wave_count >= 0),
     units_used_count INTEGER NOT NULL CHECK (units_used_count >= 0),
-    kernel_count INTEGER NOT NULL CHECK (kernel_count > 0),
+    kernel_count INTEGER NOT NULL CHECK (kernel_count >= 0),
     bottleneck VARCHAR NOT NULL CHECK (bottleneck IN ('compute', 'memory', 'launch')),
     executed_mac_count DOUBLE NOT NULL CHECK (executed_mac_count >= 0),
     pass_bytes DOUBLE NOT NULL CHECK (pass_bytes >= 0),
@@ -519,7 +519,7 @@ COMMENT ON COLUMN internal.run_subgraph.moved_bytes IS 'Crossing kernel boundari
 COMMENT ON COLUMN internal.run_subgraph.tile_count IS 'Tiles of work';
 COMMENT ON COLUMN internal.run_subgraph.wave_count IS 'Rounds of tiles over the units';
 COMMENT ON COLUMN internal.run_subgraph.units_used_count IS 'Units with work in the fullest wave';
-COMMENT ON COLUMN internal.run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise';
+COMMENT ON COLUMN internal.run_subgraph.kernel_count IS 'Kernels launched: one in fused, one per operator otherwise; none where an engine computes it in that of another';
 COMMENT ON COLUMN internal.run_subgraph.bottleneck IS 'The largest of compute, memory and launch time';
 COMMENT ON COLUMN internal.run_subgraph.executed_mac_count IS 'MAC slots of its tiles, padding included, at least its MACs';
 COMMENT ON COLUMN internal.run_subgraph.computed_mac_count IS 'MACs that the chip computes: fewer than the operators have where an algorithm saves some or a mask leaves some out';

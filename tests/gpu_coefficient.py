@@ -39,6 +39,7 @@ COEFFICIENTS = {
     "start_clocks.index": 3500.0,
     "start_clocks.light": 2000.0,
     "start_clocks.reduction": 12000.0,
+    "start_clocks.row": 4500.0,
     "start_clocks.batch_norm": 11000.0,
     "host_launch": 50e-6,
     # chains

@@ -51,6 +51,7 @@ def test_columns_of_operators_are_named_as_their_fields() -> None:
         "row_length",
         "call_index",
         "kernel_step_count",
+        "kernel_group",
         "origin",
     }
     assert own - others - {"access_buffer", "access_tensor_bytes", "access_is_matrix"} <= fields(Operator)

@@ -119,7 +119,7 @@ def works() -> dict[str, WorkloadColumns]:
         ("gelu", 2000, 2000),
         ("scale", 3500, 3500),
         ("softmax", 2000, 2000),
-        ("layer norm", 12_000, 12_000),
+        ("layer norm", 4500, 4500),
         # parameters are converted by a kernel of their own
         ("batch norm", 3500, 11_000 + 2000 + 1000),
         ("largest", 3500, 3500),
@@ -227,7 +227,7 @@ def test_a_gate_is_a_kernel_for_each_result_that_the_next_needs_all_of() -> None
         assert kernels.per_kernel(times.starts.astype(float))[pooled].tolist() == [2.0] * 9
         assert not kernels.per_kernel(times.starts.astype(float))[~pooled].any()
         launches = placed(work, "fp16", runtime)[0].launch_s[pooled]
-        starts = 12_000 + 2 * 4200 + 3 * 1000
+        starts = 4500 + 2 * 4200 + 3 * 1000
         assert (launches >= clocks(starts) * (1 - 1e-12)).all()
     assert not timed(work, "fp16")[0].starts.any()
     assert not timed(works()["self attention"], "fp16", "engine")[0].starts.any()
@@ -254,7 +254,6 @@ def test_an_engine_moves_vectors_where_a_library_computes_addresses(name: str) -
         ("average", 64 * 28 * 28, 770, 770),
         # rows of 197 take 256 lanes, those of 768 two blocks of 512 elements
         ("softmax", 2364 * 256, 45, 45),
-        ("layer norm", 197 * 1024, 80, 80),
         # bytes alone bound
         ("relu", 0, 1, 1),
         ("embedding", 0, 1, 1),
@@ -268,6 +267,25 @@ def test_what_is_no_product_issues_instructions_for_each_of_an_amount(
         times, _ = timed(works()[name], precision)
         assert_close(float(times.busy_s.sum()), amount * slots / THREADS_PER_S, rel=1e-9)
         assert_close(float(times.issue_s.sum()), amount * slots / THREADS_PER_S, rel=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "width", "padded"), [(197, 768, 1024), (1, 4096, 4096)])
+def test_no_unit_splits_the_row_of_a_norm(rows: int, width: int, padded: int) -> None:
+    work = single(f"layer_norm(rows={rows},columns={width})")
+    issued = rows * padded * 80 / THREADS_PER_S
+    # one thread block issues 128 of the instructions of its row in a clock
+    assert_close(busy_s(work, "fp16"), norm(issued, clocks(padded * 80 / 128)), rel=1e-9)
+
+
+def test_compiled_code_reduces_a_row_in_a_thread_block_and_one_that_is_longer_in_phases() -> None:
+    def start(length: int, runtime: str) -> float:
+        work = columns(Function(lambda x: x.sum(-1)), meta(8, length))
+        return float(timed(work, "fp16", runtime)[0].start_s.sum())
+
+    for runtime in ("fused", "engine"):
+        assert_close(start(4096, runtime), clocks(4500), rel=1e-12)
+        assert_close(start(2**16, runtime), clocks(12_000), rel=1e-12)
+    assert_close(start(4096, "graph"), clocks(12_000), rel=1e-12)
 
 
 def test_a_depthwise_convolution_that_leaves_out_positions_is_slower() -> None:

@@ -96,7 +96,7 @@ BELOW: dict[str, set[str]] = {
 LINES: dict[str, int] = {
     "answer": 12_240,
     "trace": 8_750,
-    "model": 7_520,
+    "model": 7_820,
     "store": 6_440,
     "domain": 4_585,
     "cli": 4_380,

@@ -63,8 +63,8 @@ separate_run_id = { type = "INTEGER", meaning = "number of the run whose operato
 */
 WITH subgraph AS (
     SELECT
-        count(*) FILTER (WHERE kernel_count > 0) AS subgraph_count,
-        count(*) FILTER (WHERE kernel_count > 0 AND kernel_count < separate_kernel_count) AS fused_subgraph_count,
+        count(*) FILTER (WHERE energy_fj > 0) AS subgraph_count,
+        count(*) FILTER (WHERE energy_fj > 0 AND kernel_count < separate_kernel_count) AS fused_subgraph_count,
         count(*) FILTER (WHERE pass_bytes > 0) AS passed_count
     FROM cube.saving(run_a := $run_a, run_b := $run_b, division := 'subgraph')
 )

@@ -259,16 +259,18 @@ def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColu
     """Return the picked kernels of several workloads as one block."""
     taken: dict[str, list[Any]] = {}
     sizes: list[int] = []
+    siblings = []
     for kernels, members in picked:
         order = np.array([operator for operators in members for operator in operators], dtype=np.int64)
         for name, column in _per_operator(kernels).items():
             taken.setdefault(name, []).append(column[order])
+        siblings.append(kernels.is_sibling[order])
         sizes += [len(operators) for operators in members]
     columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in taken.items()}
     kernel_index = np.repeat(np.arange(len(sizes)), sizes)
     first, _ = picked[0]
     work = Work(
-        subgraph_index=kernel_index,
+        subgraph_index=2 * kernel_index + np.concatenate(siblings),
         **{name.removeprefix("work."): column for name, column in columns.items() if name.startswith("work.")},
     )
     return KernelColumns(

@@ -15,6 +15,10 @@ CAUSAL: Final = "causal"
 DEQUANTIZE: Final = "dequantize"
 """Word of it for what makes weights wide for the product that reads them."""
 
+APPEND: Final = "append"
+"""Word of it for what joins new rows to a past that is given, which an engine writes beside it; the past is what it
+reads first."""
+
 EVENLY: Final = "evenly, so that"
 """Words of the note that rows are taken to choose so, as tokens choose experts."""
 
@@ -61,7 +65,7 @@ class Operator:
     """Scalar arguments that matter (stride, padding, …), as text."""
     variant: str = ""
     """What of an attention decides which kernel runs it: `causal`, the name of a family of kernels, or both;
-    `dequantize` of what makes weights wide for the product that reads them."""
+    `dequantize` of what makes weights wide for the product that reads them; `append` of what joins rows to a past."""
     step_count: int = 1
     """Steps of a recurrence that wait for one another inside the one call; 1 for all else. Counts are of all steps, and
     so are the rows of its GEMM view."""

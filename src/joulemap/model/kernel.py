@@ -17,6 +17,7 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING, PRECISION_BYTES
 from joulemap.domain.weight import OPERATIONS
+from joulemap.model.merge import build
 from joulemap.model.workload import (
     ROLE_CODE,
     Booleans,
@@ -148,6 +149,19 @@ class KernelColumns:
         in_loop = self.work.of_kind(*LOOP_KINDS) & ~has_product
         mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | in_loop | self.feeds)
         return mask
+
+    @cached_property
+    def is_sibling(self) -> Booleans:
+        """Products of the input of the one that leads their kernel: an engine computes their columns beside its own."""
+        work = self.work
+        is_other = work.subgraph_index != work.subgraph_index[self.leader][self.kernel_index]
+        mask: Booleans = is_other & work.has_macs & work.of_kind("linear", "matmul") & (self.runtime == "engine")
+        return mask
+
+    def over_siblings(self, values: Floats) -> Floats:
+        """Give each product the sum of a column over its siblings and itself; all else its own value."""
+        mine = self.is_sibling | self.leads
+        return np.where(mine, self.per_operator(self.per_kernel(np.where(mine, values, 0.0))), values)
 
     @cached_property
     def feeds(self) -> Booleans:
@@ -298,8 +312,10 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     them what it needs, on chip. Raises UsageError for weights that are no narrower.
     """
     is_fused = runtime in MERGING
+    workload = build(workload) if runtime == "engine" else workload
     rows, work = workload.active(is_fused=is_fused)
-    group = (workload.subgraph_index if is_fused else workload.call_index)[rows]
+    group = workload.kernel_group if workload.kernel_group is not None else workload.subgraph_index
+    group = (group if is_fused else workload.call_index)[rows]
     distinct, kernel_index = np.unique(group, return_inverse=True)
     leader = _leaders(work, kernel_index, len(distinct))
     launches = np.zeros(len(rows))

@@ -333,7 +333,7 @@ def cut_runs(
     ledger = price(own.closed_counts, own.hardware, timing.row_factor)
     lines = np.searchsorted(ledger.operator_index, np.arange(len(own.members) + 1) * count)
     ledger = attrs.evolve(ledger, operator_index=whole.operator_index[ledger.operator_index])
-    subgraphs, shown = _subgraphs(timing, own.hardware, len(own.members))
+    subgraphs, shown = _subgraphs(own, len(own.members))
     leads, led_apart = whole.leads.astype(np.int64), apart.leads.astype(np.int64)
     passes, passes_apart = _passes(timing), _passes(alone.timing)
     dram, dram_apart = timing.placement.dram_bytes, alone.timing.placement.dram_bytes
@@ -605,26 +605,25 @@ def _place(
     return of_one_step(placement, one, step), placement
 
 
-def _subgraphs(timing: Timing, hardware: Hardware, times: int) -> tuple[dict[str, Any], list[int]]:
-    """Return the rows of the subgraphs that run, by name, and where those of each hardware begin and end."""
-    kernels, placement = timing.kernels, timing.placement
+def _subgraphs(own: Timed, times: int) -> tuple[dict[str, Any], list[int]]:
+    """Return the rows of the subgraphs that run, by name, and where those of each hardware begin and end.
+
+    What belongs to a kernel as a whole, its start, is of its leader's subgraph, where an engine joins several.
+    """
+    timing, kernels, placement = own.timing, own.timing.kernels, own.timing.placement
     work = kernels.work
-    kernel_subgraph = work.subgraph_index[kernels.leader]
     count = work.subgraph_count
 
-    def total(per_kernel: Floats) -> Floats:
-        return sum_by(kernel_subgraph, per_kernel, count)
-
     def summed(per_operator: Floats) -> Floats:
-        return total(kernels.per_kernel(per_operator))
+        return sum_by(work.subgraph_index, per_operator, count)
 
     latency_fs = np.zeros(count, dtype=np.int64)
-    np.add.at(latency_fs, kernel_subgraph, to_fs(timing.kernel_s, hardware))
-    kernel_count = np.bincount(kernel_subgraph, minlength=count)
-    shown = np.flatnonzero(kernel_count)
+    np.add.at(latency_fs, work.subgraph_index, own.operator_fs)
+    kernel_count = np.bincount(work.subgraph_index[kernels.leader], minlength=count)
+    shown = np.unique(work.subgraph_index)
     compute = summed(placement.compute_s)
     memory = summed(placement.memory_s)
-    launch = total(placement.launch_s)
+    launch = summed(kernels.at_leader(placement.launch_s))
     units = np.zeros(count)
     np.maximum.at(units, work.subgraph_index, placement.units_used)
     bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)

@@ -188,6 +188,8 @@ class WorkloadColumns(Work):
     buffer_bytes: Floats
     buffer_item_bytes: Floats
     buffer_is_hidden: Booleans
+    kernel_group: Integers | None = None
+    """Which kernel each operator is in as `model.merge` builds them for an engine; None before."""
 
     @cached_property
     def is_view(self) -> Booleans:
@@ -233,7 +235,7 @@ class WorkloadColumns(Work):
         if weights is None:
             return scale
         summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
-        multiplied = self._multiplies & (self.access_item_bytes > 0.0)
+        multiplied = self.multiplies & (self.access_item_bytes > 0.0)
         summed[self.access_tensor[multiplied]] = self.gemm_k[self.access_operator[multiplied]]
         length = summed[self.access_tensor]
         groups = np.ceil(length / weights.group_size) / np.maximum(length, 1.0)
@@ -245,12 +247,12 @@ class WorkloadColumns(Work):
     def dequantized_count(self, precision: str, weight_precision: str) -> Floats:
         """Return the weights that each operator multiplies by and that are stored narrower than at `precision`."""
         scale = precision_scale(self.access_item_bytes, precision)
-        narrowed = self._multiplies & (self.stored_scale(precision, weight_precision) < scale)
+        narrowed = self.multiplies & (self.stored_scale(precision, weight_precision) < scale)
         count = self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
         return sum_by(self.access_operator[narrowed], count, self.operator_count)
 
     @cached_property
-    def _multiplies(self) -> Booleans:
+    def multiplies(self) -> Booleans:
         """Accesses by which products read weights of two dimensions or more."""
         is_weight = (self.access_role == ROLE_CODE["weight"]) & self.access_is_matrix
         mask: Booleans = is_weight & self.has_macs[self.access_operator] & (self.gemm_k[self.access_operator] > 0.0)

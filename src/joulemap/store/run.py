@@ -92,7 +92,8 @@ def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest AND f.quantity = $launch "
         "LEFT JOIN internal.hardware_link AS l ON l.hardware_digest = v.hardware_digest AND l.connects = 'host' "
-        "WHERE r.runtime = 'eager' AND v.architecture = 'gpu' AND list_contains($ids, r.run_id) GROUP BY ALL ORDER BY ALL"
+        "WHERE r.runtime = 'eager' AND v.architecture = 'gpu' AND list_contains($ids, r.run_id) "
+        "GROUP BY ALL ORDER BY ALL"
     )
     values = {"ids": list(run_ids), "launch": f"coefficient.{LAUNCH}"}
     return tuple(execute(connection, statement, values).fetchall())

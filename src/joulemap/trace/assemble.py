@@ -9,7 +9,7 @@ import attrs
 import torch
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import APPEND, Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
@@ -159,6 +159,8 @@ class _Assembly:
             cost = attrs.evolve(cost, written_count=None, read_counts=())
         if call.is_view:
             cost = Cost(kind="view", operation=cost.operation)
+        if len(self.last_operator) in self.places.appending:
+            cost = attrs.evolve(cost, variant=APPEND)
         operator = self.add_operator(call, cost, own_path=own_path)
         if cost.kind != "view":
             reads = call.reads
@@ -290,8 +292,17 @@ def assemble(
         edges=tuple(assembly.edges),
         buffers=tuple(buffers),
         subgraphs=(),
-        notes=notes,
+        notes=(*notes, *_tell_appending(assembly.operators)),
     )
+
+
+def _tell_appending(operators: list[Operator]) -> list[str]:
+    """Return the note on a past that is given and that new rows are joined to; none where there is no such past."""
+    count = sum(operator.variant == APPEND for operator in operators)
+    told = (
+        "cat joins new rows to a past that is given: engine writes them beside it, eager, graph and fused copy it all"
+    )
+    return [f"{count} x {told}"] if count else []
 
 
 def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:

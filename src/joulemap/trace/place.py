@@ -3,6 +3,10 @@
 A cache is there before the first call, and is written. Its bytes are no weights, although a buffer may hold it: they
 come from memory and go back there, and not all of them are made in this inference. An input that is overwritten as a
 whole is no cache.
+
+A past that is given, and that new rows are joined to (`torch.cat`), is a cache as well, but one that frameworks copy:
+nothing but the join reads the past, and what it makes is returned or multiplied by another activation, as keys and
+values are. Features that a network joins are read by a convolution or a linear layer instead.
 """
 
 from __future__ import annotations
@@ -12,11 +16,20 @@ from typing import Final
 import attrs
 import torch
 
+from joulemap.trace.formula import ATTENTION
 from joulemap.trace.formula.placement import PLACING
 from joulemap.trace.record import RecordedCall, RecordedTensor, Recorder
 
 _WHOLE: Final = frozenset({"fill_", "zero_", "copy_"})
 """In-place operators that write all of what they are given, which may be a part of its storage."""
+
+_PRODUCTS: Final = frozenset({"bmm", "baddbmm", "matmul", "mm", "mv", "dot", "flex_attention", ATTENTION})
+"""Operators that multiply activations by each other, if none of what they read is a parameter."""
+
+_HANDING: Final = frozenset(
+    {"_to_copy", "clone", "contiguous", "div", "expand_copy", "mul", "repeat", "repeat_interleave", "reshape", "to"}
+)
+"""Operators behind which keys and values are still what they were."""
 
 
 @attrs.frozen
@@ -27,6 +40,8 @@ class Places:
     """Of what the model holds and writes, or is given and writes in part."""
     taken: dict[int, int]
     """Storage of a result -> that of the argument whose place it takes."""
+    appending: frozenset[int]
+    """Calls that join rows to a past that is given."""
 
     def root(self, storage: int) -> int:
         """Return the storage whose memory this one is."""
@@ -62,7 +77,65 @@ def find_places(recorder: Recorder, outputs: list[torch.Tensor]) -> Places:
                 taken[made] = held.storage
                 if held.producer is None or held.storage in states:
                     states.update((held.storage, made))
-    return Places(states=frozenset(states), taken=taken)
+    return Places(states=frozenset(states), taken=taken, appending=_find_appending(recorder, first, outputs))
+
+
+def find_past(recorder: Recorder, call: RecordedCall) -> int | None:
+    """Return which tensor a call joins others to, the first that has elements; None for one that joins nothing."""
+    if call.name != "cat":
+        return None
+    return next((index for index in call.reads if recorder.tensors[index].tensor.numel()), None)
+
+
+def _find_appending(
+    recorder: Recorder, first: dict[int, RecordedTensor], outputs: list[torch.Tensor]
+) -> frozenset[int]:
+    """Return the calls that join rows to a past that is given, or to what such a call made."""
+    calls, tensors = recorder.calls, recorder.tensors
+    pasts = {
+        number: tensors[past].storage
+        for number, call in enumerate(calls)
+        if (past := find_past(recorder, call)) is not None
+    }
+    if not pasts:
+        return frozenset()
+    readers: dict[int, list[int]] = {}
+    for number, call in enumerate(calls):
+        if not call.is_view:
+            for storage in {tensors[index].storage for index in call.reads}:
+                readers.setdefault(storage, []).append(number)
+    returned = {tensors[recorder.find(tensor)].storage for tensor in outputs}
+
+    def is_kept(number: int) -> bool:
+        """Whether what a join makes is returned, joined again or multiplied by another activation."""
+        made = tensors[calls[number].writes[0]].storage
+        if made in returned and any(tensors[index].producer is not None for index in calls[number].reads):
+            return True
+        seen, left = {made}, [made]
+        while left:
+            storage = left.pop()
+            for reader in readers.get(storage, []):
+                call = calls[reader]
+                if pasts.get(reader) == storage or (call.name in _PRODUCTS and not _reads_weights(recorder, call)):
+                    return True
+                if call.name in _HANDING and (next_one := tensors[call.writes[0]].storage) not in seen:
+                    seen.add(next_one)
+                    left.append(next_one)
+        return False
+
+    found: set[int] = set()
+    grown: set[int] = set()
+    for number, past in pasts.items():
+        held = first[past]
+        is_given = past in grown or (held.role == "input" and held.producer is None)
+        if is_given and all(pasts.get(reader) == past for reader in readers[past]) and is_kept(number):
+            found.add(number)
+            grown.add(tensors[calls[number].writes[0]].storage)
+    return frozenset(found)
+
+
+def _reads_weights(recorder: Recorder, call: RecordedCall) -> bool:
+    return any(recorder.tensors[recorder.tensors[index].base].role == "parameter" for index in call.reads)
 
 
 def _writes_a_part(call: RecordedCall, tensor: torch.Tensor) -> bool:

@@ -2,7 +2,9 @@
 
 The table has a row for each sort, the first that applies counts. A kernel that is no product is busy for
 
-    ‖amount x slots / (issue x U x f), chain / f‖    U units issue so much at the highest clock; none splits a chain
+    ‖amount x slots / (issue x U x f), (chain + row x slots / issue) / f‖
+
+U units issue so much at the highest clock; none splits a chain, nor a row that a thread block reduces,
 
 and a product, whose row has no amount, for its tiles (`product`) at a share of the peak. A start is in clocks.
 
@@ -62,6 +64,9 @@ VECTOR_BYTES: Final = 16.0
 FEW_ROWS: Final = 4.0
 """A product of at most so many rows is one of a matrix with a few vectors: no tile pads it."""
 
+LONGEST_ROW: Final = 2.0**15
+"""Elements that one thread block reduces; a longer row is of several, which meet in a second phase."""
+
 STRIDED: Final = 1.9
 """Input positions for each output position from which on a convolution leaves some out."""
 
@@ -104,6 +109,11 @@ class Traits:
     def amount(self) -> Floats:
         """What each issues."""
         return self._of_sort(lambda sort: sort.amount, 0.0)
+
+    @cached_property
+    def alone(self) -> Floats:
+        """What of that one unit issues whatever others do."""
+        return self._of_sort(lambda sort: sort.alone, 0.0)
 
     @cached_property
     def links(self) -> Floats:
@@ -299,6 +309,24 @@ class Traits:
         return read / self.outputs
 
     @cached_property
+    def is_row(self) -> Booleans:
+        """Kernels of a thread block for each row: normalizations, and reductions of compiled code."""
+        is_compiled = self.kernels.work.of_kind("reduction") & (self.kernels.runtime in MERGING)
+        return self.kernels.work.of_kind("normalization") | (is_compiled & (self.reduced <= LONGEST_ROW))
+
+    @cached_property
+    def row(self) -> Floats:
+        """Elements that one thread block normalizes or reduces."""
+        padded = np.ceil(self.row_length / NORM_BLOCK) * NORM_BLOCK
+        return np.where(self.kernels.work.of_kind("normalization"), padded, self.reduced)
+
+    @cached_property
+    def row_elements(self) -> Floats:
+        """Those of all rows."""
+        normalized = self.outputs / self.row_length * self.row
+        return np.where(self.kernels.work.of_kind("normalization"), normalized, self.outputs * self.row)
+
+    @cached_property
     def padded_rows(self) -> Floats:
         """Outputs if rows were of the next power of two, as a softmax kernel takes them."""
         length = np.maximum(self.kernels.work.row_length, 1.0)
@@ -316,12 +344,6 @@ class Traits:
         weights = self.kernels.own_weight_bytes / self.kernels.item_bytes / 2.0
         is_weighted = self.kernels.work.of_kind("normalization") & (weights > 0.0)
         return np.where(is_weighted, weights, np.maximum(self.kernels.work.row_length, 1.0))
-
-    @cached_property
-    def normalized(self) -> Floats:
-        """Elements of a layer norm if rows were a multiple of what its block takes at a time."""
-        length = self.row_length
-        return self.outputs / length * np.ceil(length / NORM_BLOCK) * NORM_BLOCK
 
     @cached_property
     def stride(self) -> Floats:
@@ -348,6 +370,8 @@ class Sort:
     amount: Callable[[Traits], Floats] | None = None
     slots: str = ""
     """Of the coefficient `issue_slots`: instructions of a thread for each of the amount."""
+    alone: Callable[[Traits], Floats] | None = None
+    """What of the amount one unit issues whatever others do, where anything."""
     chain: str = ""
     """Of the coefficient `chain_clocks`."""
     links: Callable[[Traits], Floats] | None = None
@@ -392,7 +416,8 @@ SORTS: Final = (
          slots="index", chain="pool"),
     Sort("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
     Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
-    Sort("normalization", _kind("normalization"), start="reduction", amount=lambda t: t.normalized, slots="norm"),
+    Sort("normalization", lambda t: t.is_row, start="row", amount=lambda t: t.row_elements, slots="norm",
+         alone=lambda t: t.row),
     Sort("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
          traffic="batch_norm"),
     Sort("batch_norm", lambda t: t.is_batch_norm, start="index", chain="batch_norm",
@@ -438,11 +463,13 @@ def look_up(traits: Traits, engine: Engine) -> Sorted:
                 found[mine] = take(engine, mine).value(f"{name}.{qualifier}" if qualifier else name)
         return found
 
+    slots = column("issue_slots", lambda sort: sort.slots, 0.0) / engine.slots_hz
+    chain = column("chain_clocks", lambda sort: sort.chain, 0.0) / engine.clock_hz
     return Sorted(
         start_s=column("start_clocks", lambda sort: sort.start, 0.0) / engine.clock_hz,
         share=column("peak_share", lambda sort: sort.share, 0.0, only=PRODUCTS),
-        issue_s=traits.amount * column("issue_slots", lambda sort: sort.slots, 0.0) / engine.slots_hz,
-        chain_s=traits.links * column("chain_clocks", lambda sort: sort.chain, 0.0) / engine.clock_hz,
+        issue_s=traits.amount * slots,
+        chain_s=traits.links * chain + traits.alone * slots * engine.units,
         traffic_ratio=column("traffic_ratio", lambda sort: sort.traffic, 1.0),
     )
 

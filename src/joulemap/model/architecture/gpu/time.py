@@ -97,36 +97,36 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
     untiled = traits.is_of("recurrence", "few_rows", "attention")
-    column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled)
+    column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled & ~kernels.is_sibling)
     padding = np.ones(work.operator_count)
     if engine.mode == "tensor":
         rows = np.maximum(work.gemm_m, 1e-30)
         padding = np.where(traits.is_of("recurrence"), ceil_divide(rows, STATE_ROWS) * STATE_ROWS / rows, padding)
-    executed = np.where(is_product & untiled, work.mac_count * padding, column(lambda one: one.executed_macs))
+    executed = np.where(is_product & untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
     attends = traits.is_of("attention")
     attention = time_attention(kernels, engine, attends)
     direct = np.where(attends, attention.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
     issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
-    product = direct + column(lambda one: one.compute_s)
+    product = direct + column.shared(lambda one: one.compute_s)
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
     tiles = np.where(
-        is_product & untiled, np.where(attends, attention.blocks, blocks), column(lambda one: one.tile_count)
+        is_product & untiled, np.where(attends, attention.blocks, blocks), column.shared(lambda one: one.tile_count)
     )
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
         start_s=np.where(attends, attention.start_s, sorts.start_s) + column(lambda one: one.split_s) + passes.start_s,
-        starts=~kernels.leads & ~kernels.rides & ~traits.is_attention & ~kernels.loops,
+        starts=~kernels.leads & ~kernels.rides & ~kernels.is_sibling & ~traits.is_attention & ~kernels.loops,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
         product_s=product,
         issue_s=issue + passes.issue_s,
         tiles=tiles,
-        waves=np.where(is_product & untiled, ceil_divide(tiles, engine.units), column(lambda one: one.waves)),
+        waves=np.where(is_product & untiled, ceil_divide(tiles, engine.units), column.shared(lambda one: one.waves)),
         tile_rows=np.where(
             attends, ROWS, np.where(is_product & untiled, BLOCK_EDGE, column(lambda one: one.tile_rows))
         ),
@@ -144,16 +144,26 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
 
 @frozen
 class _Tiled:
-    """Tilings of some operators, whose values it returns as a column of all, 0 elsewhere."""
+    """Tilings of some operators, whose values it returns as a column of all, 0 elsewhere.
 
-    count: int
+    Siblings have those of the product that they join.
+    """
+
     parts: tuple[tuple[Integers, Tiling], ...]
+    source: Integers
+    """Of each operator: whose value it has."""
+    share: Floats
+    """The part of a product's columns that is each operator's own."""
 
     def __call__(self, read: Callable[[Tiling], Floats]) -> Floats:
-        column = np.zeros(self.count)
+        column = np.zeros(len(self.source))
         for rows, tiling in self.parts:
             column[rows] = read(tiling)
-        return column
+        return column[self.source]
+
+    def shared(self, read: Callable[[Tiling], Floats]) -> Floats:
+        """Return what each has of values that its kernel's siblings share."""
+        return self(read) * self.share
 
 
 def _tile(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
@@ -166,7 +176,11 @@ def _tile(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, is_ti
         if len(rows):
             shapes = _shapes(traits, engine, sorts, memory_s, rows)
             parts.append((rows, tile_products(shapes, edges, take(engine, rows))))
-    return _Tiled(traits.kernels.work.operator_count, tuple(parts))
+    kernels = traits.kernels
+    each = np.arange(kernels.work.operator_count)
+    source = np.where(kernels.is_sibling, kernels.leader[kernels.kernel_index], each)
+    own = kernels.work.gemm_n
+    return _Tiled(tuple(parts), source, own / np.maximum(kernels.over_siblings(own), 1e-30))
 
 
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
@@ -190,7 +204,7 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
-    """Return the tiled products.
+    """Return the tiled products, of siblings the one whose columns are those of all.
 
     Convolutions spend more on operands, whose addresses lanes compute: on tensor cores where channels fill no line.
     Small groups side by side are one as wide as NATIVE_WIDTH, of zeros but for its diagonal.
@@ -214,7 +228,7 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
     groups = ceil_divide(np.maximum(work.gemm_groups, 1.0), packed)
     return Shapes(
         rows=work.gemm_m[rows],
-        columns=(work.gemm_n * packed)[rows],
+        columns=(traits.kernels.over_siblings(work.gemm_n) * packed)[rows],
         inner=(work.gemm_k * packed)[rows],
         groups=groups[rows],
         share=sorts.share[rows],
@@ -223,7 +237,7 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         at_once=np.where(traits.is_looped, GROUPS_AT_ONCE, groups)[rows],
         splits=traits.is_of("product")[rows],
         turn=np.where(is_conv, turn, 0.0)[rows],
-        memory_s=memory_s[rows],
+        memory_s=traits.kernels.over_siblings(memory_s)[rows],
     )
 
 

@@ -1,0 +1,204 @@
+"""What an inference engine makes of subgraphs: caches that grow in place, and kernels that siblings share.
+
+    append      a past that is given is not moved: the new rows are written behind it, and it is held once
+    products    of one input with weights, next to each other among products, are one of all their columns: q, k and v,
+                gate and up, whatever follows each of them
+    light work  elementwise operators, movements and norms that stand next to each other and wait for the same kernel
+                are one: the rotation of q, that of k, and both appends
+
+Siblings keep their subgraphs: each operator has its counts, bytes and time. What a kernel holds of another member it
+does not read again, and what only members read it does not write.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.workload import APPEND
+from joulemap.model.workload import ROLE_CODE, Booleans, Floats, Integers, WorkloadColumns, sum_by
+
+LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction", "data_movement")
+"""Kinds of the members of kernels that are joined where nothing is multiplied."""
+
+
+def build(work: WorkloadColumns) -> WorkloadColumns:
+    """Return the workload as an engine runs it."""
+    return work if work.kernel_group is not None else join_siblings(append_in_place(work))
+
+
+def append_in_place(work: WorkloadColumns) -> WorkloadColumns:
+    """Return the workload with its caches where they are: an append moves new rows, and all of a cache is off chip."""
+    appends = work.variant == APPEND
+    if not appends.any():
+        return work
+    is_output = work.access_role == ROLE_CODE["output"]
+    mine = appends[work.access_operator]
+    reads = np.flatnonzero(mine & ~is_output & (work.access_bytes > 0.0))
+    _, first = np.unique(work.access_operator[reads], return_index=True)
+    past = reads[first]
+    writes = np.flatnonzero(mine & is_output)
+    held = sum_by(work.access_operator[past], work.access_bytes[past], work.operator_count)
+    whole = sum_by(work.access_operator[writes], work.access_bytes[writes], work.operator_count)
+    new = np.divide(whole - held, whole, out=np.ones(work.operator_count), where=whole > 0.0)
+    moved, fused = work.access_bytes.copy(), work.access_fused_bytes.copy()
+    moved[past] = fused[past] = 0.0
+    moved[writes] -= held[work.access_operator[writes]]
+    fused[writes] = np.minimum(moved[writes], fused[writes])
+    grown = np.isin(work.access_tensor, work.access_tensor[writes])
+    byte_count, birth, death = work.buffer_bytes.copy(), work.buffer_birth.copy(), work.buffer_death.copy()
+    release, is_hidden = work.buffer_release.copy(), work.buffer_is_hidden.copy()
+    cache, before = work.access_buffer[writes], work.access_buffer[past]
+    birth[cache], is_hidden[cache] = 0, False
+    death[cache] = release[cache] = work.operator_count - 1
+    byte_count[before] = 0.0
+    return attrs.evolve(
+        work,
+        variant=np.where(appends, "", work.variant),
+        output_element_count=np.where(appends, np.rint(work.output_element_count * new), work.output_element_count),
+        access_bytes=moved,
+        access_fused_bytes=fused,
+        access_is_boundary=work.access_is_boundary | grown,
+        buffer_bytes=byte_count,
+        buffer_birth=birth,
+        buffer_death=death,
+        buffer_release=release,
+        buffer_is_hidden=is_hidden,
+    )
+
+
+def join_siblings(work: WorkloadColumns) -> WorkloadColumns:
+    """Return the workload with the kernels that an engine makes of its subgraphs, and what these move."""
+    flow = _Flow.of(work)
+    kernel = flow.join(np.arange(flow.count), _same_input(work, flow), flow.multiplying)
+    kernel = flow.join(kernel, flow.last_needed(kernel), flow.computing)
+    group = kernel[work.subgraph_index]
+    is_joined = np.bincount(kernel[flow.computing], minlength=flow.count)[group] > 1
+    if not is_joined.any():
+        return attrs.evolve(work, kernel_group=group)
+    fused = np.where(is_joined[work.access_operator], _shared_bytes(work, group), work.access_fused_bytes)
+    seen = np.isin(np.arange(len(work.buffer_bytes)), work.access_buffer[fused > 0.0])
+    return attrs.evolve(
+        work, kernel_group=group, access_fused_bytes=fused, buffer_is_hidden=work.buffer_is_hidden | ~seen
+    )
+
+
+@attrs.frozen(eq=False)
+class _Flow:
+    """Subgraphs in order, and who makes what they read."""
+
+    count: int
+    computing: Integers
+    """Subgraphs that have a kernel."""
+    multiplying: Integers
+    """Those of them that multiply."""
+    is_light: Booleans
+    """Those that multiply nothing and that others may join; of every subgraph."""
+    may_move: Booleans
+    """Those whose results nothing else writes, and that are no loop; of every subgraph."""
+    maker: Integers
+    """Of each access that reads what the model makes: the subgraph that wrote it before; -1 for all else."""
+    owner: Integers
+    """Of each access: its subgraph."""
+
+    @classmethod
+    def of(cls, work: WorkloadColumns) -> _Flow:
+        """Return those of a workload."""
+        rows, _ = work.active(is_fused=True)
+        count, owner, tensor = work.subgraph_count, work.subgraph_index[work.access_operator], work.access_tensor
+        is_output = work.access_role == ROLE_CODE["output"]
+        written = np.unique(tensor[is_output] * count + owner[is_output])
+        place = np.searchsorted(written, tensor * count + owner) - 1
+        found = written[np.maximum(place, 0)] if len(written) else np.zeros(len(tensor), dtype=np.int64)
+        computing = np.unique(work.subgraph_index[rows])
+        is_made = ~is_output & (place >= 0) & (found // count == tensor) & np.isin(found % count, computing)
+        times = np.bincount(written // count, minlength=int(tensor.max(initial=-1)) + 1)
+        may_move = np.ones(count, dtype=bool)
+        may_move[owner[is_output & (times[tensor] > 1)]] = False
+        may_move[work.subgraph_index[work.kernel_step_count > 1.0]] = False
+        heavy, multiplies = (
+            np.bincount(work.subgraph_index[rows], weights=mask[rows], minlength=count) > 0.0
+            for mask in (~work.of_kind(*LIGHT_KINDS), work.has_macs)
+        )
+        return cls(
+            count=count,
+            computing=computing,
+            multiplying=computing[multiplies[computing]],
+            is_light=may_move & ~heavy & ~multiplies,
+            may_move=may_move,
+            maker=np.where(is_made, found % count, -1),
+            owner=owner,
+        )
+
+    def last_needed(self, kernel: Integers) -> Integers:
+        """Return the last kernel that each light subgraph waits for; -1 for all else."""
+        reader, writer = self._pairs(kernel)
+        found = np.full(self.count, -1)
+        np.maximum.at(found, reader, writer)
+        return np.where(self.is_light, found, -1)
+
+    def join(self, kernel: Integers, key: Integers, some: Integers) -> Integers:
+        """Return the kernels where neighbours among some are one whose keys are the same, and not -1.
+
+        All of them need nothing but what stands before the first.
+        """
+        some = some[kernel[some] == some]
+        is_next = (key[some[1:]] == key[some[:-1]]) & (key[some[1:]] >= 0)
+        run = np.cumsum(np.append(True, ~is_next)) - 1 if len(some) else some
+        first = some[np.searchsorted(run, run)]
+        joined = np.arange(self.count)
+        joined[some] = first
+        reader, writer = self._pairs(joined[kernel])
+        late = np.zeros(self.count, dtype=bool)
+        late[reader[writer > reader]] = True
+        return np.where(late[joined], np.arange(self.count), joined)[kernel]
+
+    def _pairs(self, kernel: Integers) -> tuple[Integers, Integers]:
+        """Return which kernel reads what which other makes."""
+        reads = np.flatnonzero(self.maker >= 0)
+        reader, writer = kernel[self.owner[reads]], kernel[self.maker[reads]]
+        return reader[reader != writer], writer[reader != writer]
+
+
+def _same_input(work: WorkloadColumns, flow: _Flow) -> Integers:
+    """Return what tells the input of a subgraph's one product, with its rows and depth, from others; -1 for none."""
+    found = np.full(flow.count, -1)
+    counted = np.bincount(work.subgraph_index, weights=work.has_macs, minlength=flow.count)
+    is_one = (counted == 1.0) & flow.may_move
+    is_lone = work.of_kind("linear", "matmul") & work.has_macs & (work.gemm_groups == 1.0) & ~work.is_foldable
+    is_lone &= is_one[work.subgraph_index] & (
+        np.bincount(work.access_operator, weights=work.multiplies, minlength=work.operator_count) > 0.0
+    )
+    is_whole = (work.access_bytes >= work.access_tensor_bytes) & (work.access_tensor_bytes > 0.0)
+    reads = np.flatnonzero((work.access_role == ROLE_CODE["input"]) & is_whole & is_lone[work.access_operator])
+    operator, first = np.unique(work.access_operator[reads], return_index=True)
+    access = reads[first]
+    same = np.stack([work.access_tensor[access], flow.maker[access], work.gemm_m[operator], work.gemm_k[operator]])
+    found[work.subgraph_index[operator]] = np.unique(same, axis=1, return_inverse=True)[1].ravel()
+    return found
+
+
+def _shared_bytes(work: WorkloadColumns, group: Integers) -> Floats:
+    """Return what each access moves where the kernels are these: of a value what no member holds, once."""
+    owner, tensor = group[work.access_operator], work.access_tensor
+    is_output = work.access_role == ROLE_CODE["output"]
+    count = int(tensor.max(initial=-1)) + 1
+    writer, other, readers = np.full(count, -1), np.full(count, np.iinfo(np.int64).max), np.zeros(count)
+    np.maximum.at(writer, tensor[is_output], owner[is_output])
+    np.minimum.at(other, tensor[is_output], owner[is_output])
+    inside = (writer[tensor] == owner) & (other[tensor] == owner) & ~work.access_is_boundary
+    np.add.at(readers, tensor[~is_output & ~inside], 1.0)
+    is_read = np.bincount(tensor, weights=~is_output, minlength=count)[tensor] > 0.0
+    stays = inside & (~is_output | (is_read & (readers[tensor] == 0.0)))
+    moved = np.where(stays, 0.0, work.access_fused_bytes)
+    order = np.lexsort((is_output, tensor, owner))
+    sorted_owner, sorted_tensor, written, amount = owner[order], tensor[order], is_output[order], moved[order]
+    change = (np.diff(sorted_owner) != 0) | (np.diff(sorted_tensor) != 0) | (np.diff(written.astype(np.int8)) != 0)
+    upto = np.cumsum(amount)
+    start = np.maximum.accumulate(np.where(np.append(True, change), upto - amount, 0.0))
+    held = np.maximum(work.access_tensor_bytes[order], amount)
+    left = moved.copy()
+    left[order] = np.where(written, amount, np.clip(held - (upto - amount - start), 0.0, amount))
+    return left

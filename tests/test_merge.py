@@ -1,0 +1,177 @@
+"""Kernels that an engine makes of several subgraphs: products of one input, and light work between products."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from chips import find
+from compare import assert_close
+from gpu_case import timed
+from joulemap.domain.configuration import Configuration
+from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.pipeline import evaluate
+from joulemap.model.workload import WorkloadColumns
+from models import columns
+
+WIDTH = 64
+
+
+def meta(*shape: int) -> Tensor:
+    return torch.empty(*shape, device="meta")
+
+
+class Layer(nn.Module):
+    """A layer of a decoder, with gates, rotations and residuals, as they are written out."""
+
+    def __init__(self, width: int = WIDTH, keys: int = WIDTH // 4, hidden: int = 3 * WIDTH) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(width, count, bias=False) for count in (width, keys, keys))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.o, self.down = nn.Linear(width, width, bias=False), nn.Linear(hidden, width, bias=False)
+        self.first, self.second = nn.RMSNorm(width), nn.RMSNorm(width)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        def turn(y: Tensor) -> Tensor:
+            left, right = y.chunk(2, -1)
+            return y * cos + torch.cat((-right, left), -1) * sin
+
+        def heads(y: Tensor) -> Tensor:
+            return y.view(*y.shape[:-1], -1, keys.shape[-1]).transpose(1, 2)
+
+        y = self.first(x)
+        q, k, v = (heads(layer(y)) for layer in (self.q, self.k, self.v))
+        k, v = torch.cat((keys, turn(k)), 2), torch.cat((values, v), 2)
+        seen = functional.scaled_dot_product_attention(turn(q), k, v, enable_gqa=True)
+        x = x + self.o(seen.transpose(1, 2).flatten(2))
+        y = self.second(x)
+        out: Tensor = x + self.down(functional.silu(self.gate(y)) * self.up(y))
+        return out
+
+
+def layer(tokens: int = 1, cached: int = 32) -> WorkloadColumns:
+    size = WIDTH // 4
+    past = meta(1, 1, cached, size)
+    return columns(
+        Layer().to("meta"), meta(1, tokens, WIDTH), *(meta(1, 1, tokens, size),) * 2, past, meta(*past.shape)
+    )
+
+
+def sizes(kernels: KernelColumns) -> list[list[float]]:
+    """Columns of the products of each kernel that has any."""
+    work = kernels.work
+    found = [work.gemm_n[(kernels.kernel_index == one) & work.of_kind("linear")] for one in range(kernels.kernel_count)]
+    return [sorted(one.tolist()) for one in found if len(one)]
+
+
+def test_a_layer_of_a_decoder_is_eight_kernels() -> None:
+    engine, fused = (form_kernels(layer(), "fp16", runtime) for runtime in ("engine", "fused"))
+    # norm, q with k and v, rotations with appends, attention, o, norm, gate with up, down
+    assert engine.kernel_count == 8
+    assert fused.kernel_count == 13
+    assert sizes(engine) == [[16, 16, 64], [64], [192, 192], [64]]
+    for name in ("mac_count", "elementwise_count", "special_count"):
+        assert getattr(engine.work, name).sum() == getattr(fused.work, name).sum()
+
+
+def test_siblings_read_their_input_once_and_hand_on_inside() -> None:
+    kernels = form_kernels(layer(tokens=4), "fp16", "engine")
+    work = kernels.work
+    first = np.flatnonzero(work.of_kind("linear"))
+    q, k, v = first[:3]
+    # four rows of 64, two bytes each, and the results
+    assert kernels.per_kernel(kernels.input_bytes)[kernels.kernel_index[q]] == 4 * 64 * 2
+    assert kernels.output_bytes[[q, k, v]].tolist() == [4 * 64 * 2, 4 * 16 * 2, 4 * 16 * 2]
+    gate = next(row for row in first if work.gemm_n[row] == 192)
+    mine = kernels.kernel_index == kernels.kernel_index[gate]
+    # of the gate, its activation, what is beside it and their product only the last leaves the kernel
+    assert kernels.output_bytes[mine].sum() == 4 * 192 * 2
+    assert kernels.input_bytes[mine].sum() == 4 * 64 * 2
+    assert kernels.weight_bytes[mine].sum() == 2 * 64 * 192 * 2
+
+
+def test_siblings_are_tiled_as_the_product_of_all_their_columns() -> None:
+    rows, inner = 16, 512
+
+    class Three(nn.Module):
+        def __init__(self, *widths: int) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(inner, width, bias=False) for width in widths)
+
+        def forward(self, x: Tensor) -> list[Tensor]:
+            return [layer(x) for layer in self.layers]
+
+    def total(*widths: int, runtime: str = "engine") -> tuple[float, float, float]:
+        times, _ = timed(columns(Three(*widths).to("meta"), meta(rows, inner)), "fp16", runtime)
+        return float(times.busy_s.sum()), float(times.tiles.sum()), float(times.executed_macs.sum())
+
+    together, whole, apart = total(1024, 256, 256), total(1536), total(1024, 256, 256, runtime="fused")
+    for mine, expected in zip(together, whole, strict=True):
+        assert_close(mine, expected, rel=1e-12)
+    assert together[0] < apart[0]
+
+
+def test_what_waits_for_another_or_reads_another_part_is_no_sibling() -> None:
+    first, second = nn.Linear(WIDTH, WIDTH, device="meta"), nn.Linear(WIDTH, WIDTH, device="meta")
+
+    def chained(x: Tensor) -> Tensor:
+        out: Tensor = second(x) * torch.softmax(first(x), -1)
+        return out
+
+    def halves(x: Tensor) -> tuple[Tensor, Tensor]:
+        return first(x[:, :WIDTH]), second(x[:, WIDTH:])
+
+    def changed(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        one = first(y)
+        y += one
+        return one, second(y)
+
+    class Both(nn.Module):
+        def __init__(self, forward: object) -> None:
+            super().__init__()
+            self.first, self.second = first, second
+            self.forward = forward  # type: ignore[assignment]
+
+    for forward, inputs in ((halves, 2 * WIDTH), (changed, WIDTH)):
+        kernels = form_kernels(columns(Both(forward), meta(4, inputs)), "fp16", "engine")
+        assert sizes(kernels) == [[64], [64]]
+    # what follows the second waits for a kernel that reads the first
+    kernels = form_kernels(columns(Both(chained), meta(4, WIDTH)), "fp16", "engine")
+    assert sizes(kernels) == [[64], [64]]
+
+
+@pytest.mark.parametrize("name", ["h100_sxm5", "mi300x", "epyc_9654", "tpu_v4"])
+def test_parts_of_a_step_add_up(name: str) -> None:
+    hardware = find(name)
+    configuration = Configuration(hardware=name, precision="bf16", runtime="engine")
+    run = evaluate(layer(tokens=4), hardware, configuration)
+    for part in ("latency_fs", "kernel_count", "dram_bytes", "moved_bytes"):
+        of_subgraphs, of_operators = getattr(run.subgraphs, part), getattr(run.operators, part)
+        assert_close(float(of_subgraphs.sum()), float(of_operators.sum()), rel=1e-12)
+        for index, value in zip(run.subgraphs.subgraph_index, of_subgraphs, strict=True):
+            mine = of_operators[run.operators.subgraph_index == index].sum()
+            assert abs(float(value) - float(mine)) <= 1e-9 * float(value)
+
+
+def test_light_work_behind_one_kernel_is_one_kernel() -> None:
+    linear = nn.Linear(WIDTH, WIDTH, bias=False, device="meta")
+
+    class Wide(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = linear
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            y = self.linear(x)
+            one, two = y.roll(1, 0), y.flip(0)
+            return one, two, torch.softmax(one.sort(-1).values, -1)
+
+    kernels = form_kernels(columns(Wide(), meta(4, WIDTH)), "fp16", "engine")
+    names = [
+        sorted(kernels.work.operation[kernels.kernel_index == one].tolist()) for one in range(kernels.kernel_count)
+    ]
+    assert ["flip", "roll"] in names
