@@ -188,12 +188,22 @@ def test_what_the_last_cache_holds_comes_at_a_rate_of_units() -> None:
     # no slower than DRAM, whose rate is that of 6.25 B a clock and unit
     assert_close(middle_s(1.0), (held + 1.5 * held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
     assert_close(middle_s(12.5), (held + 1.5 * held + weights) / (2 * PRODUCT_BYTES_PER_S), rel=1e-9)
-    # weights come as from DRAM
-    assert_close(middle_s(1e9), weights / PRODUCT_BYTES_PER_S, rel=1e-9)
-    # what enters and leaves the model does too
+    # weights do too, since the cache holds those of all layers; what enters and leaves the model comes from DRAM
     first, _, last = timed(work, "fp16", hardware=with_near_bytes(1e9))[0].memory_s.tolist()
-    assert_close(first, (held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
-    assert_close(last, (1.5 * held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
+    assert_close(first, held / PRODUCT_BYTES_PER_S, rel=1e-9)
+    assert_close(last, 1.5 * held / PRODUCT_BYTES_PER_S, rel=1e-9)
+
+
+def test_a_layer_alone_is_one_of_six() -> None:
+    def memory_s(rows: int, columns_out: int) -> float:
+        work = single(f"gemm(m={rows},n={columns_out},k=1024)")
+        return float(timed(work, "fp16", hardware=with_near_bytes(1e9))[0].memory_s[0])
+
+    # an L2 of 32 MiB holds six times 5 MiB of weights beside few rows, not six times 6
+    assert memory_s(8, 2560) < 1e-9
+    assert_close(memory_s(8, 3072), 2 * 3072 * 1024 / PRODUCT_BYTES_PER_S, rel=1e-9)
+    # where only the input of 2 MiB, the result of 6 and one layer's weights fit, these cross DRAM alone
+    assert_close(memory_s(1024, 3072), 2 * 3072 * 1024 / PRODUCT_BYTES_PER_S, rel=1e-9)
 
 
 def test_an_engine_builds_convolutions_of_more_tiles_and_its_blocks_take_a_turn() -> None:

@@ -1,9 +1,10 @@
 """Device that one kernel sees of a board: its share, the precision's engine, lanes, and the cache before DRAM.
 
 A coefficient of products is that of the engine, `NAME.tensor` or `NAME.vector`; one of other work that of the element's
-width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM) or
-`NAME.planar` (GDDR, LPDDR); one without any holds for all. Times in clocks are of the highest clock that the board
-reaches, at which a peak is larger than at the clock that it is quoted at.
+width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM, whose
+check bits have wires of their own), `NAME.protected` (GDDR with ECC, whose check bits take the place of data) or
+`NAME.planar` (GDDR and LPDDR without); one without any holds for all. Times in clocks are of the highest clock that the
+board reaches, at which a peak is larger than at the clock that it is quoted at.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Engine:
     width: str
     """`wide` from four bytes an element, `narrow` below: what qualifies those of everything else."""
     memory: str
-    """`stacked` or `planar`: what qualifies those of memory."""
+    """`stacked`, `planar` or `protected`: what qualifies those of memory."""
     units: float
     clock_hz: float
     """The highest that the board reaches."""
@@ -145,7 +146,7 @@ class Engine:
             precision=precision,
             mode="tensor" if on_tensor_cores else "vector",
             width="wide" if item >= REGISTER_BYTES else "narrow",
-            memory="stacked" if hardware.memory_type.startswith("HBM") else "planar",
+            memory=_name_memory(hardware.memory_type),
             units=float(peak.unit_count),
             clock_hz=find_clock_hz(hardware),
             item_bytes=item,
@@ -175,6 +176,12 @@ class Engine:
     def macs_per_s(self) -> float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
+
+
+def _name_memory(memory_type: str) -> str:
+    if memory_type.startswith("HBM"):
+        return "stacked"
+    return "protected" if memory_type.endswith("with ECC") else "planar"
 
 
 def stream_seconds(engine: Engine, byte_count: Floats) -> Floats:

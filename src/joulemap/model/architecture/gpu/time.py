@@ -21,7 +21,7 @@ from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_pro
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.traffic import ceil_divide, is_resident
+from joulemap.model.traffic import ceil_divide, holds_weights, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import define, frozen
 
@@ -141,17 +141,18 @@ class _Spread:
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     """Return the time of the bytes of products: operands stream worse than copies, results worse than operands.
 
-    Activations that the last cache holds from kernel to kernel arrive at `product_near_bytes` for each unit and clock,
-    or as from DRAM where that is faster. Weights arrive as from DRAM wherever they are: what streams them is how fast a
-    unit takes in operands, which `product` says.
+    Activations that the last cache holds from kernel to kernel, and weights where it holds those of the whole model,
+    arrive at `product_near_bytes` for each unit and clock, or as from DRAM where that is faster.
     """
     far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
     near_rate = np.maximum(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
     more = (
         np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio")) - 1.0
     )
-    fits = is_resident(kernels, find_last_level(engine.hardware).capacity.value)
-    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + kernels.weight_bytes
+    capacity = find_last_level(engine.hardware).capacity.value
+    fits = is_resident(kernels, capacity)
+    kept = holds_weights(kernels, capacity)
+    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + np.where(kept, 0.0, kernels.weight_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
     slower: Floats = np.maximum(near, (read + written + more * written) / far_rate)
