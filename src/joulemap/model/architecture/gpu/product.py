@@ -113,6 +113,8 @@ def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
     """Return the best tiles of each product, and the time that they keep the units busy."""
     edges = np.array((BUILT_TILES if shapes.is_built else TILES)[engine.mode], dtype=np.float64)
     tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
+    least = engine.hardware.geometry["instruction_edge"].value if engine.mode == "tensor" else 0.0
+    tile_n = np.where(tile_m < least, np.maximum(tile_n, least), tile_n)
     split = np.array(SPLITS[engine.mode])[None, :, None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner
     together, turns = np.where(shapes.loops, 1.0, shapes.groups), np.where(shapes.loops, shapes.groups, 1.0)
