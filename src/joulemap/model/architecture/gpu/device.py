@@ -151,7 +151,7 @@ class Engine:
             clock_hz=find_clock_hz(hardware),
             item_bytes=item,
             macs_per_clock=macs_per_clock,
-            slots_per_clock=macs_per_clock if on_tensor_cores else max(slots, macs_per_clock),
+            slots_per_clock=max(_supplied(hardware) / item if on_tensor_cores else slots, macs_per_clock),
         )
 
     def value(self, name: str) -> float:
@@ -176,6 +176,17 @@ class Engine:
     def macs_per_s(self) -> float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
+
+
+def _supplied(hardware: Hardware) -> float:
+    """Return the MACs of one byte that the tensor cores of a unit do in a clock: at them operands are supplied.
+
+    A board may do fewer than so many of wider numbers: GeForce halves what adds up at 32 bits.
+    """
+    peak = hardware.peaks.get("int8")
+    if peak is None or not uses_tensor_cores(hardware, "int8"):
+        return 0.0
+    return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
 
 
 def _name_memory(memory_type: str) -> str:
