@@ -286,8 +286,7 @@ class Gpu:
 
 
 def amid_others(kernels: KernelColumns) -> KernelColumns:
-    """Return the kernels, one that is all of a workload as a layer amid others: its input and result are those of its
-    neighbours, and what keeps its weights keeps those of COPIES layers."""
+    """Return the kernels, one that is all of a workload as a layer amid COPIES, its data those of neighbours."""
     is_lone = (kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0)[kernels.workload_index]
     if not is_lone.any():
         return kernels

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
-from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
 from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
@@ -129,8 +129,8 @@ class Engine:
     macs_per_clock: float
     """Of a unit."""
     slots_per_clock: float
-    """MACs that a unit could issue in a clock, were there nothing else to issue: all of a tensor core, whose operands
-    come with them, or one for each thread of the warps that its schedulers issue."""
+    """MACs that a unit could issue in a clock, were there nothing else to issue: what tensor cores are supplied
+    for, as int8 shows, or one for each thread of the warps that its schedulers issue."""
 
     @staticmethod
     @of_each
@@ -138,9 +138,12 @@ class Engine:
         """Return the engine of a device (`find_device`) at a precision."""
         item = PRECISION_BYTES[precision]
         peak = hardware.peaks[precision]
-        macs_per_clock = peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
+        macs_per_clock = _find_macs(peak)
         on_tensor_cores = uses_tensor_cores(hardware, precision)
         slots = hardware.geometry["issue_slots_per_unit"].value * packing(hardware, precision)
+        if on_tensor_cores:  # GeForce halves what adds up at 32 bits, and not what it is supplied with
+            bytes_wide = "int8" in hardware.peaks and uses_tensor_cores(hardware, "int8")
+            slots = _find_macs(hardware.peaks["int8"]) / item if bytes_wide else macs_per_clock
         return Engine(
             hardware=hardware,
             precision=precision,
@@ -151,7 +154,7 @@ class Engine:
             clock_hz=find_clock_hz(hardware),
             item_bytes=item,
             macs_per_clock=macs_per_clock,
-            slots_per_clock=max(_supplied(hardware) / item if on_tensor_cores else slots, macs_per_clock),
+            slots_per_clock=max(slots, macs_per_clock),
         )
 
     def value(self, name: str) -> float:
@@ -178,14 +181,8 @@ class Engine:
         return self.macs_per_clock * self.issue_hz
 
 
-def _supplied(hardware: Hardware) -> float:
-    """Return the MACs of one byte that the tensor cores of a unit do in a clock: at them operands are supplied.
-
-    A board may do fewer than so many of wider numbers: GeForce halves what adds up at 32 bits.
-    """
-    peak = hardware.peaks.get("int8")
-    if peak is None or not uses_tensor_cores(hardware, "int8"):
-        return 0.0
+def _find_macs(peak: Peak) -> float:
+    """Return the MACs of a unit in a clock."""
     return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
 
 

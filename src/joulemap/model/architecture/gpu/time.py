@@ -31,6 +31,10 @@ QUANTIZED_BYTES: Final = 16.0
 STATE_ROWS: Final = 8.0
 """Sequences that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16."""
 
+WIDE: Final = 4.0
+"""Columns for each lane of the chip, of the blocks that are on it together: in wider layers these share no weights.
+Source: beyond them fp32 layers on P100, V100 and A100 take longer for the same work (NeuSight, commit 6945927d9a)."""
+
 BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of products that are not cut by shape."""
 
@@ -166,13 +170,17 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
     computes = is_conv & (engine.mode == "vector")
     reach = engine.value("operand_reach") * np.where(computes, engine.value("conv_reach_ratio"), 1.0)
     is_built = traits.kernels.runtime == "engine"
+    share = sorts.share
+    if engine.mode == "vector":
+        is_wide = work.of_kind("linear") & (work.gemm_n > WIDE * engine.units * engine.macs_per_clock)
+        share = share * np.where(is_wide, engine.value("wide_share"), 1.0)
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     return Shapes(
         rows=work.gemm_m[rows],
         columns=work.gemm_n[rows],
         inner=work.gemm_k[rows],
         groups=np.maximum(work.gemm_groups[rows], 1.0),
-        share=sorts.share[rows],
+        share=share[rows],
         reach=reach[rows],
         stored=traits.kernels.stored_share[rows],
         loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
