@@ -11,8 +11,10 @@ COEFFICIENTS = {
     # memory
     "dram_efficiency.stacked": 0.8,
     "dram_efficiency.planar": 0.5,
+    "dram_efficiency.protected": 0.4,
     "product_dram_efficiency.stacked": 0.9,
     "product_dram_efficiency.planar": 0.4,
+    "product_dram_efficiency.protected": 0.3,
     "product_near_bytes": 1.0,
     "write_ratio": 1.5,
     "write_ratio.quantized": 3.0,

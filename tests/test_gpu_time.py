@@ -343,12 +343,13 @@ def test_elementwise_work_is_bound_by_bytes_unless_it_is_a_function_or_a_broadca
 
 
 def test_copies_move_at_the_rate_of_their_memory() -> None:
-    # 8 MiB through an L2 of 8 TB/s, 64 MiB through DRAM of 2 TB/s, planar at 0.5 and stacked at 0.8
-    stacked = attrs.evolve(TOY, memory_type="HBM3")
+    # 8 MiB through an L2 of 8 TB/s, 64 MiB through DRAM of 2 TB/s, planar at 0.5, stacked at 0.8, with ECC at 0.4
+    stacked, protected = (attrs.evolve(TOY, memory_type=one) for one in ("HBM3", "GDDR6 with ECC"))
     for elements, hardware, rate in (
         (2**20, TOY, 8e12 * 0.5),
         (2**23, TOY, 2e12 * 0.5),
         (2**23, stacked, 2e12 * 0.8),
+        (2**23, protected, 2e12 * 0.4),
     ):
         times, _ = timed(single(f"elementwise(kind=relu,elements={elements})"), "fp32", hardware=hardware)
         assert_close(float(times.memory_s[0]), 2 * elements * 4 / rate, rel=1e-9)
