@@ -96,7 +96,7 @@ BELOW: dict[str, set[str]] = {
 LINES: dict[str, int] = {
     "answer": 12_150,
     "trace": 8_750,
-    "model": 7_400,
+    "model": 7_580,
     "store": 6_420,
     "domain": 4_510,
     "cli": 4_370,
