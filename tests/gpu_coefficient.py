@@ -11,14 +11,18 @@ COEFFICIENTS = {
     # memory
     "dram_efficiency.stacked": 0.8,
     "dram_efficiency.planar": 0.5,
+    "dram_efficiency.protected": 0.4,
     "product_dram_efficiency.stacked": 0.9,
     "product_dram_efficiency.planar": 0.4,
+    "product_dram_efficiency.protected": 0.3,
     "product_near_bytes": 1.0,
     "write_ratio": 1.5,
     "write_ratio.quantized": 3.0,
     # products
     "peak_share.tensor": 0.8,
     "peak_share.vector": 0.9,
+    "wide_share": 0.5,
+    "instruction_edge": 64.0,
     "peak_share.winograd.vector": 1.5,
     "peak_share.narrow.tensor": 0.05,
     "peak_share.patch.tensor": 0.02,

@@ -148,7 +148,9 @@ def test_fused_attention_is_one_kernel_without_its_scores(runtime: str) -> None:
     found = run(TOY, "fp16", work, runtime)
     assert found.subgraphs.kernel_count.tolist() == [1]
     assert count(found, "kernel", "launch") == 1
-    assert count(found, "dram", "read") + count(found, "dram", "write") == 4 * values * 2
+    # alone it stands for a layer of a model: what it reads was just made, what it writes is read next
+    assert count(found, "dram", "read") + count(found, "dram", "write") == 0
+    assert count(found, "l2", "stream") == 4 * values * 2
 
 
 def test_attention_written_out_is_three_kernels_with_its_scores() -> None:

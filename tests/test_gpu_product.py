@@ -189,12 +189,59 @@ def test_what_the_last_cache_holds_comes_at_a_rate_of_units() -> None:
     # no slower than DRAM, whose rate is that of 6.25 B a clock and unit
     assert_close(middle_s(1.0), (held + 1.5 * held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
     assert_close(middle_s(12.5), (held + 1.5 * held + weights) / (2 * PRODUCT_BYTES_PER_S), rel=1e-9)
-    # weights come as from DRAM
-    assert_close(middle_s(1e9), weights / PRODUCT_BYTES_PER_S, rel=1e-9)
-    # what enters and leaves the model does too
+    # weights do too, since the cache holds those of all layers; what enters and leaves the model comes from DRAM
     first, _, last = timed(work, "fp16", hardware=with_near_bytes(1e9))[0].memory_s.tolist()
-    assert_close(first, (held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
-    assert_close(last, (1.5 * held + weights) / PRODUCT_BYTES_PER_S, rel=1e-9)
+    assert_close(first, held / PRODUCT_BYTES_PER_S, rel=1e-9)
+    assert_close(last, 1.5 * held / PRODUCT_BYTES_PER_S, rel=1e-9)
+
+
+def with_value(name: str, value: float, hardware: Hardware = TOY) -> Hardware:
+    own = hardware.coefficients
+    return attrs.evolve(hardware, coefficients={**own, name: attrs.evolve(own[name], value=value)})
+
+
+def test_a_wide_linear_layer_reaches_half_of_what_a_narrower_one_does() -> None:
+    # 128 units of 128 lanes have 65,536 columns on them; five tiles of 128 x 128 a unit are more: 0.9 x 0.5 of the peak
+    columns_out = 5 * UNITS * 128
+    step = 128 * 128 / (0.45 * 128)
+    assert_close(busy_s(product(128, 8000, columns_out), "fp32"), clocks(5 * (8000 * step + 3000)), rel=1e-9)
+    # four are not, and a product of two activations never is; both issue 20 for each row and column
+    step = (128 * 128 + 20 * 256) / 128
+    assert_close(busy_s(product(128, 8000, 4 * UNITS * 128), "fp32"), clocks(4 * (8000 * step + 3000)), rel=1e-9)
+    batched = single(f"bmm(b=1,m=128,n={columns_out},k=8000)")
+    assert_close(busy_s(batched, "fp32"), clocks(5 * (8000 * step + 3000)), rel=1e-9)
+
+
+def test_tensor_cores_that_take_128_rows_have_no_square_of_64() -> None:
+    # 128 tiles of 64 x 64, one for each unit, where instructions take 64; of 64 x 128 there is one for half of them
+    work = product(64, 1024, UNITS * 64)
+    assert_close(busy_s(work, "fp16"), clocks(1024 * (64 * 64 + 16 * 128) / 1024 + 200), rel=1e-9)
+    blackwell = with_value("instruction_edge", 128.0)
+    assert_close(busy_s(work, "fp16", blackwell), clocks(1024 * (64 * 128 + 16 * 192) / 1024 + 200), rel=1e-9)
+    assert timed(work, "fp16", hardware=blackwell)[0].tile_columns[0] == 128
+
+
+def test_what_halves_the_peak_of_a_product_does_not_halve_its_supply() -> None:
+    # int8 at 2048 MACs a clock shows that 1024 are supplied for at two bytes, where fp16 does 512 of them
+    slow = gpu(tensor_macs_per_clock=512.0)
+    rate = attrs.evolve(slow.peaks["int8"].rate, value=4.0 * slow.peaks["int8"].rate.value)
+    int8 = attrs.evolve(slow.peaks["int8"], rate=rate, operations_per_clock=4096.0, engine="tensor_core")
+    geforce = attrs.evolve(slow, peaks={**slow.peaks, "int8": int8})
+    work = product(64, 1024, UNITS * 64)
+    assert_close(busy_s(work, "fp16", slow), clocks(1024 * (64 * 64 + 16 * 128) / 512 + 200), rel=1e-9)
+    assert_close(busy_s(work, "fp16", geforce), clocks(1024 * 64 * 64 / (0.8 * 512) + 200), rel=1e-9)
+
+
+def test_a_layer_alone_is_one_of_six() -> None:
+    def memory_s(rows: int, columns_out: int) -> float:
+        work = single(f"gemm(m={rows},n={columns_out},k=1024)")
+        return float(timed(work, "fp16", hardware=with_near_bytes(1e9))[0].memory_s[0])
+
+    # an L2 of 32 MiB holds six times 5 MiB of weights beside few rows, not six times 6
+    assert memory_s(8, 2560) < 1e-9
+    assert_close(memory_s(8, 3072), 2 * 3072 * 1024 / PRODUCT_BYTES_PER_S, rel=1e-9)
+    # where only the input of 2 MiB, the result of 6 and one layer's weights fit, these cross DRAM alone
+    assert_close(memory_s(1024, 3072), 2 * 3072 * 1024 / PRODUCT_BYTES_PER_S, rel=1e-9)
 
 
 def test_an_engine_builds_convolutions_of_more_tiles_and_its_blocks_take_a_turn() -> None:

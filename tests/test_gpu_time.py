@@ -334,9 +334,9 @@ def test_a_layer_norm_reads_rows_again_that_the_cache_does_not_hold() -> None:
         moved = (2 * rows * length + 2 * length) * 4
         times, _ = timed(single(f"layer_norm(rows={rows},columns={length})"), "fp32")
         assert_close(float(times.memory_s[0]), more * moved / GPU_BYTES_PER_S, rel=1e-9)
-    # no more rows are at work than there are
+    # no more rows are at work than there are; these fit the L2 of 8 TB/s, used at half
     times, _ = timed(single("layer_norm(rows=500,columns=8192)"), "fp32")
-    assert_close(float(times.memory_s[0]), 2 * 500 * 8192 * 4 / GPU_BYTES_PER_S, rel=1e-9)
+    assert_close(float(times.memory_s[0]), (2 * 500 + 2) * 8192 * 4 / 4e12, rel=1e-9)
 
 
 def test_a_softmax_of_long_rows_is_bytes_and_reads_them_thrice() -> None:
@@ -368,17 +368,16 @@ def test_elementwise_work_is_bound_by_bytes_unless_it_is_a_function_or_a_broadca
 
 
 def test_copies_move_at_the_rate_of_their_memory() -> None:
-    # 8 MiB through an L2 of 8 TB/s, 64 MiB through DRAM of 2 TB/s, planar at 0.5 and stacked at 0.8
-    stacked = attrs.evolve(TOY, memory_type="HBM3")
+    # 8 MiB through an L2 of 8 TB/s, 64 MiB through DRAM of 2 TB/s, planar at 0.5, stacked at 0.8, with ECC at 0.4
+    stacked, protected = (attrs.evolve(TOY, memory_type=one) for one in ("HBM3", "GDDR6 with ECC"))
     for elements, hardware, rate in (
         (2**20, TOY, 8e12 * 0.5),
         (2**23, TOY, 2e12 * 0.5),
         (2**23, stacked, 2e12 * 0.8),
+        (2**23, protected, 2e12 * 0.4),
     ):
         times, _ = timed(single(f"elementwise(kind=relu,elements={elements})"), "fp32", hardware=hardware)
-        entering = 2 * elements * 4 / (2e12 * (0.8 if hardware is stacked else 0.5))
-        # what enters and leaves a model comes from DRAM however small it is
-        assert_close(float(times.memory_s[0]), max(2 * elements * 4 / rate, entering), rel=1e-9)
+        assert_close(float(times.memory_s[0]), 2 * elements * 4 / rate, rel=1e-9)
 
 
 # together

@@ -106,6 +106,7 @@ def test_flags_name_where_the_cost_is(book: Book) -> None:
         ("tpu", "HBM2", "dram_efficiency"),
         ("gpu", "HBM3", "dram_efficiency.stacked"),
         ("gpu", "GDDR6", "dram_efficiency.planar"),
+        ("gpu", "GDDR6 with ECC", "dram_efficiency.protected"),
     ],
 )
 def test_bandwidth_is_held_against_what_the_class_sustains(

@@ -15,6 +15,7 @@ CREATE MACRO dram_efficiency_of(architecture, memory_type) AS
     'coefficient.dram_efficiency' || CASE
         WHEN architecture <> 'gpu' THEN ''
         WHEN starts_with(memory_type, 'HBM') THEN '.stacked'
+        WHEN ends_with(memory_type, 'with ECC') THEN '.protected'
         ELSE '.planar'
     END;
 

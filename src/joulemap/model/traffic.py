@@ -57,6 +57,11 @@ def is_resident(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
     return kernels.working_bytes <= capacity_bytes
 
 
+def holds_weights(kernels: KernelColumns, capacity_bytes: float) -> Booleans:
+    """Whether a level of this capacity holds the weights of the whole model, and its live activations beside them."""
+    return np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes) <= capacity_bytes
+
+
 def block_edges(rows: Floats, columns: Floats, area: Floats | float) -> tuple[Floats, Floats]:
     """Return (rows, columns) of the blocks of at most `area` outputs that cut a product, as square as it allows."""
     edge = np.sqrt(area)
@@ -99,8 +104,7 @@ def dram_bytes(kernels: KernelColumns, capacity_bytes: float, *, keeps_weights: 
     evicts each weight before its next use. A GEMM that does not fit reads again what its tiles ask for.
     """
     fits = is_resident(kernels, capacity_bytes)
-    whole = np.asarray(kernels.total_weight_bytes + kernels.peak_activation_bytes)
-    kept = (whole <= capacity_bytes) & keeps_weights
+    kept = holds_weights(kernels, capacity_bytes) & keeps_weights
     weights = np.where(kept, 0.0, kernels.weight_bytes)
     read = np.where(fits, kernels.entering_bytes, kernels.input_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)

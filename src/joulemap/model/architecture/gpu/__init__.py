@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -70,6 +71,10 @@ BLOCK_THREADS: Final = 256.0
 
 K_STEP: Final = 32.0
 """Elements along K between two barriers of a block, CUTLASS's default."""
+
+COPIES: Final = 6.0
+"""Layers of a model that one alone stands for: benchmarks run so many in turn, each with weights of its own.
+Source: aiconfigurator, collector/vllm/collect_gemm.py, collector/sglang/collect_gemm.py."""
 
 LANES_PRICED: Final = 32.0
 """Lanes of the warp instruction that the catalogue prices; what drives lanes costs twice that for a wavefront of 64."""
@@ -115,6 +120,7 @@ class Gpu:
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product`, `sort` and `time`."""
+        kernels = amid_others(kernels)
         work = kernels.work
         device = find_device(hardware)
         engine = Engine.of(device, kernels.precision)
@@ -157,6 +163,7 @@ class Gpu:
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; docs/actions.md lists them."""
+        kernels = amid_others(kernels)
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
@@ -276,6 +283,19 @@ class Gpu:
                 ("l3", "transfer"): read + written,
             }
         return {**counts, ("l3", "read"): read, ("l3", "write"): written, ("l3", "fill"): fills}
+
+
+def amid_others(kernels: KernelColumns) -> KernelColumns:
+    """Return the kernels, one that is all of a workload as a layer amid COPIES, its data those of neighbours."""
+    is_lone = (kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0)[kernels.workload_index]
+    if not is_lone.any():
+        return kernels
+    return attrs.evolve(
+        kernels,
+        entering_bytes=np.where(is_lone, 0.0, kernels.entering_bytes),
+        leaving_bytes=np.where(is_lone, 0.0, kernels.leaving_bytes),
+        total_weight_bytes=kernels.total_weight_bytes * np.where(is_lone, COPIES, 1.0),
+    )
 
 
 def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:

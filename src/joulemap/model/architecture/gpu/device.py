@@ -1,9 +1,10 @@
 """Device that one kernel sees of a board: its share, the precision's engine, lanes, and the cache before DRAM.
 
 A coefficient of products is that of the engine, `NAME.tensor` or `NAME.vector`; one of other work that of the element's
-width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM) or
-`NAME.planar` (GDDR, LPDDR); one without any holds for all. Times in clocks are of the highest clock that the board
-reaches, at which a peak is larger than at the clock that it is quoted at.
+width, `NAME.wide` from four bytes on or `NAME.narrow`; one of memory that of its devices, `NAME.stacked` (HBM, whose
+check bits have wires of their own), `NAME.protected` (GDDR with ECC, whose check bits take the place of data) or
+`NAME.planar` (GDDR and LPDDR without); one without any holds for all. Times in clocks are of the highest clock that the
+board reaches, at which a peak is larger than at the clock that it is quoted at.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
-from joulemap.domain.hardware import Hardware, MemoryLevel
+from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
 from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
@@ -120,7 +121,7 @@ class Engine:
     width: str
     """`wide` from four bytes an element, `narrow` below: what qualifies those of everything else."""
     memory: str
-    """`stacked` or `planar`: what qualifies those of memory."""
+    """`stacked`, `planar` or `protected`: what qualifies those of memory."""
     units: float
     clock_hz: float
     """The highest that the board reaches."""
@@ -128,8 +129,8 @@ class Engine:
     macs_per_clock: float
     """Of a unit."""
     slots_per_clock: float
-    """MACs that a unit could issue in a clock, were there nothing else to issue: all of a tensor core, whose operands
-    come with them, or one for each thread of the warps that its schedulers issue."""
+    """MACs that a unit could issue in a clock, were there nothing else to issue: what tensor cores are supplied
+    for, as int8 shows, or one for each thread of the warps that its schedulers issue."""
 
     @staticmethod
     @of_each
@@ -137,20 +138,23 @@ class Engine:
         """Return the engine of a device (`find_device`) at a precision."""
         item = PRECISION_BYTES[precision]
         peak = hardware.peaks[precision]
-        macs_per_clock = peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
+        macs_per_clock = _find_macs(peak)
         on_tensor_cores = uses_tensor_cores(hardware, precision)
         slots = hardware.geometry["issue_slots_per_unit"].value * packing(hardware, precision)
+        if on_tensor_cores:  # GeForce halves what adds up at 32 bits, and not what it is supplied with
+            bytes_wide = "int8" in hardware.peaks and uses_tensor_cores(hardware, "int8")
+            slots = _find_macs(hardware.peaks["int8"]) / item if bytes_wide else macs_per_clock
         return Engine(
             hardware=hardware,
             precision=precision,
             mode="tensor" if on_tensor_cores else "vector",
             width="wide" if item >= REGISTER_BYTES else "narrow",
-            memory="stacked" if hardware.memory_type.startswith("HBM") else "planar",
+            memory=_name_memory(hardware.memory_type),
             units=float(peak.unit_count),
             clock_hz=find_clock_hz(hardware),
             item_bytes=item,
             macs_per_clock=macs_per_clock,
-            slots_per_clock=macs_per_clock if on_tensor_cores else max(slots, macs_per_clock),
+            slots_per_clock=max(slots, macs_per_clock),
         )
 
     def value(self, name: str) -> float:
@@ -182,6 +186,17 @@ class Engine:
     def macs_per_s(self) -> float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
+
+
+def _find_macs(peak: Peak) -> float:
+    """Return the MACs of a unit in a clock."""
+    return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
+
+
+def _name_memory(memory_type: str) -> str:
+    if memory_type.startswith("HBM"):
+        return "stacked"
+    return "protected" if memory_type.endswith("with ECC") else "planar"
 
 
 def stream_seconds(engine: Engine, byte_count: Floats) -> Floats:

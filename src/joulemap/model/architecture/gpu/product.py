@@ -10,7 +10,8 @@ weights stored at the share w of what they are multiplied at:
     product  = least over tiles and s of ‖compute, memory‖ + split
 
 A unit takes in q p / operand_reach bytes of operands each clock: that is what small tiles cost, and how fast few units
-can stream weights. Splitting K is what lets products of few outputs use the whole chip.
+can stream weights. Splitting K is what lets products of few outputs use the whole chip. One side of a tile is at least
+`instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate.
 
 An engine builds a kernel for each shape and takes the fastest of more tiles than a library chooses from. Its blocks do
 more beside their loop, a turn: scales, bias, residual, requantization. Blocks on a unit hide it from one another, all
@@ -115,6 +116,8 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     """Return the best tiles of each product, and the time that they keep the units busy."""
     edges = np.array(choices, dtype=np.float64)
     tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
+    least = engine.value("instruction_edge") if engine.mode == "tensor" else 0.0
+    tile_n = np.where(tile_m < least, np.maximum(tile_n, least), tile_n)
     split = np.array(SPLITS[engine.mode])[None, :, None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner
     together = np.minimum(shapes.at_once, shapes.groups)

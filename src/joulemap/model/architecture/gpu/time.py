@@ -36,7 +36,7 @@ from joulemap.model.architecture.gpu.product import (
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.traffic import ceil_divide, is_resident
+from joulemap.model.traffic import ceil_divide, holds_weights, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import define, frozen
 
@@ -49,6 +49,10 @@ STATE_ROWS: Final = 8.0
 GROUPS_AT_ONCE: Final = 3.0
 """Groups of a convolution that a library computes at once, each a product of its own on one of its streams. Source: ten
 models of grouped convolutions on one H200 (cuDNN 9.19): kernels of a profile overlap 1.6 to 3.3 times in a graph."""
+
+WIDE: Final = 4.0
+"""Columns for each lane of the chip, of the blocks that are on it together: in wider layers these share no weights.
+Source: beyond them fp32 layers on P100, V100 and A100 take longer for the same work (NeuSight, commit 6945927d9a)."""
 
 BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of products that are not cut by shape."""
@@ -186,17 +190,18 @@ def _tile(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, is_ti
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     """Return the time of the bytes of products: operands stream worse than copies, results worse than operands.
 
-    Activations that the last cache holds from kernel to kernel arrive at `product_near_bytes` for each unit and clock,
-    or as from DRAM where that is faster. Weights arrive as from DRAM wherever they are: what streams them is how fast a
-    unit takes in operands, which `product` says.
+    Activations that the last cache holds from kernel to kernel, and weights where it holds those of the whole model,
+    arrive at `product_near_bytes` for each unit and clock, or as from DRAM where that is faster.
     """
     far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
     near_rate = np.maximum(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
     more = (
         np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio")) - 1.0
     )
-    fits = is_resident(kernels, find_last_level(engine.hardware).capacity.value)
-    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + kernels.weight_bytes
+    capacity = find_last_level(engine.hardware).capacity.value
+    fits = is_resident(kernels, capacity)
+    kept = holds_weights(kernels, capacity)
+    read = np.where(fits, kernels.entering_bytes, kernels.input_bytes) + np.where(kept, 0.0, kernels.weight_bytes)
     written = np.where(fits, kernels.leaving_bytes, kernels.output_bytes)
     near = (kernels.moved_bytes + more * kernels.output_bytes) / near_rate
     slower: Floats = np.maximum(near, (read + written + more * written) / far_rate)
@@ -223,6 +228,10 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
     computes = is_conv & ((engine.mode == "vector") | traits.is_ragged)
     reach = np.where(computes, gathers, supply)
     is_built = traits.kernels.runtime == "engine"
+    share = sorts.share
+    if engine.mode == "vector":
+        is_wide = work.of_kind("linear") & (work.gemm_n > WIDE * engine.units * engine.macs_per_clock)
+        share = share * np.where(is_wide, engine.value("wide_share"), 1.0)
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
     packed = np.where(traits.is_native, NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0)
     groups = ceil_divide(np.maximum(work.gemm_groups, 1.0), packed)
@@ -231,7 +240,7 @@ def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, row
         columns=(traits.kernels.over_siblings(work.gemm_n) * packed)[rows],
         inner=(work.gemm_k * packed)[rows],
         groups=groups[rows],
-        share=sorts.share[rows],
+        share=share[rows],
         reach=reach[rows],
         stored=traits.kernels.stored_share[rows],
         at_once=np.where(traits.is_looped, GROUPS_AT_ONCE, groups)[rows],
