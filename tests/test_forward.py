@@ -415,3 +415,17 @@ def test_an_error_without_sizes_is_told_with_them() -> None:
     assert "in conv2d of [1, 2, 1, 16] and [4, 3, 1, 1]" in refusal(
         lambda lin, x: nn.functional.conv2d(lin(x)[None, :, None], torch.ones(4, 3, 1, 1))
     )
+
+
+def test_what_is_given_nothing_starts_no_kernel_and_its_weights_stay_in_memory() -> None:
+    def route(lin: nn.Module, x: Tensor) -> Tensor:
+        rows = lin(x)
+        none = torch.zeros(0, dtype=torch.long)
+        return rows.index_add_(0, none, nn.functional.gelu(idle(rows[none])))
+
+    idle = nn.Linear(16, 16, bias=False)
+    workload = traced(lambda lin, x: route(lin, x), torch.zeros(2, 16))
+    assert macs(workload) == MACS
+    assert [one.operation for one in workload.operators if one.kind != "view"] == ["linear"]
+    assert sum(one.byte_count for one in workload.accesses if one.role == "weight") == 4 * (16 * 16 + 16)
+    assert workload.weight_bytes == 4 * (16 * 16 + 16) + 4 * 16 * 16
