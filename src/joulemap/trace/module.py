@@ -7,6 +7,7 @@ import copy
 import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import torch
@@ -27,6 +28,7 @@ from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder, Site
 from joulemap.trace.tensor import dense_parts
+from joulemap.trace.told import TOLD, Told
 from joulemap.trace.way import LARGE, building, take
 
 MOST_ANSWERS: Final = 8
@@ -132,27 +134,38 @@ def _run(
     """Return the record of a forward pass, its inputs and what it gives; ModelError where it fails.
 
     A pass is run again where a question about data was answered False and this ended in an error, where it computes
-    with a mask or a count that a stand-in answered for, or where it wants gradients, which inference mode has none of.
+    with a mask or a count that a stand-in answered for, or where it wants gradients, which inference mode has none of,
+    or another device than the one that it was told of. Of passes that were told of different devices and failed all,
+    the one that came furthest says why.
     """
     answered: set[Site] = set()
     settled: set[int] = set()
     mode: Callable[[], contextlib.AbstractContextManager[Any]] = torch.inference_mode
+    devices = iter(TOLD)
+    told = Told(next(devices))
+    refusals: list[tuple[int, ModelError]] = []
     while True:
         recorder, inputs = Recorder(module, answered, settled), make_inputs()
         try:
-            return recorder, inputs, _run_once(recorder, module, inputs, model, mode)
+            return recorder, inputs, _run_once(recorder, module, inputs, model, mode, told)
         except ModelError as refusal:
             cause = refusal.__cause__
-            if not isinstance(cause, Exception) or len(answered) >= MOST_ANSWERS:
+            if not isinstance(cause, Exception):
                 raise
-            if mode is torch.inference_mode and wants_gradients(cause):
+            may_answer = len(answered) < MOST_ANSWERS
+            if may_answer and mode is torch.inference_mode and wants_gradients(cause):
                 mode = torch.no_grad
-            elif recorder.asked is not None and recorder.asked[0] in functions_of(cause):
+            elif may_answer and recorder.asked is not None and recorder.asked[0] in functions_of(cause):
                 answered.add(recorder.asked)
-            elif not settled and recorder.origins:
+            elif may_answer and not settled and recorder.origins:
                 settled |= recorder.origins
             else:
-                raise
+                refusals.append((len(recorder.calls), refusal))
+                device = next(devices, None) if told.was_asked else None
+                if device is None:
+                    furthest = max(refusals, key=itemgetter(0))[1]
+                    raise furthest from furthest.__cause__
+                told, answered, settled = Told(device), set(), set()
 
 
 def _run_once(
@@ -161,6 +174,7 @@ def _run_once(
     inputs: tuple[Any, Any],
     model: str,
     mode: Callable[[], contextlib.AbstractContextManager[Any]],
+    told: Told,
 ) -> Any:
     for leaf in tensors_in(inputs):
         for part in dense_parts(leaf):
@@ -176,7 +190,7 @@ def _run_once(
         recorder.paths(),
         limited_time(model),
         recorder,
-        HostValues(recorder),
+        HostValues(recorder, told),
     ):
         warnings.simplefilter("ignore")
         return module(*positional, **named)

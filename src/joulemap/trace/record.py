@@ -15,7 +15,6 @@ import copy
 import math
 import sys
 from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -33,7 +32,7 @@ from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
 from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
-from joulemap.trace.host import is_asked_by_nested, stay
+from joulemap.trace.host import is_asked_by_nested, is_ours, stay
 from joulemap.trace.inference import (
     INDEX_NOTE,
     STAND_INS,
@@ -65,8 +64,6 @@ _SENDS: Final = frozenset({"to", "_to_copy", "type_as"})
 _MAKES: Final = frozenset({"arange", "full", "ones", "zeros"})
 MOST_REAL: Final = 2**22
 """Elements of the largest tensor whose values are computed."""
-_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
-"""Folders whose code is no model's: torch's, and this package."""
 
 ANSWER_NOTE: Final = "a question about data is answered True, for False ends in an error"
 
@@ -529,7 +526,7 @@ class Recorder(TorchDispatchMode):
     def _answer(self) -> bool:
         """Return the answer to a question about data that is asked now: False, where the pass can go on with that."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        while frame is not None and is_ours(frame):
             frame = frame.f_back
         if frame is None:
             return False
