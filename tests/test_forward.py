@@ -258,19 +258,6 @@ def test_a_pruned_module_is_counted() -> None:
     assert macs(trace_module(module, (torch.zeros(2, 16),), key=KEY, model="pruned", batch=2)) == MACS
 
 
-def test_a_sparse_attribute_is_refused() -> None:
-    class Graph(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.edges = torch.eye(8).to_sparse_csr()
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.edges @ x
-
-    with pytest.raises(ModelError, match="8x8 is sparse_csr: only dense tensors are counted"):
-        trace_module(Graph(), (torch.zeros(8, 16),), key=KEY, model="graph", batch=8)
-
-
 REFUSED: dict[str, tuple[Forward, str]] = {
     "a sparse tensor": (lambda lin, x: torch.sparse.mm(x.to_sparse(), lin.weight), "only dense tensors are counted"),
     "a nested tensor": (lambda lin, x: lin(torch.nested.nested_tensor([x[:1], x])), "layout=torch.jagged"),

@@ -97,8 +97,6 @@ def _describe_missing(name: str) -> str:
     namespace, _, operator = name.partition("::")
     if namespace == "aten":
         shown = operator.split(".")[0].strip("_")
-        if "sparse" in shown:
-            return "it makes a sparse tensor: only dense tensors are counted, as x.to_dense() makes them"
         if "nested" in shown:
             return _NESTED
         return f"{name} gives a result whose shape depends on data: leave it out of the forward pass"

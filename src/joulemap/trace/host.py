@@ -43,7 +43,7 @@ Wrapped = Callable[..., Any]
 class _Generator(torch.Generator):
     """A generator of random numbers, which no device but that of the trace draws."""
 
-    def __new__(cls, device: Any = None) -> _Generator:
+    def __new__(cls, *_device: Any, **_named: Any) -> _Generator:
         return super().__new__(cls)
 
 

@@ -8,7 +8,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -27,7 +27,7 @@ from joulemap.trace.limit import limited_time
 from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder, Site
-from joulemap.trace.tensor import dense_parts
+from joulemap.trace.tensor import dense_parts, is_sparse
 from joulemap.trace.told import TOLD, Told
 from joulemap.trace.way import LARGE, building, take
 
@@ -57,13 +57,21 @@ def _to_meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
+def _weight(value: torch.Tensor) -> torch.Tensor:
+    """Return a weight as it is traced: without storage, unless it is sparse."""
+    return value if is_sparse(value) else cast(torch.Tensor, _to_meta(value))
+
+
 def _as_input(value: torch.Tensor) -> torch.Tensor:
-    """Return an input as it is traced: small integers and booleans with their values, all other without storage."""
+    """Return an input as it is traced: sparse ones, small integers and booleans with their values, others without."""
+    if is_sparse(value):
+        return value.detach()
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
 
 
 def _as_it_is(value: torch.Tensor) -> torch.Tensor:
-    return value.detach().clone() if not value.is_meta and value.numel() <= MOST_REAL else _to_meta(value)
+    is_small = not value.is_meta and not is_sparse(value) and value.numel() <= MOST_REAL
+    return value.detach().clone() if is_small else _as_input(value)
 
 
 def _copy_on_meta(
@@ -74,7 +82,7 @@ def _copy_on_meta(
     Of its parts, some are `replaced` by others.
     """
     memo: dict[int, Any] = {
-        id(parameter): torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad)
+        id(parameter): torch.nn.Parameter(_weight(parameter.detach()), requires_grad=parameter.requires_grad)
         for parameter in module.parameters()
     }
     memo.update((id(buffer), _as_input(buffer)) for buffer in module.buffers())
@@ -124,7 +132,7 @@ def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
     tensors = (*module.parameters(), *module.buffers())
     if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # those of TorchScript cannot be replaced
         return module
-    module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
+    module._apply(lambda tensor: tensor if has_values(tensor) else _weight(tensor))
     return module
 
 

@@ -14,9 +14,9 @@ import contextlib
 import copy
 import math
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import torch
@@ -47,6 +47,7 @@ from joulemap.trace.limit import OutOfOperatorsError, operator_limit
 from joulemap.trace.origin import decided_by, find_origins
 from joulemap.trace.packed.weight import name_parts
 from joulemap.trace.recurrence import CELLS, Recurrence
+from joulemap.trace.sparse import is_about_sparse, run_sparse
 from joulemap.trace.tensor import storage_of, tensors_in
 from joulemap.trace.value import Computed, Values, to_meta
 
@@ -150,6 +151,8 @@ class Recorder(TorchDispatchMode):
         self._originals: dict[int, int] = {}
         """storage of a twin -> that of the tensor with values that it stands for"""
         self._places: dict[int, torch.Tensor] = {}
+        self._held: list[torch.Tensor] = []
+        """kept, so that their memory stays their own"""
         self._unknown: set[int] = set()
         """storages with values that something without values was written over"""
         self._has_read_input = False
@@ -197,6 +200,33 @@ class Recorder(TorchDispatchMode):
         twin = tensor.to("meta")
         self.add_input(twin)
         return twin
+
+    def add_call(
+        self,
+        func: Any,
+        name: str,
+        args: tuple[Any, ...],
+        reads: Sequence[torch.Tensor],
+        outputs: tuple[torch.Tensor, ...],
+    ) -> None:
+        """Record an operator as one of another name, which reads and gives dense tensors."""
+        indices = tuple(dict.fromkeys(map(self.find, reads)))
+        self._record(func, name, args, {}, reads, indices, outputs)
+
+    def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
+        """Take the memory of a tensor for that of another."""
+        self.find(other)
+        if storage_of(tensor) != storage_of(other):
+            self._originals[storage_of(tensor)] = self._storage(other)
+            self._held.append(tensor)
+
+    def name_of(self, tensor: torch.Tensor) -> str:
+        """Return what a module calls the parameter or buffer whose memory a tensor has; empty for any other."""
+        return self.tensors[self.find(tensor)].name
+
+    def move(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the twin without storage of a tensor with values; any other as it is."""
+        return cast(torch.Tensor, self._move(tensor))
 
     def add_product(self, tensor: torch.Tensor) -> None:
         """Declare what the last call gives besides its outputs, and need not write."""
@@ -272,6 +302,8 @@ class Recorder(TorchDispatchMode):
             result = func(*args, **kwargs)
             self.values.follow(func, name, args, kwargs, [one for one in args if isinstance(one, torch.Tensor)], result)
             return result
+        if is_about_sparse(name, args, kwargs):
+            return run_sparse(self, func, name, args, kwargs)
         is_told = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
         if not is_told:
             args, kwargs = stay(args, kwargs)
@@ -375,11 +407,11 @@ class Recorder(TorchDispatchMode):
             else:
                 yield index.to("meta") if isinstance(index, torch.Tensor) else index
 
-    def _move(self, value: Any, func: Any) -> Any:
+    def _move(self, value: Any, func: Any = None) -> Any:
         """Return the twin on meta of a tensor with values: the same memory where its original has the same."""
         if not isinstance(value, torch.Tensor) or value.is_meta:
             return value
-        if value.dim() == 0 and not func._schema.is_mutable and "masked_fill" not in func.name():
+        if func is not None and value.dim() == 0 and not func._schema.is_mutable and "masked_fill" not in func.name():
             return value
         known = self._twins.get(id(value))
         if known is not None:
@@ -548,7 +580,7 @@ class Recorder(TorchDispatchMode):
         name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        reads: list[torch.Tensor],
+        reads: Sequence[torch.Tensor],
         read_indices: tuple[int, ...],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
@@ -646,8 +678,8 @@ def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 _RECORD: Final = (
-    "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_unknown",
-    "_has_read_input", "held_until",
+    "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_held",
+    "_unknown", "_has_read_input", "held_until",
 )  # fmt: skip
 """What a recorder has recorded."""
 
