@@ -138,9 +138,7 @@ def test_a_deformable_convolution_counts_its_product_and_its_samples(groups: int
     def run(x: torch.Tensor) -> Any:
         return ops.deform_conv2d(x, offset, weight, padding=1, mask=mask if has_mask else None)
 
-    found = next(
-        one for one in trace(Function(run), meta(2, 8, 10, 12)).operators if one.operation == "deform_conv2d"
-    )
+    found = next(one for one in trace(Function(run), meta(2, 8, 10, 12)).operators if one.operation == "deform_conv2d")
     positions = 2 * 10 * 12
     # two operations for the place of each tap of each input channel, eight weights, seven for their sum, one for a mask
     samples = positions * 8 * 9

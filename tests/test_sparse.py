@@ -1,4 +1,4 @@
-"""Graph networks and others with sparse tensors: a product for each stored number, refused where an operator reads else.
+"""Graph networks and others with sparse tensors: a product for each stored number, refused where another reads one.
 
 The graph has 64 nodes of 4 edges each: 256 numbers, with 16 bytes of coordinates and 4 of a value.
 """

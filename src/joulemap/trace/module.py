@@ -28,6 +28,7 @@ from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder, Site
 from joulemap.trace.tensor import dense_parts, is_sparse
+from joulemap.trace.thread import following_threads
 from joulemap.trace.told import TOLD, Told
 from joulemap.trace.way import LARGE, building, take
 
@@ -188,6 +189,13 @@ def _run_once(
         for part in dense_parts(leaf):
             recorder.add_input(part)
     positional, named = inputs
+    host = HostValues(recorder, told)
+
+    @contextlib.contextmanager
+    def modes() -> Iterator[None]:
+        with mode(), host:
+            yield
+
     with (
         refusing(lambda error: f"{model}: the forward pass failed: {explain(error, recorder)}"),
         warnings.catch_warnings(),
@@ -197,8 +205,9 @@ def _run_once(
         on_one_device(recorder),
         recorder.paths(),
         limited_time(model),
+        following_threads(recorder, modes, model),
         recorder,
-        HostValues(recorder, told),
+        host,
     ):
         warnings.simplefilter("ignore")
         return module(*positional, **named)

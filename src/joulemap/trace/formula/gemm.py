@@ -59,7 +59,7 @@ _SAMPLE: Final = 17
 def deformable_convolution(call: Call) -> Cost:
     """As conv2d, of inputs that are sampled where the offsets say: 17 operations a sample, and one for a mask.
 
-    Source: torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu: `deformable_im2col` samples each tap of each input channel
+    Source: torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu: `deformable_im2col` samples each tap of each channel
     for each position of the output, and a product with the weights follows; the bias is always added.
     """
     weight, output = call.shape(1), call.output_shape
