@@ -16,7 +16,7 @@ from torch.nn.utils import prune
 
 from joulemap.domain.workload import Workload
 from joulemap.system.errors import ExitCode, ModelError, UsageError
-from joulemap.trace import limit
+from joulemap.trace import limit, record
 from joulemap.trace.limit import OPERATORS, SECONDS
 from joulemap.trace.module import trace_module
 from models import KEY
@@ -416,3 +416,38 @@ def test_what_is_given_nothing_starts_no_kernel_and_its_weights_stay_in_memory()
     assert [one.operation for one in workload.operators if one.kind != "view"] == ["linear"]
     assert sum(one.byte_count for one in workload.accesses if one.role == "weight") == 4 * (16 * 16 + 16)
     assert workload.weight_bytes == 4 * (16 * 16 + 16) + 4 * 16 * 16
+
+
+def adapt(lin: nn.Module, x: Tensor) -> Tensor:
+    step, passed = torch.tensor(0.1), 0.0
+    while passed < 1.0:
+        change = lin(x) * step
+        if change.norm() < 1e-3:
+            x, passed = x + change, passed + float(step)
+        step = step / change.norm()
+    return x
+
+
+def test_a_solver_that_adapts_its_steps_is_refused_where_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "MOST_ASKED", 20)
+    text = refusal(adapt)
+    assert "a fixed number of steps" in text
+    assert "; test_forward.py, line " in text
+
+
+def test_a_triton_kernel_is_refused_by_name() -> None:
+    triton = pytest.importorskip("triton")
+
+    def double(source: Any, target: Any) -> None:
+        del source, target
+
+    kernel = triton.jit(double)
+
+    def run(lin: nn.Module, x: Tensor) -> Tensor:
+        made = lin(x)
+        target = torch.empty_like(made)
+        kernel[(1,)](made, target)
+        return target
+
+    assert "it starts double, a Triton kernel" in refusal(run)
+    assert macs(traced(lambda lin, x: run(lin, x) if x.is_cuda else lin(x))) == MACS

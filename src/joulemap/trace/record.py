@@ -14,6 +14,7 @@ import contextlib
 import copy
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, Final, cast
@@ -43,7 +44,7 @@ from joulemap.trace.inference import (
     run_on_zeros,
     selects,
 )
-from joulemap.trace.limit import OutOfOperatorsError, operator_limit
+from joulemap.trace.limit import MOST_ASKED, OutOfAnswersError, OutOfOperatorsError, operator_limit
 from joulemap.trace.origin import decided_by, find_origins
 from joulemap.trace.packed.weight import name_parts
 from joulemap.trace.recurrence import CELLS, Recurrence
@@ -130,6 +131,7 @@ class Recorder(TorchDispatchMode):
         """Whether data went to numpy, so that what comes from there may be made of it."""
         self.asked: Site | None = None
         """Where a yes or no was read from data last, and the answer was False."""
+        self._asked_times: Counter[Site] = Counter()
         self.origins: set[int] = set()
         """Calls that make the masks and counts that stand-ins answered for."""
         self._answered_true = answered_true
@@ -566,6 +568,9 @@ class Recorder(TorchDispatchMode):
         if site in self._answered_true:
             return True
         self.asked = site
+        self._asked_times[site] += 1
+        if self._asked_times[site] > MOST_ASKED:
+            raise OutOfAnswersError
         return False
 
     def note(self, name: str, assumption: str) -> None:

@@ -14,7 +14,7 @@ One that is given or held keeps its storage, as torch forgets how many numbers o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import torch
@@ -48,7 +48,17 @@ _ON_VALUES: Final = frozenset({"to", "_to_copy", "type_as", "clone", "neg", "abs
 
 def is_about_sparse(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether an operator is given a sparse tensor, or makes one."""
-    return name in _MAKERS or name.startswith("to_sparse") or any(map(is_sparse, tensors_in((args, kwargs))))
+    return name in _MAKERS or name.startswith("to_sparse") or _holds_sparse(args) or _holds_sparse(kwargs.values())
+
+
+def _holds_sparse(values: Iterable[Any]) -> bool:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.layout is not torch.strided and is_sparse(value):
+                return True
+        elif isinstance(value, list | tuple) and _holds_sparse(value):
+            return True
+    return False
 
 
 def run_sparse(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
