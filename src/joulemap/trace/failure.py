@@ -57,7 +57,7 @@ def _reason(error: BaseException) -> str:
     if kernel:
         return (
             f"it starts {kernel}, a Triton kernel, which runs compiled on a GPU alone: give its module a way in "
-            "torch's operators, or make it an operator of its own (torch.library.triton_op) and count that by joulemap.formula"
+            "torch's operators, or make it one of its own (torch.library.triton_op), which joulemap.formula counts"
         )
     text = _text_of(error)
     for pattern, tell in _REASONS:

@@ -53,8 +53,8 @@ class OutOfAnswersError(BaseException):
 
     def __str__(self) -> str:
         return (
-            f"data is asked {MOST_ASKED:,} times at one place whether to go on, as by a solver that adapts its steps or "
-            "a loop that waits until it converges, and a trace has no data that ends it: give it a fixed number of steps "
+            f"data is asked {MOST_ASKED:,} times at one place whether to go on, as by a solver that adapts its steps "
+            "or a loop that waits until it converges, and no data of a trace ends it: give it a fixed number of steps "
             "(torchdiffeq: method='rk4', options={'step_size': ...}), or trace one step"
         )
 
