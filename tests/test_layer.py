@@ -95,7 +95,7 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_150,
-    "trace": 8_750,
+    "trace": 9_300,
     "model": 7_350,
     "store": 6_420,
     "domain": 4_510,
