@@ -104,7 +104,7 @@ def test_a_sparse_parameter_multiplies_a_vector() -> None:
 def test_sparse_tensors_may_be_given_or_made_of_what_is_given() -> None:
     assert macs(traced(lambda net, x, a: a @ net.lin(x), X, graph())) == {"lin": LAYER, "sparse_mm": EDGES * OUT}
 
-    def attend(net: Graph, x: Tensor, pairs: Tensor) -> Tensor:
+    def attend(net: Graph, x: Tensor, pairs: Tensor) -> Any:
         h = net.lin(x)
         scores = (h[pairs[0]] * h[pairs[1]]).sum(-1)
         return torch.sparse_coo_tensor(pairs, scores, (NODES, NODES)).coalesce() @ h

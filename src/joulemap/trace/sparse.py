@@ -80,7 +80,7 @@ def run_sparse(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: di
         if name in ("to_dense", "_to_dense"):
             return _to_dense(tape, first)
         if name in _ON_VALUES:
-            return _on_values(tape, func, name, args)
+            return _on_values(tape, func, name, (*args, *kwargs.values()))
     raise ModelError(_refusal(tape, name, args, kwargs))
 
 
@@ -139,7 +139,7 @@ def _make_anew(tape: Tape, func: Any, name: str, args: Sequence[Any], kwargs: di
     if source.is_meta and name == "coalesce":
         tape.note(name, "its indices are taken to be all different")
         parts = [torch.empty_like(part) for part in sparse_parts(source)]
-        made = torch.sparse_coo_tensor(*parts, source.shape, is_coalesced=True)
+        made = _build(source, parts, is_coalesced=True)
     elif source.is_meta:
         raise ModelError(_refusal(tape, name, args, kwargs))
     else:
@@ -173,11 +173,18 @@ def _on_values(tape: Tape, func: Any, name: str, args: Sequence[Any]) -> Any:
         return source
     if changed.is_meta:
         parts = [tape.move(one) for one in parts]
-    if source.layout == torch.sparse_coo:
-        made = torch.sparse_coo_tensor(*parts, changed, source.shape, is_coalesced=source.is_coalesced())
-    else:
-        made = torch.sparse_compressed_tensor(*parts, changed, source.shape, layout=source.layout)
-    return _same(tape, [*parts, changed], made)
+    parts = [*parts, changed]
+    made = _build(source, parts, is_coalesced=source.layout == torch.sparse_coo and source.is_coalesced())
+    return _same(tape, parts, made)
+
+
+def _build(like: torch.Tensor, parts: Sequence[torch.Tensor], *, is_coalesced: bool) -> torch.Tensor:
+    """Return a sparse tensor of other parts, of the shape and layout of one."""
+    if like.layout == torch.sparse_coo:
+        indices, values = parts
+        return torch.sparse_coo_tensor(indices, values, like.shape, is_coalesced=is_coalesced)
+    compressed, plain, values = parts
+    return torch.sparse_compressed_tensor(compressed, plain, values, like.shape, layout=like.layout)
 
 
 def _refusal(tape: Tape, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ _META: Final = torch.device("meta")
 _CPU: Final = torch.device("cpu")
 
 _QUESTIONS: Final[dict[Any, str]] = {
-    torch.Tensor.device.__get__: "device",  # type: ignore[attr-defined]
+    torch.Tensor.device.__get__: "device",
     torch.Tensor.is_cuda.__get__: "is_cuda",  # type: ignore[attr-defined]
     torch.Tensor.is_cpu.__get__: "is_cpu",  # type: ignore[attr-defined]
     torch.Tensor.is_meta.__get__: "is_meta",  # type: ignore[attr-defined]
