@@ -300,6 +300,12 @@ def test_a_batch_norm_strides_over_one_sample_and_streams_many() -> None:
     moved = (2 * 64 * elements + 4 * 64) * 4
     times, _ = timed(work, "fp32")
     assert_close(float(times.memory_s[0]), 2 * moved / GPU_BYTES_PER_S, rel=1e-9)
+    # energy counts the same bytes: half of the second time read, half written
+    found, _ = placed(work, "fp32")
+    assert_close(float(found.dram_read_bytes.sum() + found.dram_write_bytes.sum()), 2 * moved, rel=1e-9)
+    # a kernel that moves its operands once has no more
+    copied, _ = placed(single("elementwise(kind=relu,elements=67108864)"), "fp32")
+    assert np.asarray(copied.pass_bytes).tolist() == [0.0]
 
 
 def test_a_layer_norm_reads_rows_again_that_the_cache_does_not_hold() -> None:

@@ -66,7 +66,7 @@ class Times:
     looped_count: Floats
     """Further launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats
-    """What passes of their own read and write again."""
+    """What passes of their own read and write again, and kernels that move more than their operands."""
 
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
@@ -75,9 +75,8 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     sorts = look_up(traits, engine)
     work = kernels.work
     is_product = sorts.share > 0.0
-    memory_s = np.where(
-        is_product, product_memory(kernels, engine), memory_s * sorts.traffic_ratio * read_again(traits, engine)
-    )
+    moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
+    memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
     untiled = traits.is_of("recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention")
     tiled = np.flatnonzero(is_product & ~untiled)
     tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), take(engine, tiled))
@@ -121,7 +120,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         seen_share=attention.seen_share,
         occupancy=np.where(untiled, filled, column(tiling.occupancy)),
         looped_count=np.where(traits.is_of("looped_groups") & traits.on_tensor_cores, work.gemm_groups, 0.0),
-        pass_bytes=passes.moved_bytes,
+        pass_bytes=passes.moved_bytes + (moves - 1.0) * kernels.moved_bytes,
     )
 
 
