@@ -95,13 +95,8 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_150,
-<<<<<<< HEAD
     "trace": 9_300,
-    "model": 7_350,
-=======
-    "trace": 8_750,
     "model": 7_520,
->>>>>>> main
     "store": 6_420,
     "domain": 4_510,
     "cli": 4_370,
