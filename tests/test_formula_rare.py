@@ -128,3 +128,20 @@ def test_repeats_that_data_decides_are_once_each() -> None:
     workload = trace(Function(lambda x, times: torch.repeat_interleave(x, times, dim=0)), meta(5, 8), INDICES)
     assert "repeat_interleave: each element is taken to be repeated once" in workload.notes[0]
     assert workload.operators[-1].output_shape == (5, 8)
+
+
+@pytest.mark.parametrize(("groups", "has_mask"), [(1, True), (2, False)])
+def test_a_deformable_convolution_counts_its_product_and_its_samples(groups: int, has_mask: bool) -> None:
+    ops = pytest.importorskip("torchvision.ops")
+    weight, offset, mask = meta(16, 8 // groups, 3, 3), meta(2, 18, 10, 12), meta(2, 9, 10, 12)
+
+    def run(x: torch.Tensor) -> Any:
+        return ops.deform_conv2d(x, offset, weight, padding=1, mask=mask if has_mask else None)
+
+    found = next(one for one in trace(Function(run), meta(2, 8, 10, 12)).operators if one.operation == "deform_conv2d")
+    positions = 2 * 10 * 12
+    # two operations for the place of each tap of each input channel, eight weights, seven for their sum, one for a mask
+    samples = positions * 8 * 9
+    assert found.kind == ("conv" if groups == 1 else "grouped_conv")
+    assert found.mac_count == positions * 16 * 8 // groups * 9
+    assert found.elementwise_count == samples * (17 + has_mask) + positions * 16

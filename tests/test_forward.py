@@ -16,7 +16,7 @@ from torch.nn.utils import prune
 
 from joulemap.domain.workload import Workload
 from joulemap.system.errors import ExitCode, ModelError, UsageError
-from joulemap.trace import limit
+from joulemap.trace import limit, record
 from joulemap.trace.limit import OPERATORS, SECONDS
 from joulemap.trace.module import trace_module
 from models import KEY
@@ -258,19 +258,6 @@ def test_a_pruned_module_is_counted() -> None:
     assert macs(trace_module(module, (torch.zeros(2, 16),), key=KEY, model="pruned", batch=2)) == MACS
 
 
-def test_a_sparse_attribute_is_refused() -> None:
-    class Graph(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.edges = torch.eye(8).to_sparse_csr()
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.edges @ x
-
-    with pytest.raises(ModelError, match="8x8 is sparse_csr: only dense tensors are counted"):
-        trace_module(Graph(), (torch.zeros(8, 16),), key=KEY, model="graph", batch=8)
-
-
 REFUSED: dict[str, tuple[Forward, str]] = {
     "a sparse tensor": (lambda lin, x: torch.sparse.mm(x.to_sparse(), lin.weight), "only dense tensors are counted"),
     "a nested tensor": (lambda lin, x: lin(torch.nested.nested_tensor([x[:1], x])), "layout=torch.jagged"),
@@ -415,3 +402,52 @@ def test_an_error_without_sizes_is_told_with_them() -> None:
     assert "in conv2d of [1, 2, 1, 16] and [4, 3, 1, 1]" in refusal(
         lambda lin, x: nn.functional.conv2d(lin(x)[None, :, None], torch.ones(4, 3, 1, 1))
     )
+
+
+def test_what_is_given_nothing_starts_no_kernel_and_its_weights_stay_in_memory() -> None:
+    def route(lin: nn.Module, x: Tensor) -> Any:
+        rows = lin(x)
+        none = torch.zeros(0, dtype=torch.long)
+        return rows.index_add_(0, none, nn.functional.gelu(idle(rows[none])))
+
+    idle = nn.Linear(16, 16, bias=False)
+    workload = traced(lambda lin, x: route(lin, x), torch.zeros(2, 16))
+    assert macs(workload) == MACS
+    assert [one.operation for one in workload.operators if one.kind != "view"] == ["linear"]
+    assert sum(one.byte_count for one in workload.accesses if one.role == "weight") == 4 * (16 * 16 + 16)
+    assert workload.weight_bytes == 4 * (16 * 16 + 16) + 4 * 16 * 16
+
+
+def adapt(lin: nn.Module, x: Tensor) -> Tensor:
+    step, passed = torch.tensor(0.1), 0.0
+    while passed < 1.0:
+        change = lin(x) * step
+        if change.norm() < 1e-3:
+            x, passed = x + change, passed + float(step)
+        step = step / change.norm()
+    return x
+
+
+def test_a_solver_that_adapts_its_steps_is_refused_where_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "MOST_ASKED", 20)
+    text = refusal(adapt)
+    assert "a fixed number of steps" in text
+    assert "; test_forward.py, line " in text
+
+
+def test_a_triton_kernel_is_refused_by_name() -> None:
+    triton = pytest.importorskip("triton")
+
+    def double(source: Any, target: Any) -> None:
+        del source, target
+
+    kernel = triton.jit(double)
+
+    def run(lin: nn.Module, x: Tensor) -> Tensor:
+        made = lin(x)
+        target = torch.empty_like(made)
+        kernel[(1,)](made, target)
+        return target
+
+    assert "it starts double, a Triton kernel" in refusal(run)
+    assert macs(traced(lambda lin, x: run(lin, x) if x.is_cuda else lin(x))) == MACS

@@ -94,8 +94,8 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 12_240,
-    "trace": 8_750,
+    "answer": 12_260,
+    "trace": 9_300,
     "model": 7_820,
     "store": 6_440,
     "domain": 4_585,

@@ -406,3 +406,20 @@ def test_inputs_that_are_needed_are_named(name: str, inputs: tuple[str, ...], me
     with pytest.raises(ModelError, match=message) as found:
         hub_workload(name, *inputs)
     assert "\n" not in str(found.value)
+
+
+def test_what_depends_on_no_input_is_counted_where_it_is_run(tmp_path: Path) -> None:
+    (tmp_path / "norm.py").write_text(
+        "import torch\n"
+        "from torch.nn.utils import parametrizations\n\n\n"
+        "def net():\n"
+        "    return parametrizations.weight_norm(torch.nn.Conv1d(4, 6, 3)), torch.zeros(1, 4, 12)\n"
+    )
+    workspace = Workspace(tmp_path / "x.duckdb")
+    answer = workspace.profile(f"{tmp_path}/norm.py:net")
+    macs, weights = 6 * 10 * 4 * 3, 6 * 4 * 3
+    # The norm is multiplied and added up, and applied: three operations for each weight.
+    assert (answer.profile.mac_count, answer.profile.foldable_mac_count) == (macs, 0)
+    assert (answer.profile.elementwise_count, answer.profile.foldable_elementwise_count) == (6 * 10, 3 * weights)
+    assert answer.profile.fused_moved_bytes == 4 * (4 * 12 + weights + 6 + 6 * 10)
+    assert [row.operation for row in answer.mix] == [row.fusion_pattern for row in answer.patterns] == ["conv1d"]

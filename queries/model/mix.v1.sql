@@ -4,7 +4,7 @@ record = "OperationShare"
 version = 1
 schema = 1
 summary = "What a workload consists of, by operation"
-grain = "one row per operation, views apart"
+grain = "one row per operation that depends on an input, views apart"
 order = ["mac_count descending", "moved_bytes descending", "operation"]
 [parameters]
 workload_id = { type = "INTEGER", meaning = "workload" }
@@ -30,7 +30,7 @@ WITH mix AS (
         CAST(sum(special_count) AS BIGINT) AS special_count,
         CAST(sum(input_bytes + weight_bytes + output_bytes) AS BIGINT) AS moved_bytes
     FROM operators
-    WHERE workload_id = $workload_id AND kind <> 'view'
+    WHERE workload_id = $workload_id AND kind <> 'view' AND NOT is_foldable
     GROUP BY operation, kind
 )
 SELECT

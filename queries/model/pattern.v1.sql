@@ -4,7 +4,7 @@ record = "PatternShare"
 version = 1
 schema = 1
 summary = "The fusion patterns of a workload"
-grain = "one row per pattern, views apart"
+grain = "one row per pattern of what depends on an input, views apart"
 order = ["mac_count descending", "moved_bytes descending", "fusion_pattern"]
 [parameters]
 workload_id = { type = "INTEGER", meaning = "workload" }
@@ -38,7 +38,7 @@ pattern AS (
     FROM internal.workload_operator AS o
     JOIN internal.workload_subgraph AS s ON s.workload_id = o.workload_id AND s.subgraph_index = o.subgraph_index
     LEFT JOIN traffic AS t ON t.operator_index = o.operator_index
-    WHERE o.workload_id = $workload_id AND s.pattern <> 'view'
+    WHERE o.workload_id = $workload_id AND s.pattern <> 'view' AND NOT o.is_foldable
     GROUP BY s.pattern
 )
 SELECT

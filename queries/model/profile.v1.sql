@@ -13,21 +13,23 @@ name = { type = "VARCHAR", meaning = "model" }
 batch = { type = "INTEGER", meaning = "samples in one input" }
 input_spec = { type = "VARCHAR", meaning = "shapes and dtypes of the inputs" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters, shared ones once" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+mac_count = { type = "BIGINT", meaning = "multiply-accumulates; of these and the next, none that depend on no input" }
 skipped_mac_count = { type = "BIGINT", meaning = "those that a causal mask hides: kernels that skip them do mac_count less these" }
 flop_count = { type = "BIGINT", meaning = "two for each multiply-accumulate" }
 elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
 special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
+foldable_mac_count = { type = "BIGINT", meaning = "multiply-accumulates that depend on no input: a compiler folds them ahead, eager and graph run them" }
+foldable_elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons of that kind, as of a weight's norm" }
 operator_count = { type = "BIGINT", meaning = "operators, views included" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs" }
 uncounted_count = { type = "BIGINT", meaning = "operators whose arithmetic has no formula" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and buffers read" }
 weight_read_bytes = { type = "BIGINT", unit = "B", meaning = "of them read by operators: of experts those that are hit, of an embedding its rows" }
 moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every operator is a kernel" }
-fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every subgraph is a kernel" }
+fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written when every subgraph is a kernel, and what depends on no input is folded ahead" }
 peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "largest sum of live activations over the execution order" }
 fused_peak_activation_bytes = { type = "BIGINT", unit = "B", meaning = "the same without what a subgraph keeps on chip" }
-arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "FLOPs over moved_bytes" }
+arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "operations of all products over moved_bytes" }
 fused_arithmetic_intensity_ops_per_byte = { type = "DOUBLE", null = true, meaning = "FLOPs over fused_moved_bytes" }
 assumption_count = { type = "BIGINT", meaning = "what the trace had to assume; see the view assumptions" }
 is_shipped = { type = "BOOLEAN", meaning = "traced when joulemap was made, not here" }
@@ -37,12 +39,17 @@ tracer_version = { type = "VARCHAR", meaning = "digest of the rules by which it 
 */
 WITH work AS (
     SELECT
-        CAST(sum(mac_count) AS BIGINT) AS mac_count,
+        CAST(coalesce(sum(mac_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS mac_count,
         CAST(
-            sum(skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, gemm_n, gemm_k)) AS BIGINT
+            coalesce(
+                sum(skipped_mac_count(variant, elementwise_count, mac_count, gemm_m, gemm_n, gemm_k))
+                    FILTER (WHERE NOT is_foldable), 0
+            ) AS BIGINT
         ) AS skipped_mac_count,
-        CAST(sum(elementwise_count) AS BIGINT) AS elementwise_count,
-        CAST(sum(special_count) AS BIGINT) AS special_count,
+        CAST(coalesce(sum(elementwise_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS elementwise_count,
+        CAST(coalesce(sum(special_count) FILTER (WHERE NOT is_foldable), 0) AS BIGINT) AS special_count,
+        CAST(coalesce(sum(mac_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_mac_count,
+        CAST(coalesce(sum(elementwise_count) FILTER (WHERE is_foldable), 0) AS BIGINT) AS foldable_elementwise_count,
         count(*) AS operator_count,
         count(*) FILTER (WHERE kind = 'uncounted') AS uncounted_count
     FROM internal.workload_operator
@@ -50,10 +57,11 @@ WITH work AS (
 ),
 traffic AS (
     SELECT
-        CAST(coalesce(sum(byte_count) FILTER (WHERE role = 'weight'), 0) AS BIGINT) AS weight_read_bytes,
-        CAST(sum(byte_count) AS BIGINT) AS moved_bytes,
-        CAST(sum(fused_byte_count) AS BIGINT) AS fused_moved_bytes
-    FROM internal.workload_access
+        CAST(coalesce(sum(a.byte_count) FILTER (WHERE a.role = 'weight'), 0) AS BIGINT) AS weight_read_bytes,
+        CAST(sum(a.byte_count) AS BIGINT) AS moved_bytes,
+        CAST(sum(a.fused_byte_count) FILTER (WHERE NOT o.is_foldable) AS BIGINT) AS fused_moved_bytes
+    FROM internal.workload_access AS a
+    JOIN internal.workload_operator AS o USING (workload_id, operator_index)
     WHERE workload_id = $workload_id
 ),
 change AS (
@@ -86,6 +94,8 @@ SELECT
     2 * k.mac_count AS flop_count,
     k.elementwise_count,
     k.special_count,
+    k.foldable_mac_count,
+    k.foldable_elementwise_count,
     k.operator_count,
     (SELECT count(*) FROM internal.workload_subgraph AS s WHERE s.workload_id = w.workload_id) AS subgraph_count,
     k.uncounted_count,
@@ -95,7 +105,7 @@ SELECT
     t.fused_moved_bytes,
     p.peak_bytes AS peak_activation_bytes,
     p.fused_peak_bytes AS fused_peak_activation_bytes,
-    2 * k.mac_count / nullif(CAST(t.moved_bytes AS DOUBLE), 0e0) AS arithmetic_intensity_ops_per_byte,
+    2 * (k.mac_count + k.foldable_mac_count) / nullif(CAST(t.moved_bytes AS DOUBLE), 0e0) AS arithmetic_intensity_ops_per_byte,
     2 * k.mac_count / nullif(CAST(t.fused_moved_bytes AS DOUBLE), 0e0) AS fused_arithmetic_intensity_ops_per_byte,
     len(w.notes) AS assumption_count,
     starts_with(w.workload_key, 'shipped:') AS is_shipped,

@@ -47,6 +47,16 @@ class ProfileAnswer(Answer):
         rows = super().data()
         return {**rows.pop("total"), **rows}
 
+    def _describe_folded(self) -> tuple[str, ...]:
+        one = self.profile
+        if not one.foldable_mac_count + one.foldable_elementwise_count:
+            return ()
+        return (
+            f"{show_quantity(float(one.foldable_mac_count), 'MAC')} and {one.foldable_elementwise_count:,} other "
+            "operations depend on no input, as those of a weight's norm: a compiler folds them ahead, and only runs of "
+            "eager and graph count them",
+        )
+
     def document(self, *, limit: int = 12) -> Document:
         """Return it with `limit` operations and patterns; csv holds the operations."""
         columns, (cells,) = self.totals.columns, self.totals.cells
@@ -68,7 +78,7 @@ class ProfileAnswer(Answer):
                 Section("Figures", facts),
                 Section("By fusion pattern", _draw(self.patterns, limit, "patterns"), is_tight=True),
             ),
-            notes=tuple(map(describe_caveat, self.caveats)),
+            notes=(*self._describe_folded(), *map(describe_caveat, self.caveats)),
             steps=(f"joulemap compare {one.name}",) if one.is_shipped else (),
             data=self.data(),
             table=self.mix,

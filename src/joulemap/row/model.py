@@ -32,7 +32,7 @@ class Caveat(Row, query="model.caveat"):
 
 
 class OperationShare(Row, query="model.mix"):
-    """What a workload consists of, by operation; one row per operation, views apart."""
+    """What a workload consists of, by operation; one row per operation that depends on an input, views apart."""
 
     operation: str
     """conv2d, relu, add."""
@@ -98,7 +98,7 @@ class ListedOperator(Row, query="model.operator"):
 
 
 class PatternShare(Row, query="model.pattern"):
-    """The fusion patterns of a workload; one row per pattern, views apart."""
+    """The fusion patterns of a workload; one row per pattern of what depends on an input, views apart."""
 
     fusion_pattern: str
     """Operations in order."""
@@ -130,7 +130,7 @@ class ModelProfile(Row, query="model.profile"):
     parameter_count: int
     """Elements of all parameters, shared ones once."""
     mac_count: int
-    """multiply-accumulates."""
+    """multiply-accumulates; of these and the next, none that depend on no input."""
     skipped_mac_count: int
     """Those that a causal mask hides: kernels that skip them do mac_count less these."""
     flop_count: int
@@ -139,6 +139,10 @@ class ModelProfile(Row, query="model.profile"):
     """additions, multiplications, comparisons."""
     special_count: int
     """exp, tanh, erf, rsqrt."""
+    foldable_mac_count: int
+    """multiply-accumulates that depend on no input: a compiler folds them ahead, eager and graph run them."""
+    foldable_elementwise_count: int
+    """additions, multiplications, comparisons of that kind, as of a weight's norm."""
     operator_count: int
     """operators, views included."""
     subgraph_count: int
@@ -152,13 +156,13 @@ class ModelProfile(Row, query="model.profile"):
     moved_bytes: int
     """B: read and written when every operator is a kernel."""
     fused_moved_bytes: int
-    """B: read and written when every subgraph is a kernel."""
+    """B: read and written when every subgraph is a kernel, and what depends on no input is folded ahead."""
     peak_activation_bytes: int
     """B: largest sum of live activations over the execution order."""
     fused_peak_activation_bytes: int
     """B: the same without what a subgraph keeps on chip."""
     arithmetic_intensity_ops_per_byte: float | None
-    """FLOPs over moved_bytes."""
+    """Operations of all products over moved_bytes."""
     fused_arithmetic_intensity_ops_per_byte: float | None
     """FLOPs over fused_moved_bytes."""
     assumption_count: int

@@ -200,7 +200,8 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
         folder / "workload.parquet",
     )
     rows = connection.execute(
-        "SELECT w.model, c.is_affine, w.parameter_count, CAST(coalesce(sum(o.mac_count), 0) AS BIGINT), "
+        "SELECT w.model, c.is_affine, w.parameter_count, "
+        "CAST(coalesce(sum(o.mac_count) FILTER (WHERE NOT o.is_foldable), 0) AS BIGINT), "
         "w.torch_version, w.torchvision_version, w.tracer_version "
         "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
         "JOIN internal.workload_operator AS o ON o.workload_id = c.one GROUP BY ALL ORDER BY w.model"

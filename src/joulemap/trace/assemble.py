@@ -13,7 +13,7 @@ from joulemap.domain.workload import APPEND, Access, Buffer, Edge, Operator, Ten
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
-from joulemap.trace.place import Places, find_places
+from joulemap.trace.place import Places, does_nothing, find_places
 from joulemap.trace.record import RecordedCall, Recorder
 from joulemap.trace.recurrence import CELLS
 from joulemap.trace.scan import assemble_recurrence
@@ -145,6 +145,9 @@ class _Assembly:
             )
 
     def add_call(self, call: RecordedCall, own_path: bool) -> None:
+        if does_nothing(call, self.recorder.tensors):
+            self.add_idle(call)
+            return
         if call.name == ATTENTION:
             self.add_attention(call)
             return
@@ -168,6 +171,16 @@ class _Assembly:
                 reads = tuple(index for index in reads if not self.is_written(call, index))
             self.add_reads(operator, call, reads, cost)
             self.add_writes(operator, call, cost.written_count)
+        self.add_edges(operator, call.depends)
+        self.last_operator.append(operator)
+
+    def add_idle(self, call: RecordedCall) -> None:
+        """Append a call that starts no kernel; the weights that it is given are in memory all the same."""
+        operator = self.add_operator(call, Cost(kind="view", operation=call.name.strip("_")), own_path=False)
+        for index in call.reads:
+            value = self.recorder.tensors[index]
+            if self.recorder.tensors[value.base].role in ("parameter", "constant"):
+                self.add_access(operator, value.tensor, index, "input", 0)
         self.add_edges(operator, call.depends)
         self.last_operator.append(operator)
 

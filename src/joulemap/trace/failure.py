@@ -53,6 +53,12 @@ def _reason(error: BaseException) -> str:
     limit = describe_limit(error)
     if limit:
         return limit + _installed_place(error)
+    kernel = _triton_kernel(error)
+    if kernel:
+        return (
+            f"it starts {kernel}, a Triton kernel, which runs compiled on a GPU alone: give its module a way in "
+            "torch's operators, or make it one of its own (torch.library.triton_op), which joulemap.formula counts"
+        )
     text = _text_of(error)
     for pattern, tell in _REASONS:
         found = pattern.search(text)
@@ -64,6 +70,17 @@ def _reason(error: BaseException) -> str:
     if "meta" in reason and ("item" in reason or "data-dependent" in reason or "nonzero" in reason):
         return f"control flow depends on data ({reason})"
     return reason + next((note for note in getattr(error, "__notes__", ()) if note.startswith(_SIZES)), "")
+
+
+def _triton_kernel(error: BaseException) -> str:
+    """Return the name of the Triton kernel that an error was raised by, empty where it was none."""
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if frame.f_globals.get("__name__", "").startswith("triton."):
+            kernel = frame.f_locals.get("self")
+            name = getattr(kernel, "__name__", "") or getattr(getattr(kernel, "fn", None), "__name__", "")
+            if name:
+                return str(name)
+    return ""
 
 
 def _text_of(error: BaseException) -> str:
@@ -97,8 +114,6 @@ def _describe_missing(name: str) -> str:
     namespace, _, operator = name.partition("::")
     if namespace == "aten":
         shown = operator.split(".")[0].strip("_")
-        if "sparse" in shown:
-            return "it makes a sparse tensor: only dense tensors are counted, as x.to_dense() makes them"
         if "nested" in shown:
             return _NESTED
         return f"{name} gives a result whose shape depends on data: leave it out of the forward pass"

@@ -25,7 +25,8 @@ from joulemap.trace.tape import Tape
 _NESTED: Final = str(Path(torch.nested.__file__).parent)
 """Code that wants offsets where values are."""
 
-_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+"""Folders whose code is no model's: torch's, and this package."""
 
 MOST: Final = 2**27
 """Numbers that leave torch at once, as zeros."""
@@ -33,7 +34,17 @@ MOST: Final = 2**27
 LIST_NOTE: Final = "numbers read from data are taken to be 0, 1.0 or False"
 ARRAY_NOTE: Final = "an array is taken to hold zeros; what numpy computes is not counted"
 
+CAPABILITY: Final = (9, 0)
+"""Compute capability that a model is told of, whatever GPU this machine has: one with every kernel of torch's own."""
+
 Wrapped = Callable[..., Any]
+
+
+class _Generator(torch.Generator):
+    """A generator of random numbers, which no device but that of the trace draws."""
+
+    def __new__(cls, *_device: Any, **_named: Any) -> _Generator:
+        return super().__new__(cls)
 
 
 _META: Final = torch.device("meta")
@@ -79,10 +90,15 @@ def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...]
     return tuple(map(move, args)), {name: move(value) for name, value in kwargs.items()}
 
 
+def is_ours(frame: FrameType) -> bool:
+    """Whether it is torch's code or that of this package that runs in a frame, and no model's."""
+    return frame.f_code.co_filename.startswith(_OURS)
+
+
 def is_asked_by_nested() -> bool:
     """Whether torch's code for nested tensors makes a tensor now."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None and is_ours(frame):
         if frame.f_code.co_filename.startswith(_NESTED):
             return True
         frame = frame.f_back
@@ -143,9 +159,14 @@ def _replacements(tape: Tape) -> Iterator[tuple[Any, str, Wrapped]]:
     for name in ("from_numpy", "as_tensor", "asarray", "tensor"):
         yield torch, name, come_back(getattr(torch, name))
     yield torch, "compile", _as_it_is
+    yield torch, "Generator", _Generator
+    yield torch, "set_autocast_enabled", _do_nothing  # the precision is that of a run
+    yield torch.cuda, "get_device_capability", lambda *_: CAPABILITY
     if not torch.cuda.is_available():
-        for name in ("_lazy_init", "synchronize", "empty_cache"):
+        for name in ("_lazy_init", "synchronize", "empty_cache", "set_device"):
             yield torch.cuda, name, _do_nothing
+        for name in ("current_device", "_exchange_device", "_maybe_exchange_device"):
+            yield torch.cuda, name, lambda *_: 0
 
 
 def _check_size(tensor: torch.Tensor, call: str) -> None:

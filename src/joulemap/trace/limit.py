@@ -19,6 +19,8 @@ SECONDS: Final = "JOULEMAP_TRACE_SECONDS"
 
 MOST_OPERATORS: Final = 1_000_000
 MOST_SECONDS: Final = 180
+MOST_ASKED: Final = 2_000
+"""Times that one place in a model may ask data for a yes or no and be told no."""
 
 GRACE_S: Final = 5.0
 """How long the end of time may take to arrive."""
@@ -46,6 +48,17 @@ class OutOfOperatorsError(BaseException):
         return f"more than {operator_limit():,} operators ran: {_LOOP}; set {OPERATORS} for more"
 
 
+class OutOfAnswersError(BaseException):
+    """A loop asks data again and again whether it goes on."""
+
+    def __str__(self) -> str:
+        return (
+            f"data is asked {MOST_ASKED:,} times at one place whether to go on, as by a solver that adapts its steps "
+            "or a loop that waits until it converges, and no data of a trace ends it: give it a fixed number of steps "
+            "(torchdiffeq: method='rk4', options={'step_size': ...}), or trace one step"
+        )
+
+
 def operator_limit() -> int:
     """Return how many operators a forward pass may run."""
     return _whole(OPERATORS, MOST_OPERATORS)
@@ -66,8 +79,8 @@ def _whole(variable: str, usual: int) -> int:
 
 
 def describe_limit(error: BaseException) -> str:
-    """Return what ran out and how to allow more; empty for another error."""
-    return str(error) if isinstance(error, OutOfTimeError | OutOfOperatorsError) else ""
+    """Return what ran out and what to do; empty for another error."""
+    return str(error) if isinstance(error, OutOfTimeError | OutOfOperatorsError | OutOfAnswersError) else ""
 
 
 @contextlib.contextmanager

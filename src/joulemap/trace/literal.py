@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from joulemap.trace.host import is_asked_by_nested
 from joulemap.trace.record import Recorder
+from joulemap.trace.told import Told
 
 _MAKERS: Final = (torch.tensor, torch.as_tensor, torch.asarray)
 _TOLIST: Final = torch.Tensor.tolist
@@ -21,14 +22,18 @@ class HostValues(TorchFunctionMode):
     A list that is read from an input is told to the recorder: what is made later may depend on it.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, told: Told | None = None) -> None:
         super().__init__()
         self.recorder = recorder
+        self.told = told or Told()
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        kwargs = dict(kwargs or {})
+        answer = self.told.answer(func, args)
+        if answer is not NotImplemented:
+            return answer
+        args, kwargs = self.told.place(func, args, kwargs or {})
         if (
             func in (*_MAKERS, torch.tensor, torch.as_tensor, torch.asarray)
             and _is_meta(kwargs.get("device"))

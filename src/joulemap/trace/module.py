@@ -7,7 +7,8 @@ import copy
 import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from operator import itemgetter
+from typing import Any, Final, cast
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -26,7 +27,9 @@ from joulemap.trace.limit import limited_time
 from joulemap.trace.literal import HostValues
 from joulemap.trace.quantized import NOTE, find_quantized
 from joulemap.trace.record import MOST_REAL, Recorder, Site
-from joulemap.trace.tensor import dense_parts
+from joulemap.trace.tensor import dense_parts, is_sparse
+from joulemap.trace.thread import following_threads
+from joulemap.trace.told import TOLD, Told
 from joulemap.trace.way import LARGE, building, take
 
 MOST_ANSWERS: Final = 8
@@ -55,13 +58,21 @@ def _to_meta(value: Any) -> Any:
     return value.to("meta") if isinstance(value, torch.Tensor) else value
 
 
+def _weight(value: torch.Tensor) -> torch.Tensor:
+    """Return a weight as it is traced: without storage, unless it is sparse."""
+    return value if is_sparse(value) else cast(torch.Tensor, _to_meta(value))
+
+
 def _as_input(value: torch.Tensor) -> torch.Tensor:
-    """Return an input as it is traced: small integers and booleans with their values, all other without storage."""
+    """Return an input as it is traced: sparse ones, small integers and booleans with their values, others without."""
+    if is_sparse(value):
+        return value.detach()
     return value.detach().to("cpu").clone() if has_values(value) else _to_meta(value)
 
 
 def _as_it_is(value: torch.Tensor) -> torch.Tensor:
-    return value.detach().clone() if not value.is_meta and value.numel() <= MOST_REAL else _to_meta(value)
+    is_small = not value.is_meta and not is_sparse(value) and value.numel() <= MOST_REAL
+    return value.detach().clone() if is_small else _as_input(value)
 
 
 def _copy_on_meta(
@@ -72,7 +83,7 @@ def _copy_on_meta(
     Of its parts, some are `replaced` by others.
     """
     memo: dict[int, Any] = {
-        id(parameter): torch.nn.Parameter(_to_meta(parameter.detach()), requires_grad=parameter.requires_grad)
+        id(parameter): torch.nn.Parameter(_weight(parameter.detach()), requires_grad=parameter.requires_grad)
         for parameter in module.parameters()
     }
     memo.update((id(buffer), _as_input(buffer)) for buffer in module.buffers())
@@ -122,7 +133,7 @@ def _without_storage(module: torch.nn.Module) -> torch.nn.Module:
     tensors = (*module.parameters(), *module.buffers())
     if all(tensor.is_meta or has_values(tensor) for tensor in tensors):  # those of TorchScript cannot be replaced
         return module
-    module._apply(lambda tensor: tensor if has_values(tensor) else tensor.to("meta"))
+    module._apply(lambda tensor: tensor if has_values(tensor) else _weight(tensor))
     return module
 
 
@@ -132,27 +143,38 @@ def _run(
     """Return the record of a forward pass, its inputs and what it gives; ModelError where it fails.
 
     A pass is run again where a question about data was answered False and this ended in an error, where it computes
-    with a mask or a count that a stand-in answered for, or where it wants gradients, which inference mode has none of.
+    with a mask or a count that a stand-in answered for, or where it wants gradients, which inference mode has none of,
+    or another device than the one that it was told of. Of passes that were told of different devices and failed all,
+    the one that came furthest says why.
     """
     answered: set[Site] = set()
     settled: set[int] = set()
     mode: Callable[[], contextlib.AbstractContextManager[Any]] = torch.inference_mode
+    devices = iter(TOLD)
+    told = Told(next(devices))
+    refusals: list[tuple[int, ModelError]] = []
     while True:
         recorder, inputs = Recorder(module, answered, settled), make_inputs()
         try:
-            return recorder, inputs, _run_once(recorder, module, inputs, model, mode)
+            return recorder, inputs, _run_once(recorder, module, inputs, model, mode, told)
         except ModelError as refusal:
             cause = refusal.__cause__
-            if not isinstance(cause, Exception) or len(answered) >= MOST_ANSWERS:
+            if not isinstance(cause, Exception):
                 raise
-            if mode is torch.inference_mode and wants_gradients(cause):
+            may_answer = len(answered) < MOST_ANSWERS
+            if may_answer and mode is torch.inference_mode and wants_gradients(cause):
                 mode = torch.no_grad
-            elif recorder.asked is not None and recorder.asked[0] in functions_of(cause):
+            elif may_answer and recorder.asked is not None and recorder.asked[0] in functions_of(cause):
                 answered.add(recorder.asked)
-            elif not settled and recorder.origins:
+            elif may_answer and not settled and recorder.origins:
                 settled |= recorder.origins
             else:
-                raise
+                refusals.append((len(recorder.calls), refusal))
+                device = next(devices, None) if told.was_asked else None
+                if device is None:
+                    furthest = max(refusals, key=itemgetter(0))[1]
+                    raise furthest from furthest.__cause__
+                told, answered, settled = Told(device), set(), set()
 
 
 def _run_once(
@@ -161,11 +183,19 @@ def _run_once(
     inputs: tuple[Any, Any],
     model: str,
     mode: Callable[[], contextlib.AbstractContextManager[Any]],
+    told: Told,
 ) -> Any:
     for leaf in tensors_in(inputs):
         for part in dense_parts(leaf):
             recorder.add_input(part)
     positional, named = inputs
+    host = HostValues(recorder, told)
+
+    @contextlib.contextmanager
+    def modes() -> Iterator[None]:
+        with mode(), host:
+            yield
+
     with (
         refusing(lambda error: f"{model}: the forward pass failed: {explain(error, recorder)}"),
         warnings.catch_warnings(),
@@ -175,8 +205,9 @@ def _run_once(
         on_one_device(recorder),
         recorder.paths(),
         limited_time(model),
+        following_threads(recorder, modes, model),
         recorder,
-        HostValues(recorder),
+        host,
     ):
         warnings.simplefilter("ignore")
         return module(*positional, **named)

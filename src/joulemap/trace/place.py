@@ -1,4 +1,4 @@
-"""Memory that outlives a call: what a model holds between inferences, and results that take the place of an argument.
+"""Memory that calls work on: what outlives them, results that take an argument's place, and calls that have none.
 
 A cache is there before the first call, and is written. Its bytes are no weights, although a buffer may hold it: they
 come from memory and go back there, and not all of them are made in this inference. An input that is overwritten as a
@@ -11,6 +11,7 @@ values are. Features that a network joins are read by a convolution or a linear 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -136,6 +137,22 @@ def _find_appending(
 
 def _reads_weights(recorder: Recorder, call: RecordedCall) -> bool:
     return any(recorder.tensors[recorder.tensors[index].base].role == "parameter" for index in call.reads)
+
+
+def does_nothing(call: RecordedCall, tensors: Sequence[RecordedTensor]) -> bool:
+    """Whether a call makes or changes nothing, for what it is given is empty: no kernel starts for it.
+
+    What looks for its rows in data (`nonzero`) has looked, though it finds none.
+    Source: `TensorIterator`, the products and the indexing of ATen return where there is no element to work on.
+    """
+    if call.is_view:
+        return False
+    given = [tensors[index].tensor for index in call.reads]
+    is_given_nothing = any(not tensor.numel() for tensor in given)
+    if call.mutates and call.name.removesuffix("_") in PLACING:
+        return is_given_nothing
+    looks = torch.Tag.dynamic_output_shape in call.func.tags
+    return not any(tensor.numel() for tensor in call.outputs or given) and (is_given_nothing or not looks)
 
 
 def _writes_a_part(call: RecordedCall, tensor: torch.Tensor) -> bool:

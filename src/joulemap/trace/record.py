@@ -14,10 +14,10 @@ import contextlib
 import copy
 import math
 import sys
-from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import torch
@@ -33,7 +33,7 @@ from joulemap.trace.formula import ATTENTION, KEPT_COMPOSITES
 from joulemap.trace.formula.movement import GATHERED
 from joulemap.trace.formula.placement import PLACED
 from joulemap.trace.formula.product import GROUP_NOTE, GROUPED
-from joulemap.trace.host import is_asked_by_nested, stay
+from joulemap.trace.host import is_asked_by_nested, is_ours, stay
 from joulemap.trace.inference import (
     INDEX_NOTE,
     STAND_INS,
@@ -44,10 +44,11 @@ from joulemap.trace.inference import (
     run_on_zeros,
     selects,
 )
-from joulemap.trace.limit import OutOfOperatorsError, operator_limit
+from joulemap.trace.limit import MOST_ASKED, OutOfAnswersError, OutOfOperatorsError, operator_limit
 from joulemap.trace.origin import decided_by, find_origins
 from joulemap.trace.packed.weight import name_parts
 from joulemap.trace.recurrence import CELLS, Recurrence
+from joulemap.trace.sparse import is_about_sparse, run_sparse
 from joulemap.trace.tensor import storage_of, tensors_in
 from joulemap.trace.value import Computed, Values, to_meta
 
@@ -65,8 +66,6 @@ _SENDS: Final = frozenset({"to", "_to_copy", "type_as"})
 _MAKES: Final = frozenset({"arange", "full", "ones", "zeros"})
 MOST_REAL: Final = 2**22
 """Elements of the largest tensor whose values are computed."""
-_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
-"""Folders whose code is no model's: torch's, and this package."""
 
 ANSWER_NOTE: Final = "a question about data is answered True, for False ends in an error"
 
@@ -132,6 +131,7 @@ class Recorder(TorchDispatchMode):
         """Whether data went to numpy, so that what comes from there may be made of it."""
         self.asked: Site | None = None
         """Where a yes or no was read from data last, and the answer was False."""
+        self._asked_times: Counter[Site] = Counter()
         self.origins: set[int] = set()
         """Calls that make the masks and counts that stand-ins answered for."""
         self._answered_true = answered_true
@@ -153,6 +153,8 @@ class Recorder(TorchDispatchMode):
         self._originals: dict[int, int] = {}
         """storage of a twin -> that of the tensor with values that it stands for"""
         self._places: dict[int, torch.Tensor] = {}
+        self._held: list[torch.Tensor] = []
+        """kept, so that their memory stays their own"""
         self._unknown: set[int] = set()
         """storages with values that something without values was written over"""
         self._has_read_input = False
@@ -200,6 +202,33 @@ class Recorder(TorchDispatchMode):
         twin = tensor.to("meta")
         self.add_input(twin)
         return twin
+
+    def add_call(
+        self,
+        func: Any,
+        name: str,
+        args: tuple[Any, ...],
+        reads: Sequence[torch.Tensor],
+        outputs: tuple[torch.Tensor, ...],
+    ) -> None:
+        """Record an operator as one of another name, which reads and gives dense tensors."""
+        indices = tuple(dict.fromkeys(map(self.find, reads)))
+        self._record(func, name, args, {}, reads, indices, outputs)
+
+    def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
+        """Take the memory of a tensor for that of another."""
+        self.find(other)
+        if storage_of(tensor) != storage_of(other):
+            self._originals[storage_of(tensor)] = self._storage(other)
+            self._held.append(tensor)
+
+    def name_of(self, tensor: torch.Tensor) -> str:
+        """Return what a module calls the parameter or buffer whose memory a tensor has; empty for any other."""
+        return self.tensors[self.find(tensor)].name
+
+    def move(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the twin without storage of a tensor with values; any other as it is."""
+        return cast(torch.Tensor, self._move(tensor))
 
     def add_product(self, tensor: torch.Tensor) -> None:
         """Declare what the last call gives besides its outputs, and need not write."""
@@ -275,6 +304,8 @@ class Recorder(TorchDispatchMode):
             result = func(*args, **kwargs)
             self.values.follow(func, name, args, kwargs, [one for one in args if isinstance(one, torch.Tensor)], result)
             return result
+        if is_about_sparse(name, args, kwargs):
+            return run_sparse(self, func, name, args, kwargs)
         is_told = name in _TO and args[0].is_meta and self.values.find(args[0]) is not None
         if not is_told:
             args, kwargs = stay(args, kwargs)
@@ -378,11 +409,11 @@ class Recorder(TorchDispatchMode):
             else:
                 yield index.to("meta") if isinstance(index, torch.Tensor) else index
 
-    def _move(self, value: Any, func: Any) -> Any:
+    def _move(self, value: Any, func: Any = None) -> Any:
         """Return the twin on meta of a tensor with values: the same memory where its original has the same."""
         if not isinstance(value, torch.Tensor) or value.is_meta:
             return value
-        if value.dim() == 0 and not func._schema.is_mutable and "masked_fill" not in func.name():
+        if func is not None and value.dim() == 0 and not func._schema.is_mutable and "masked_fill" not in func.name():
             return value
         known = self._twins.get(id(value))
         if known is not None:
@@ -529,7 +560,7 @@ class Recorder(TorchDispatchMode):
     def _answer(self) -> bool:
         """Return the answer to a question about data that is asked now: False, where the pass can go on with that."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        while frame is not None and is_ours(frame):
             frame = frame.f_back
         if frame is None:
             return False
@@ -537,6 +568,9 @@ class Recorder(TorchDispatchMode):
         if site in self._answered_true:
             return True
         self.asked = site
+        self._asked_times[site] += 1
+        if self._asked_times[site] > MOST_ASKED:
+            raise OutOfAnswersError
         return False
 
     def note(self, name: str, assumption: str) -> None:
@@ -551,7 +585,7 @@ class Recorder(TorchDispatchMode):
         name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        reads: list[torch.Tensor],
+        reads: Sequence[torch.Tensor],
         read_indices: tuple[int, ...],
         outputs: tuple[torch.Tensor, ...],
     ) -> None:
@@ -649,8 +683,8 @@ def _leaves_meta(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 
 _RECORD: Final = (
-    "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_unknown",
-    "_has_read_input", "held_until",
+    "calls", "tensors", "notes", "_by_id", "_owner", "_writer", "_twins", "_originals", "_places", "_held",
+    "_unknown", "_has_read_input", "held_until",
 )  # fmt: skip
 """What a recorder has recorded."""
 

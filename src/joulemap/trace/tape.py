@@ -39,6 +39,31 @@ class Tape(Protocol):
     def calls(self) -> Sequence[Step]:
         """What was recorded so far."""
 
+    def __enter__(self) -> Any:
+        """Have what runs inside be recorded."""
+
+    def __exit__(self, *error: Any) -> None:
+        """Record no longer."""
+
+    def add_call(
+        self,
+        func: Any,
+        name: str,
+        args: tuple[Any, ...],
+        reads: Sequence[torch.Tensor],
+        outputs: tuple[torch.Tensor, ...],
+    ) -> None:
+        """Record an operator as one of another name, which reads and gives dense tensors."""
+
+    def move(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the twin without storage of a tensor with values; any other as it is."""
+
+    def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:
+        """Take the memory of a tensor for that of another."""
+
+    def name_of(self, tensor: torch.Tensor) -> str:
+        """Return what a module calls the parameter or buffer whose memory a tensor has; empty for any other."""
+
     def note(self, name: str, assumption: str) -> None:
         """Tell an assumption about an operator of the module that runs now."""
 

@@ -52,8 +52,30 @@ def storage_of(tensor: torch.Tensor) -> int:
     return storage
 
 
+SPARSE: Final = {
+    torch.sparse_coo: ("_indices", "_values"),
+    torch.sparse_csr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_csc: ("ccol_indices", "row_indices", "values"),
+    torch.sparse_bsr: ("crow_indices", "col_indices", "values"),
+    torch.sparse_bsc: ("ccol_indices", "row_indices", "values"),
+}
+"""Sparse layout -> what a tensor of it is made of."""
+
+
+def is_sparse(tensor: torch.Tensor) -> bool:
+    """Whether a tensor stores some of its numbers alone, and where they stand."""
+    return tensor.layout in SPARSE
+
+
+def sparse_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the indices of a sparse tensor, and behind them its values."""
+    return [getattr(tensor, part)() for part in SPARSE[tensor.layout]]
+
+
 def dense_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
     """Return the tensors that one is made of, as a jagged one is of its values and offsets; itself for any other."""
+    if is_sparse(tensor):
+        return sparse_parts(tensor)
     flatten = getattr(tensor, "__tensor_flatten__", None)
     if flatten is None:
         return [tensor]

@@ -31,7 +31,10 @@ Way = Literal["meta", "real"]
 NOTES: Final[dict[Way, str]] = {"meta": "", "real": "built with its weights in memory, because without them it fails"}
 
 LARGE: Final = 2**22
-"""Elements of a tensor that has no storage on META either, whatever makes it."""
+"""Elements of a tensor that a module keeps without storage when it is copied."""
+
+MOST_MADE: Final = 2**20
+"""Elements of the largest tensor that is filled on META: a pass reads no value of one so large, a constructor may."""
 
 _MAKERS: Final = frozenset(
     {torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.randint, torch.eye, torch.normal}
@@ -83,13 +86,13 @@ class _Tensors(TorchFunctionMode):
 def _make(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Return what a function makes, without storage where it is large."""
     sizes = args[0] if args and isinstance(args[0], tuple | list) else args
-    if sizes and all(type(size) is int for size in sizes) and math.prod(sizes) <= LARGE:
+    if sizes and all(type(size) is int for size in sizes) and math.prod(sizes) <= MOST_MADE:
         return func(*args, **kwargs)
     try:
         shape = func(*args, **{**kwargs, "device": "meta"})
     except Exception:
         return func(*args, **kwargs)
-    is_plain = shape.numel() > LARGE and kwargs.get("out") is None
+    is_plain = shape.numel() > MOST_MADE and kwargs.get("out") is None
     return shape if is_plain else func(*args, **kwargs)
 
 

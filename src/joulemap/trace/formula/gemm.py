@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Final
+
+import attrs
 
 from joulemap.trace.formula.registry import Call, Cost, Shape, formula, write_scalars
 
@@ -45,6 +48,29 @@ def convolution(call: Call) -> Cost:
             padding=call.value(4, "padding", 0),
             groups=groups,
         ),
+    )
+
+
+_SAMPLE: Final = 17
+"""Operations of a bilinear sample: two for its place, eight for the weights of four taps, seven for their sum."""
+
+
+@formula("deform_conv2d")
+def deformable_convolution(call: Call) -> Cost:
+    """As conv2d, of inputs that are sampled where the offsets say: 17 operations a sample, and one for a mask.
+
+    Source: torchvision/csrc/ops/cuda/deform_conv2d_kernel.cu: `deformable_im2col` samples each tap of each channel
+    for each position of the output, and a product with the weights follows; the bias is always added.
+    """
+    weight, output = call.shape(1), call.output_shape
+    groups, has_mask = int(call.value(11, "groups")), bool(call.value(13, "use_mask"))
+    cost = convolution(Call((*call.args[:3], call.args[5:7], call.args[7:9], 1, groups), {}, call.outputs))
+    samples = output[0] * math.prod(output[2:]) * weight[1] * groups * math.prod(weight[2:])
+    return attrs.evolve(
+        cost,
+        operation="deform_conv2d",
+        elementwise_count=(_SAMPLE + has_mask) * samples + call.output_count,
+        tap_count=1,  # samples of one position are no window of the input
     )
 
 

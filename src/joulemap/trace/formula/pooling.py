@@ -148,6 +148,7 @@ def _sorting(position: int) -> Formula:
 
 
 formula("sort", "argsort", "median")(_sorting(1))
+formula("coalesce")(_sorting(3))
 formula("topk", "kthvalue")(_sorting(2))
 
 
@@ -217,6 +218,7 @@ def nms(call: Call) -> Cost:
 
 @formula(
     "nonzero",
+    "to_sparse",
     "masked_select",
     "_unique2",
     "unique_dim",

@@ -1,4 +1,4 @@
-"""Formulas of products in groups of unequal size, and of products of narrow numbers, which are scaled behind.
+"""Formulas of products in groups of unequal size, of sparse tensors, and of narrow numbers, which are scaled behind.
 
 A grouped product (mixture of experts) multiplies the rows of each group by that group's own matrix. Its MACs are those
 of the rows that were routed, and it reads the matrices of the groups that got a row. Where each group ends is in a
@@ -182,6 +182,22 @@ def packed_linear(call: Call) -> Cost:
 def sparse_linear(call: Call) -> Cost:
     """Half the MACs of linear: two of four weights are zero and are not multiplied."""
     return _packed(call, per_output=int(call.value(3, "bias") is not None), share=2)
+
+
+@formula("sparse_mm")
+def sparse_dense_matmul(call: Call) -> Cost:
+    """MACs = stored numbers x columns of the dense operand (plus one addition per output for what is added).
+
+    Each number takes a row of the dense operand: products with nothing to sum over, which no matrix unit speeds up.
+    """
+    stored, columns = call.input_count, call.value(1, "columns")
+    return Cost(
+        kind="matmul",
+        operation="sparse_mm",
+        mac_count=stored * columns,
+        elementwise_count=call.output_count if call.value(2, "is_added") else 0,
+        gemm=(stored, columns, 1, 1),
+    )
 
 
 @formula("_addmm_activation")

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_map
 
 from joulemap.trace.packed.call import CALLS
 from joulemap.trace.packed.format import PackedFormat
+from joulemap.trace.tensor import SPARSE, is_sparse, sparse_parts
 
 Given = tuple[Any, ...]
 Named = Mapping[str, Any]
@@ -70,10 +71,13 @@ class PackedWeight(nn.Parameter):
 
 
 def name_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield (name, tensor) of what is stored of a parameter or buffer: itself, unless it is packed."""
+    """Yield (name, tensor) of what is stored of a parameter or buffer: itself, unless it is packed or sparse."""
     if isinstance(tensor, PackedWeight):
         layout = tensor.stored.lay_out(1, 1)
         yield from ((f"{name}{part.suffix}", held) for part, held in zip(layout, tensor.parts, strict=True))
+    elif is_sparse(tensor):
+        parts = zip(SPARSE[tensor.layout], sparse_parts(tensor), strict=True)
+        yield from ((f"{name}.{part.strip('_')}", held) for part, held in parts)
     else:
         yield name, tensor
 
