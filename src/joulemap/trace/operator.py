@@ -48,7 +48,12 @@ class FunctionModule(nn.Module):
 
 
 def build_operator(operator: SingleOperator, batch: int) -> Built:
-    """Return the module of an operator and inputs at a batch, those without storage."""
+    """Return the module of an operator and inputs at a batch, those without storage.
+
+    Raises ModelError for a kernel that torch has not.
+    """
+    if operator.kind not in _BUILDERS:
+        raise ModelError(f"{operator} has no torch module: it is one kernel of inference engines")
     with build_on_meta():
         return _BUILDERS[operator.kind](operator, batch)
 
@@ -106,6 +111,11 @@ def _attention(operator: SingleOperator, batch: int) -> Built:
     return FunctionModule(attend), (_meta(images, operator.size("heads"), rows, width), _meta(*held), _meta(*held))
 
 
+def _embedding(operator: SingleOperator, batch: int) -> Built:
+    indices = torch.empty(batch * operator.size("rows"), device="meta", dtype=torch.int64)
+    return nn.Embedding(operator.size("table"), operator.size("columns")), (indices,)
+
+
 def _elementwise(operator: SingleOperator, batch: int) -> Built:
     function = FUNCTIONS[str(operator.arguments["kind"])]
     elements, operand = operator.size("elements"), operator.size("operand")
@@ -126,6 +136,8 @@ _BUILDERS: Final[dict[str, Callable[[SingleOperator, int], Built]]] = {
     "attention": _attention,
     "softmax": lambda operator, batch: (nn.Softmax(-1), (_rows(operator, batch),)),
     "layer_norm": lambda operator, batch: (nn.LayerNorm(operator.size("columns")), (_rows(operator, batch),)),
+    "rms_norm": lambda operator, batch: (nn.RMSNorm(operator.size("columns")), (_rows(operator, batch),)),
+    "embedding": _embedding,
     "elementwise": _elementwise,
     "batch_norm": lambda operator, batch: (nn.BatchNorm2d(operator.size("channels")), (_image(operator, batch),)),
     "max_pool2d": lambda operator, batch: (

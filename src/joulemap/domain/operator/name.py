@@ -5,7 +5,10 @@
     conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
     softmax(rows=4096,columns=4096)
-    layer_norm(rows=4096,columns=4096)
+    layer_norm(rows=4096,columns=4096), and rms_norm
+    embedding(rows=128,columns=4096,table=32000)
+    rotary(rows=128,heads=32,kv_heads=8,head_dim=128)   queries and keys turned by their position, in one kernel
+    gated(kind=silu,rows=128,columns=14336)             silu(x) y, with x and y beside one another, in one kernel
     elementwise(kind=add,elements=1048576)
     batch_norm(channels=64,size=56)
     max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)
@@ -81,6 +84,9 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
 }
 """What `elementwise` can be."""
 
+GATES: Final = ("silu", "gelu")
+"""What the first half of `gated` goes through."""
+
 ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
     "gemm": (Argument("m"), Argument("n"), Argument("k"), Argument("bias", default=False)),
     "bmm": (Argument("b"), Argument("m"), Argument("n"), Argument("k")),
@@ -107,6 +113,10 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
     ),
     "softmax": (Argument("rows"), Argument("columns")),
     "layer_norm": (Argument("rows"), Argument("columns")),
+    "rms_norm": (Argument("rows"), Argument("columns")),
+    "embedding": (Argument("rows"), Argument("columns"), Argument("table")),
+    "rotary": (Argument("rows"), Argument("heads"), Argument("kv_heads", default=0), Argument("head_dim")),
+    "gated": (Argument("kind", choices=GATES), Argument("rows"), Argument("columns")),
     "elementwise": (Argument("kind", choices=tuple(ELEMENTWISE)), Argument("elements"), Argument("operand", default=0)),
     "batch_norm": (Argument("batch", default=1), Argument("channels"), Argument("size")),
     "max_pool2d": (
@@ -128,6 +138,10 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "attention": "attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)",
     "softmax": "softmax(rows=4096,columns=4096)",
     "layer_norm": "layer_norm(rows=4096,columns=4096)",
+    "rms_norm": "rms_norm(rows=4096,columns=4096)",
+    "embedding": "embedding(rows=128,columns=4096,table=32000)",
+    "rotary": "rotary(rows=128,heads=32,kv_heads=8,head_dim=128)",
+    "gated": "gated(kind=silu,rows=128,columns=14336)",
     "elementwise": "elementwise(kind=add,elements=1048576)",
     "batch_norm": "batch_norm(channels=64,size=56)",
     "max_pool2d": "max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)",
@@ -223,7 +237,8 @@ def complete(text: str) -> list[str]:
     told = {one.partition("=")[0].strip() for one in done.split(",")}
     start = text[: len(text) - len(last)]
     if last.startswith("kind="):
-        return [f"{start}kind={name}" for name in ELEMENTWISE if name.startswith(last.removeprefix("kind="))]
+        kinds = (name for one in ARGUMENTS[kind] if one.name == "kind" for name in one.choices)
+        return [f"{start}kind={name}" for name in kinds if name.startswith(last.removeprefix("kind="))]
     return [
         f"{start}{one.name}=" for one in ARGUMENTS[kind] if one.name.startswith(last.strip()) and one.name not in told
     ]

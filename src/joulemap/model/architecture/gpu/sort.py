@@ -53,6 +53,9 @@ NORM_BLOCK: Final = 512.0
 """Elements of a row that the 128 threads of a layer norm's block take at a time."""
 
 NORM_THREADS: Final = 128.0
+ROW_THREADS: Final = 1024.0
+"""Of the one block that computes a row, in the kernels of vLLM."""
+
 VECTOR_BYTES: Final = 16.0
 """Widest load of a thread."""
 
@@ -320,6 +323,11 @@ class Traits:
         return self.outputs / length * np.ceil(length / NORM_BLOCK) * NORM_BLOCK
 
     @cached_property
+    def turns(self) -> Floats:
+        """Times that the threads of a block that has one row take an element each."""
+        return np.ceil(self.row_length / ROW_THREADS)
+
+    @cached_property
     def stride(self) -> Floats:
         """Positions of a window that the one before it did not load, along one dimension."""
         edge = np.sqrt(np.maximum(self.taps, 1.0))
@@ -388,13 +396,19 @@ SORTS: Final = (
          slots="index", chain="pool"),
     Sort("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
     Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
+    Sort("rms_norm", _general(_operation("rms_norm")), start="light", amount=lambda t: t.outputs, slots="row_norm",
+         chain="row", links=lambda t: t.turns),
     Sort("normalization", _kind("normalization"), start="reduction", amount=lambda t: t.normalized, slots="norm"),
     Sort("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
          traffic="batch_norm"),
     Sort("batch_norm", lambda t: t.is_batch_norm, start="index", chain="batch_norm",
          links=lambda t: t.sample_steps, traffic="batch_norm"),
     Sort("reduction", _kind("reduction"), start="reduction"),
+    Sort("embedding", _general(_operation("embedding")), start="light", amount=lambda t: t.outputs, slots="embedding"),
     Sort("copy", _operation(*COPIES), start="light"),
+    Sort("rotary", _operation("rotary"), start="light", amount=lambda t: t.outputs, slots="rotary"),
+    Sort("gated", _operation("gated"), start="light", amount=lambda t: t.outputs, slots="gated", chain="row",
+         links=lambda t: t.turns),
     Sort("indexed", _general(lambda t: t.is_indexed), start="index", amount=lambda t: t.outputs, slots="index"),
     Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
     Sort("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
