@@ -46,6 +46,7 @@ COEFFICIENTS = {
     # chains
     "chain_clocks.batch_norm": 40000.0,
     "chain_clocks.pool": 38000.0,
+    "chain_clocks.row": 900.0,
     "chain_clocks.loop.tensor": 20000.0,
     "chain_clocks.loop.vector": 150.0,
     # other work

@@ -311,8 +311,9 @@ class Traits:
 
     @cached_property
     def row_length(self) -> Floats:
-        """Elements of what is normalized together: the length of a layer norm's weights, or the last dimension."""
-        weights = self.kernels.own_weight_bytes / self.kernels.item_bytes / 2.0
+        """Elements of what is normalized together: the length of a norm's weights and biases, or the last dimension."""
+        each = np.where(self.kernels.work.of_operation("rms_norm"), 1.0, 2.0)
+        weights = self.kernels.own_weight_bytes / self.kernels.item_bytes / each
         is_weighted = self.kernels.work.of_kind("normalization") & (weights > 0.0)
         return np.where(is_weighted, weights, np.maximum(self.kernels.work.row_length, 1.0))
 
@@ -396,7 +397,7 @@ SORTS: Final = (
          slots="index", chain="pool"),
     Sort("average_pool", _general(_kind("pool")), start="index", amount=lambda t: t.outputs, slots="average"),
     Sort("softmax", _kind("softmax"), start="light", amount=lambda t: t.softmax_elements, slots="special"),
-    Sort("rms_norm", _general(_operation("rms_norm")), start="light", amount=lambda t: t.outputs, slots="row_norm",
+    Sort("rms_norm", _general(_operation("rms_norm")), start="light", amount=lambda t: t.outputs, slots="norm",
          chain="row", links=lambda t: t.turns),
     Sort("normalization", _kind("normalization"), start="reduction", amount=lambda t: t.normalized, slots="norm"),
     Sort("narrow_batch_norm", lambda t: t.is_batch_norm & (t.width == "narrow"), start="batch_norm",
@@ -404,10 +405,11 @@ SORTS: Final = (
     Sort("batch_norm", lambda t: t.is_batch_norm, start="index", chain="batch_norm",
          links=lambda t: t.sample_steps, traffic="batch_norm"),
     Sort("reduction", _kind("reduction"), start="reduction"),
-    Sort("embedding", _general(_operation("embedding")), start="light", amount=lambda t: t.outputs, slots="embedding"),
+    Sort("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
+         slots="index"),
     Sort("copy", _operation(*COPIES), start="light"),
-    Sort("rotary", _operation("rotary"), start="light", amount=lambda t: t.outputs, slots="rotary"),
-    Sort("gated", _operation("gated"), start="light", amount=lambda t: t.outputs, slots="gated", chain="row",
+    Sort("rotary", _operation("rotary"), start="light", amount=lambda t: t.outputs, slots="norm"),
+    Sort("gated", _operation("gated"), start="light", amount=lambda t: t.outputs, slots="norm", chain="row",
          links=lambda t: t.turns),
     Sort("indexed", _general(lambda t: t.is_indexed), start="index", amount=lambda t: t.outputs, slots="index"),
     Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
