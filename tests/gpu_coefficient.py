@@ -75,6 +75,10 @@ COEFFICIENTS = {
     "attention_share": 0.75,
     "attention_share.sdpa_wide": 0.5,
     "attention_exponential": 0.5,
+    "attention_unit_bytes.mla_trtllm": 50.0,
+    "attention_share.mla_trtllm": 0.5,
+    "attention_pair_clocks.mla_trtllm": 8000.0,
+    "attention_pair_clocks.mla_flash": 15000.0,
     # actions
     "padding_energy.tensor": 0.25,
     "padding_energy.vector": 0.5,

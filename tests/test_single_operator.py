@@ -57,6 +57,7 @@ NAMES = (
     "attention(batch=2,queries=33,heads=12,head_dim=64)",
     "attention(queries=16,cached=48,heads=8,kv_heads=1,head_dim=32)",
     "attention(queries=16,heads=8,head_dim=32,causal=true)",
+    "attention(queries=16,heads=8,head_dim=48,value_dim=32,causal=true)",
     "softmax(rows=1,columns=9)",
     "layer_norm(rows=3,columns=1)",
     *(f"elementwise(kind={kind},elements=96)" for kind in ELEMENTWISE),
@@ -79,8 +80,8 @@ def test_a_closed_form_is_what_a_trace_of_the_module_gives(name: str, batch: int
 def test_macs_are_those_that_torch_counts(name: str) -> None:
     module, inputs = build_operator(find(name), 2)
     if "attention" in name:  # the counter takes no grouped heads
-        query, held, _ = inputs
-        module, inputs = Function(attend), (query, *[held[:, :1].expand(-1, query.shape[1], -1, -1)] * 2)
+        query, *held = inputs
+        module, inputs = Function(attend), (query, *(one[:, :1].expand(-1, query.shape[1], -1, -1) for one in held))
     with FlopCounterMode(display=False) as counter:
         module(*inputs)
     assert describe(find(name), 2, NO_KEY).mac_count == counter.get_total_flops() // FLOPS_PER_MAC

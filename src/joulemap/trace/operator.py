@@ -96,10 +96,13 @@ def _conv2d(operator: SingleOperator, batch: int) -> Built:
 def _attention(operator: SingleOperator, batch: int) -> Built:
     """Attention of the last tokens of a sequence to all of it.
 
-    Raises ModelError for a causal one behind cached tokens: torch counts the mask from the first key.
+    Raises ModelError for a causal one behind cached tokens, because torch counts the mask from the first key, and for
+    keys that hold their values or are stored narrow.
     """
+    if operator.arguments["latent"] or operator.arguments["cache"]:
+        raise ModelError(f"{operator} has no torch module: attention there has values of their own, as wide as keys")
     images, width, rows = batch * operator.size("batch"), operator.size("head_dim"), operator.size("queries")
-    held = (images, operator.size("kv_heads"), operator.size("cached") + rows, width)
+    held = (images, operator.size("kv_heads"), operator.size("cached") + rows)
     is_causal = bool(operator.arguments["causal"])
     if is_causal and operator.size("cached"):
         raise ModelError(f"{operator} has no torch module: causal attention there sees no cached tokens")
@@ -108,7 +111,11 @@ def _attention(operator: SingleOperator, batch: int) -> Built:
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=has_groups)
 
-    return FunctionModule(attend), (_meta(images, operator.size("heads"), rows, width), _meta(*held), _meta(*held))
+    return FunctionModule(attend), (
+        _meta(images, operator.size("heads"), rows, width),
+        _meta(*held, width),
+        _meta(*held, operator.size("value_dim")),
+    )
 
 
 def _embedding(operator: SingleOperator, batch: int) -> Built:

@@ -15,7 +15,7 @@ import attrs
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import NARROW_CACHE, Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
@@ -25,7 +25,7 @@ DTYPE: Final = "fp32"
 ITEM_BYTES: Final = 4
 """Of an element as traced: a precision scales it."""
 
-WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8}
+WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1}
 """Bytes of an element."""
 
 LARGEST: Final = 2**60
@@ -374,21 +374,33 @@ def _single(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
 
 
 def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
-    """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once."""
+    """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once.
+
+    Values are the first elements of latent keys, read with them.
+    """
     images = batch * operator.size("batch")
     rows, heads, width = operator.size("queries"), operator.size("heads"), operator.size("head_dim")
     columns = operator.size("cached") + rows
     query, scores = Held((images, heads, rows, width)), Held((images, heads, rows, columns))
-    held = Held((images, operator.size("kv_heads"), columns, width))
-    costs = attend(query.shape, columns, width, is_causal=bool(operator.arguments["causal"]))
-    variant = " ".join(filter(None, [costs[0].variant, str(operator.arguments["kernel"])]))
+    result = attrs.evolve(query, shape=(*query.shape[:-1], operator.size("value_dim")))
+    is_narrow = bool(operator.arguments["cache"])
+    keys, values = (
+        Held(
+            (images, operator.size("kv_heads"), columns, one.shape[-1]), dtype="float8_e4m3fn" if is_narrow else DTYPE
+        )
+        for one in (query, result)
+    )
+    costs = attend(query.shape, columns, result.shape[-1], is_causal=bool(operator.arguments["causal"]))
+    words = (costs[0].variant, NARROW_CACHE if is_narrow else "", str(operator.arguments["kernel"]))
+    variant = " ".join(filter(None, words))
     operators = tuple(
         _operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
-        for name, cost, one in zip(STEPS, costs, (scores, scores, query), strict=True)
+        for name, cost, one in zip(STEPS, costs, (scores, scores, result), strict=True)
     )
     flows = [
-        *(Flow(one, reader=reader) for one, reader in ((query, 0), (held, 0), (held, 2))),
-        Flow(query, maker=2),
+        *(Flow(one, reader=0) for one in (query, keys)),
+        *(Flow(values, reader=2) for _ in range(not operator.arguments["latent"])),
+        Flow(result, maker=2),
         *(Flow(scores, maker=step, reader=step + 1) for step in (0, 1)),
     ]
     return _form(operator, batch, key, operators, flows, "attention")

@@ -4,6 +4,7 @@
     bmm(b=16,m=128,n=128,k=64)       b products of two activations, x[m,k] y[k,n]
     conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
+    attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   keys hold the values
     softmax(rows=4096,columns=4096)
     layer_norm(rows=4096,columns=4096), and rms_norm
     embedding(rows=128,columns=4096,table=32000)
@@ -108,7 +109,10 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("heads"),
         Argument("kv_heads", default=0),
         Argument("head_dim"),
+        Argument("value_dim", default=0),
+        Argument("latent", default=False),
         Argument("causal", default=False),
+        Argument("cache", default="", choices=("fp8",)),
         Argument("kernel", default=""),
     ),
     "softmax": (Argument("rows"), Argument("columns")),
@@ -262,6 +266,8 @@ def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
     """Return what an argument is where nothing is said."""
     if name == "kv_heads":
         return values["heads"]
+    if name == "value_dim":
+        return values["head_dim"]
     if kind == "max_pool2d" and name == "stride":
         return values["kernel"]
     if name == "operand":
@@ -284,6 +290,8 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
         _check_divisor(kind, number, "groups", "channels_out")
     if kind == "attention":
         _check_divisor(kind, number, "kv_heads", "heads")
+        if number["latent"]:
+            _check_most(kind, number, "value_dim", number["head_dim"], "head_dim")
     if kind == "elementwise":
         if ELEMENTWISE[str(values["kind"])].is_binary:
             _check_divisor(kind, number, "operand", "elements")
