@@ -41,7 +41,7 @@ def find(name: str) -> SingleOperator:
     return operator
 
 
-BARE = ("rotary", "gated")
+BARE = ("rotary", "gated", "experts")
 """Kernels that torch has not."""
 
 NAMES = (

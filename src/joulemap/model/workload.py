@@ -301,6 +301,7 @@ def precision_scale(item_bytes: Floats, precision: str) -> Floats:
 
 SPLIT_CALLS: Final[Mapping[str, int]] = {
     "aten.scaled_dot_product_attention.default": 3,
+    "aten.experts.default": 3,
     "joulemap.packed_linear.default": 2,
     "joulemap.packed_bmm.default": 2,
     "joulemap.packed_grouped_mm.default": 2,

@@ -20,18 +20,20 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
 from joulemap.trace.formula.attention import STEPS, attend
+from joulemap.trace.routing import route
 
 DTYPE: Final = "fp32"
 ITEM_BYTES: Final = 4
 """Of an element as traced: a precision scales it."""
 
-WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1}
+WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1}
 """Bytes of an element."""
 
 LARGEST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
 
 LEARNED: Final = ("weight", "bias")
+EXPERTS: Final = ("up", "down")
 """What is trained, beside the statistics that a batch normalization holds."""
 
 SCALAR: Final = 2.0
@@ -85,7 +87,7 @@ class Made:
 
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of an operator at a batch; UsageError for counts whose sums no database holds."""
-    workload = _attention(operator, batch, key) if operator.kind == "attention" else _single(operator, batch, key)
+    workload = _WORKLOADS.get(operator.kind, _single)(operator, batch, key)
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),
@@ -245,7 +247,7 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
     "max_pool2d": _max_pool2d,
     "global_avg_pool": _global_avg_pool,
 }
-"""Kind -> the call that it is; attention is told as three."""
+"""Kind -> the call that it is; attention and experts are told as three."""
 
 
 def _operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
@@ -335,7 +337,7 @@ def _form(
         key=key,
         model=str(operator),
         batch=batch,
-        parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED),
+        parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED + EXPERTS),
         weight_bytes=sum(one.byte_count for one in weights),
         operators=operators,
         tensors=tuple(map(told, listed)),
@@ -404,3 +406,58 @@ def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Worklo
         *(Flow(scores, maker=step, reader=step + 1) for step in (0, 1)),
     ]
     return _form(operator, batch, key, operators, flows, "attention")
+
+
+def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
+    """Return both products of a mixture's experts and the gate between them, which one call computes.
+
+    Products are of the choices that fall on this device and read the experts that these hit; the gate has a row for each
+    choice, because a kernel passes over those of other devices.
+    """
+    tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")
+    held, is_gated = operator.size("held"), bool(operator.arguments["gated"])
+    choices = tokens * operator.size("taken")
+    rows, hit = route(
+        tokens, operator.size("taken"), operator.size("experts"), held, str(operator.arguments["routing"])
+    )
+    kernel, stored = str(operator.arguments["kernel"]), str(operator.arguments["stored"])
+    variant = " ".join(filter(None, (kernel, stored)))
+    columns = inner * (1 + is_gated)
+    x, up, down = Held((tokens, width)), Held((rows, columns)), Held((choices, inner))
+
+    def multiply(n: int, k: int) -> Cost:
+        shape = -(-rows // hit), n, k, hit
+        return Cost(kind="matmul", operation="grouped_mm", mac_count=rows * n * k, gemm=shape, variant=variant)
+
+    def weigh(name: str, n: int, k: int) -> Flow:
+        held_of = Held((held, n, k), name) if not stored else Held((held, n, _stored_bytes(stored, k)), name, "uint8")
+        return Flow(held_of, reader=0 if name == "up" else 2, most_bytes=held_of.byte_count // held * hit)
+
+    function = Made("silu.default" if is_gated else "relu.default", (down,), down.shape).count()
+    simple = function.elementwise_count + is_gated * choices * inner
+    gate = attrs.evolve(function, operation="gated" if is_gated else "relu", elementwise_count=simple)
+    sums = attrs.evolve(multiply(width, inner), elementwise_count=2 * rows * width)
+    operators = (
+        _operator("experts.default", multiply(columns, width), up.shape, "up"),
+        _operator("experts.default", gate, down.shape, "gate"),
+        _operator("experts.default", sums, x.shape, "down"),
+    )
+    flows = [
+        *(Flow(x, reader=0), weigh("up", columns, width), Flow(up, maker=0, reader=1), Flow(down, maker=1, reader=2)),
+        *(weigh("down", width, inner), Flow(Held(x.shape), maker=2)),
+    ]
+    return _form(operator, batch, key, operators, flows, "experts")
+
+
+def _stored_bytes(stored: str, count: int) -> int:
+    """Return the bytes of so many weights in a row, with their scales."""
+    if stored == "fp8_block":
+        return count
+    group, scale = (128, 2) if stored == "int4" else (32, 1)
+    return -(-count // 2) + scale * -(-count // group)
+
+
+_WORKLOADS: Final[Mapping[str, Callable[[SingleOperator, int, WorkloadKey], Workload]]] = {
+    "attention": _attention,
+    "experts": _experts,
+}

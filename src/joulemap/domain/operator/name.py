@@ -5,6 +5,7 @@
     conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
     attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   keys hold the values
+    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   a mixture: both products of all experts, and between
     softmax(rows=4096,columns=4096)
     layer_norm(rows=4096,columns=4096), and rms_norm
     embedding(rows=128,columns=4096,table=32000)
@@ -85,6 +86,13 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
 }
 """What `elementwise` can be."""
 
+STORED: Final = ("fp8_block", "int4", "mxfp4")
+"""How weights of `experts` are stored, where not as they are multiplied: with a scale for each block of 128 x 128, each
+128 or each 32 of them."""
+
+POWER_LAW: Final = "power_law_"
+"""Routing of `experts` by which the share of the i-th falls with a power of i; an exponent follows."""
+
 GATES: Final = ("silu", "gelu")
 """What the first half of `gated` goes through."""
 
@@ -115,6 +123,18 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("cache", default="", choices=("fp8",)),
         Argument("kernel", default=""),
     ),
+    "experts": (
+        Argument("rows"),
+        Argument("hidden"),
+        Argument("inner"),
+        Argument("taken"),
+        Argument("experts"),
+        Argument("held", default=0),
+        Argument("gated", default=True),
+        Argument("stored", default="", choices=STORED),
+        Argument("routing", default=""),
+        Argument("kernel", default=""),
+    ),
     "softmax": (Argument("rows"), Argument("columns")),
     "layer_norm": (Argument("rows"), Argument("columns")),
     "rms_norm": (Argument("rows"), Argument("columns")),
@@ -140,6 +160,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "bmm": "bmm(b=16,m=128,n=128,k=64)",
     "conv2d": "conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)",
     "attention": "attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)",
+    "experts": "experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)",
     "softmax": "softmax(rows=4096,columns=4096)",
     "layer_norm": "layer_norm(rows=4096,columns=4096)",
     "rms_norm": "rms_norm(rows=4096,columns=4096)",
@@ -154,7 +175,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """Kind -> a name of it."""
 
 _NAME: Final = re.compile(r"\s*(?P<kind>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<rest>\(.*)?", re.DOTALL)
-_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _LONGEST: Final = 60
 
 
@@ -266,6 +287,8 @@ def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
     """Return what an argument is where nothing is said."""
     if name == "kv_heads":
         return values["heads"]
+    if name == "held":
+        return values["experts"]
     if name == "value_dim":
         return values["head_dim"]
     if kind == "max_pool2d" and name == "stride":
@@ -292,11 +315,21 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
         _check_divisor(kind, number, "kv_heads", "heads")
         if number["latent"]:
             _check_most(kind, number, "value_dim", number["head_dim"], "head_dim")
+    if kind == "experts":
+        _check_most(kind, number, "taken", number["experts"], "experts")
+        _check_divisor(kind, number, "held", "experts")
+        _check_routing(str(values["routing"]))
     if kind == "elementwise":
         if ELEMENTWISE[str(values["kind"])].is_binary:
             _check_divisor(kind, number, "operand", "elements")
         elif number["operand"]:
             raise UsageError(f"elementwise: {values['kind']} takes one operand; leave out operand")
+
+
+def _check_routing(routing: str) -> None:
+    exponent = routing.removeprefix(POWER_LAW)
+    if routing not in ("", "balanced") and not (exponent != routing and re.fullmatch(r"[0-2]\.\d{1,6}", exponent)):
+        raise UsageError(f"experts: routing is {_short(routing)}, expected balanced, {POWER_LAW}1.2 or its like, or none")
 
 
 def _check_most(kind: str, number: Mapping[str, int], name: str, most: int, what: str) -> None:

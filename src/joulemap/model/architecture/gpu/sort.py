@@ -237,6 +237,13 @@ class Traits:
         return mask
 
     @cached_property
+    def is_experts(self) -> Booleans:
+        """Operators of kernels that compute both products of a mixture of experts."""
+        grouped = np.where(self.kernels.work.of_operation("grouped_mm"), 1.0, 0.0)
+        mask: Booleans = self.kernels.per_operator(self.kernels.per_kernel(grouped)) >= 2.0
+        return mask
+
+    @cached_property
     def is_in_step(self) -> Booleans:
         """Products of a recurrence, and those of a loop in which units share no weights: no kernel tiles them."""
         kernels = self.kernels
@@ -380,6 +387,7 @@ def _products(traits: Traits) -> Booleans:
 
 SORTS: Final = (
     Sort("attention", lambda t: t.is_attention & _products(t), start="product"),
+    Sort("experts", lambda t: t.is_experts & _products(t), start="product"),
     Sort("recurrence", lambda t: t.is_in_step, start="product"),
     Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product"),
     Sort("product", _products, start="product"),
@@ -419,7 +427,7 @@ SORTS: Final = (
 
 
 PRODUCTS: Final = frozenset(
-    {"attention", "recurrence", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
+    {"attention", "experts", "recurrence", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
     | {"native_groups", "padded_groups", "plain_groups", "looped_groups"}
 )
 """Sorts that multiply on tiles."""

@@ -17,6 +17,7 @@ import numpy as np
 from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.attention import ROWS, time_attention
 from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit, stream_seconds
+from joulemap.model.architecture.gpu.expert import time_experts
 from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.column import take
@@ -78,7 +79,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     memory_s = np.where(
         is_product, product_memory(kernels, engine), memory_s * sorts.traffic_ratio * read_again(traits, engine)
     )
-    untiled = traits.is_of("recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention")
+    untiled = traits.is_of("recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention", "experts")
     tiled = np.flatnonzero(is_product & ~untiled)
     tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), take(engine, tiled))
     column = _Spread(work.operator_count, tiled)
@@ -94,6 +95,10 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     attends = traits.is_of("attention")
     attention = time_attention(kernels, engine, attends)
     direct = np.where(attends, attention.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
+    mixes = traits.is_of("experts")
+    experts = time_experts(kernels, engine, mixes)
+    direct = np.where(mixes, experts.busy_s, direct)
+    memory_s = np.where(mixes, experts.memory_s, memory_s)
     issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
     product = smooth_max(direct + column(tiling.compute_s), np.where(is_product, sorts.chain_s, 0.0))
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
@@ -101,10 +106,11 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
-    tiles = np.where(is_product & untiled, np.where(attends, attention.blocks, blocks), column(tiling.tile_count))
+    called = np.where(attends, attention.blocks, np.where(mixes, experts.blocks, blocks))
+    tiles = np.where(is_product & untiled, called, column(tiling.tile_count))
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
-        start_s=np.where(attends, attention.start_s, sorts.start_s) + column(tiling.split_s) + passes.start_s,
+        start_s=np.where(attends, attention.start_s, np.where(mixes, experts.start_s, sorts.start_s)) + column(tiling.split_s) + passes.start_s,
         starts=~kernels.leads & ~kernels.rides & ~traits.is_attention & ~kernels.loops,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
@@ -121,7 +127,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         seen_share=attention.seen_share,
         occupancy=np.where(untiled, filled, column(tiling.occupancy)),
         looped_count=np.where(traits.is_of("looped_groups") & traits.on_tensor_cores, work.gemm_groups, 0.0),
-        pass_bytes=passes.moved_bytes,
+        pass_bytes=passes.moved_bytes + experts.pass_bytes,
     )
 
 
