@@ -103,6 +103,11 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "attention: rate of a unit": _all("attention_unit_bytes", 1e9),
     "attention: exponential": {"attention_exponential": 0.0},
     "attention: append": {"attention_append_clocks": 0.0},
+    "experts: sort": _all("experts_sort_clocks", 0.0),
+    "experts: choice": _all("experts_choice_clocks", 0.0),
+    "experts: block": _all("experts_tile_clocks", 0.0),
+    "experts: operands of a block": _all("experts_unit_bytes", 1e9),
+    "turns of a row": {"chain_clocks.row": 0.0},
     "wait between groups": _all("chain_clocks.loop", 0.0),
     "sort winograd": _at("peak_share.vector", "peak_share.winograd.vector"),
     "sort patch": _at("peak_share.narrow.tensor", "peak_share.patch.tensor"),
@@ -121,8 +126,9 @@ SHAPE: Final[Mapping[str, tuple[str, ...]]] = {
     "bmm": ("m", "n", "k"),
     "conv2d": ("channels_in", "channels_out", "size", "kernel"),
     "attention": ("heads", "kv_heads", "head_dim", "batch", "queries", "cached"),
-    "softmax": ("columns",),
-    "layer_norm": ("columns",),
+    "experts": ("hidden", "inner", "experts", "held"),
+    **dict.fromkeys(("softmax", "layer_norm", "rms_norm", "gated", "embedding"), ("columns",)),
+    "rotary": ("heads", "kv_heads", "head_dim"),
     "elementwise": ("elements",),
 }
 """Kind of operator -> the sizes that are left out together."""

@@ -176,7 +176,9 @@ LATENT_KEY = 64 * (96 + 64) / (0.75 * 1024)
 
 
 def latent(cached: int, heads: int, batch: int = 1, more: str = "") -> WorkloadColumns:
-    return attention(1, heads, cached=cached, width=96, batch=batch, kv_heads=1, more=f",value_dim=64,latent=true{more}")
+    return attention(
+        1, heads, cached=cached, width=96, batch=batch, kv_heads=1, more=f",value_dim=64,latent=true{more}"
+    )
 
 
 def test_all_heads_share_a_latent_key_and_its_bytes_move_once() -> None:

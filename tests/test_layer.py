@@ -95,10 +95,10 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_150,
-    "trace": 8_750,
-    "model": 7_350,
+    "trace": 8_850,
+    "model": 7_700,
     "store": 6_420,
-    "domain": 4_510,
+    "domain": 4_570,
     "cli": 4_370,
     "catalog": 3_200,
     "hub": 2_200,

@@ -67,8 +67,8 @@ class Work:
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Of an attention: `causal`, `cache_fp8`, the family of kernels that runs it; `dequantize` of what makes weights wide;
-    empty for any other."""
+    """Of an attention: `causal`, `cache_fp8`, the family of kernels that runs it; of experts that family, and how
+    weights are stored; `dequantize` of what makes weights wide; empty for any other."""
     subgraph_index: Integers
     origin: tuple[Work, Integers] | None = None
     """Which rows these are of others, and of the same kinds: what kinds decide is asked there, once for all."""

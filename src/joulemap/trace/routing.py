@@ -7,22 +7,23 @@ Each of T tokens takes k of n experts, of which a device holds n / d. Choices ar
     power law     the loads of experts are drawn with a density that falls with a power a of the load, between R of one
                   another; the device is that of the largest load
 
-Of a power law with moments m_1 and m_2 of a load x in 1 ... R, an expert is hit that is taken once or more after rounding,
-that is where x is above n m_1 / (2 T k), and the busiest of d devices has more than the mean by 0.8 sqrt(2 ln d) deviations
-of the sum of n / d loads.
+Of a power law with moments m_1 and m_2 of a load x in 1 ... R, an expert is hit that is taken once or more after
+rounding, that is where x is above n m_1 / (2 T k), and the busiest of d devices has more than the mean by
+0.8 sqrt(2 ln d) deviations of the sum of n / d loads.
 
-Source: aiconfigurator, which draws loads of its benchmarks so, between 1 and 0.8 T, or 0.01 and 2 where experts are more
-than choices; the maximum of d normal numbers is about sqrt(2 ln d) deviations.
+Source: aiconfigurator (recalled), which draws loads of its benchmarks so, between 1 and 0.8 T, or 0.01 and 2 where
+experts are more than choices; the maximum of d normal numbers is about sqrt(2 ln d) deviations.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from joulemap.domain.operator.name import POWER_LAW
 from joulemap.trace.formula.product import hit_count
 
-REACH = 0.8
+REACH: Final = 0.8
 """Of the deviations at which the largest of d numbers is for large d, for 2 to 64."""
 
 

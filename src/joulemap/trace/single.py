@@ -32,8 +32,7 @@ WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1}
 LARGEST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
 
-LEARNED: Final = ("weight", "bias")
-EXPERTS: Final = ("up", "down")
+LEARNED: Final = ("weight", "bias", "up", "down")
 """What is trained, beside the statistics that a batch normalization holds."""
 
 SCALAR: Final = 2.0
@@ -171,7 +170,7 @@ def _softmax(operator: SingleOperator, batch: int) -> Made:
 
 def _layer_norm(operator: SingleOperator, batch: int) -> Made:
     rows, columns = batch * operator.size("rows"), operator.size("columns")
-    weights = (Held((columns,), name) for name in LEARNED)
+    weights = (Held((columns,), name) for name in LEARNED[:2])
     return Made("layer_norm.default", (Held((rows, columns)), [columns], *weights), (rows, columns))
 
 
@@ -217,7 +216,7 @@ def _elementwise(operator: SingleOperator, batch: int) -> Made:
 
 def _batch_norm(operator: SingleOperator, batch: int) -> Made:
     shape = _image(operator, batch)
-    weights = (Held((shape[1],), name) for name in (*LEARNED, "running_mean", "running_var"))
+    weights = (Held((shape[1],), name) for name in (*LEARNED[:2], "running_mean", "running_var"))
     return Made("batch_norm.default", (Held(shape), *weights), shape)
 
 
@@ -289,8 +288,8 @@ class Flow:
     def accesses(self, tensor_index: int) -> Iterator[Access]:
         """Yield what is written and read of it."""
         is_hidden = self.maker is not None and self.reader is not None
-        role = "weight" if self.held.name else "input"
-        for operator_index, role in ((self.maker, "output"), (self.reader, role)):
+        read_as = "weight" if self.held.name else "input"
+        for operator_index, role in ((self.maker, "output"), (self.reader, read_as)):
             if operator_index is not None:
                 byte_count = min(self.held.byte_count, self.most_bytes)
                 yield Access(
@@ -337,7 +336,7 @@ def _form(
         key=key,
         model=str(operator),
         batch=batch,
-        parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED + EXPERTS),
+        parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED),
         weight_bytes=sum(one.byte_count for one in weights),
         operators=operators,
         tensors=tuple(map(told, listed)),
@@ -358,9 +357,7 @@ def _form(
             )
             for one in kept
         ),
-        subgraphs=(
-            Subgraph(pattern=pattern, name=operators[0].name, operator_indices=tuple(range(len(operators)))),
-        ),
+        subgraphs=(Subgraph(pattern=pattern, name=operators[0].name, operator_indices=tuple(range(len(operators)))),),
         inner_batch=int(operator.arguments.get("batch", 1)),
     )
 
@@ -387,9 +384,7 @@ def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Worklo
     result = attrs.evolve(query, shape=(*query.shape[:-1], operator.size("value_dim")))
     is_narrow = bool(operator.arguments["cache"])
     keys, values = (
-        Held(
-            (images, operator.size("kv_heads"), columns, one.shape[-1]), dtype="float8_e4m3fn" if is_narrow else DTYPE
-        )
+        Held((images, operator.size("kv_heads"), columns, one.shape[-1]), dtype="float8_e4m3fn" if is_narrow else DTYPE)
         for one in (query, result)
     )
     costs = attend(query.shape, columns, result.shape[-1], is_causal=bool(operator.arguments["causal"]))
@@ -411,8 +406,8 @@ def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Worklo
 def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return both products of a mixture's experts and the gate between them, which one call computes.
 
-    Products are of the choices that fall on this device and read the experts that these hit; the gate has a row for each
-    choice, because a kernel passes over those of other devices.
+    Products are of the choices that fall on this device and read the experts that these hit; the gate has a row for
+    each choice, because a kernel passes over those of other devices.
     """
     tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")
     held, is_gated = operator.size("held"), bool(operator.arguments["gated"])

@@ -329,7 +329,9 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
 def _check_routing(routing: str) -> None:
     exponent = routing.removeprefix(POWER_LAW)
     if routing not in ("", "balanced") and not (exponent != routing and re.fullmatch(r"[0-2]\.\d{1,6}", exponent)):
-        raise UsageError(f"experts: routing is {_short(routing)}, expected balanced, {POWER_LAW}1.2 or its like, or none")
+        raise UsageError(
+            f"experts: routing is {_short(routing)}, expected balanced, {POWER_LAW}1.2 or its like, or none"
+        )
 
 
 def _check_most(kind: str, number: Mapping[str, int], name: str, most: int, what: str) -> None:

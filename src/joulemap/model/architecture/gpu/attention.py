@@ -257,7 +257,7 @@ def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
 
 
 def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
-    """Return what it takes to make a narrow cache wide, an address for each element, or wide queries and keys narrow."""
+    """Return what making a narrow cache wide takes, an address for each element, or wide queries and keys narrow."""
     engine = numbers.engine
     if numbers.family.widens:
         held = shapes.keys * shapes.pairs * shapes.token_bytes

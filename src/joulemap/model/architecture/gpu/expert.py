@@ -1,23 +1,24 @@
 """Time of a mixture of experts in one call: choices sorted by expert, two products of all experts, a gate, and a sum.
 
-With q the MACs of a unit in a clock, U units, f the highest clock, h experts hit by r rows on this device, n outputs and K
-inputs of a product, w bytes of a weight and p of an activation:
+With q the MACs of a unit in a clock, U units, f the highest clock, h experts hit by r rows on this device, n outputs
+and K inputs of a product, w bytes of a weight and p of an activation:
 
     blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
     step    = max(b_m b_n / (share q), (b_m p + b_n w) / unit_bytes)     clocks for one of K
     compute = ceil(blocks / U) (K step + tile) / f
-    memory  = h n K w / (dram_share bandwidth) + r (K + write_ratio n) p / near
+    memory  = h n K w / (dram_share bandwidth) + r (K + write_ratio n) p / rate
     product = least over blocks of ‖compute, memory‖
 
-    start   = (start + [tokens > 1] sort + choices choice / U) / f       choice: a place for each, and its share of the sum
-    passes  = rows (hidden + columns + inner) p' / stream rate           what is written between kernels is read again
+    start   = (start + [tokens > 1] sort + choices choice / U) / f       a choice: its place, its share of the sum
+    passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
 
-Rows are padded to a block for each expert, which is what few tokens cost. Weights that the last cache holds arrive at its
-rate; choices of experts on other devices are passed over (`passes_all`) or left out. Activations take two bytes between
-kernels, whatever products take. Kernels differ more between designs than between GPUs, so all numbers are coefficients of
-the family that a workload names by its kernel and how its weights are stored.
+Rows are padded to a block for each expert, which is what few tokens cost. Weights and activations that the last cache
+holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out. Activations take
+two bytes between kernels, whatever products take. Kernels differ more between designs than between GPUs, so all numbers
+are coefficients of the family that a workload names by its kernel and how its weights are stored.
 
-Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as Triton's.
+Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
+Triton's.
 """
 
 from __future__ import annotations
@@ -169,7 +170,9 @@ def _tile(
 
 def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
     """Return (seconds besides products, bytes between kernels) of each call."""
-    clocks = _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / engine.units
+    clocks = (
+        _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / engine.units
+    )
     clocks = clocks + np.where(call.tokens > 1.0, _number(engine, "sort_clocks", family), 0.0)
     passing = call.choices if family in PASSING else call.rows
     moved = passing * (call.hidden + call.columns + call.inner) * BETWEEN_BYTES

@@ -79,7 +79,9 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     memory_s = np.where(
         is_product, product_memory(kernels, engine), memory_s * sorts.traffic_ratio * read_again(traits, engine)
     )
-    untiled = traits.is_of("recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention", "experts")
+    untiled = traits.is_of(
+        "recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention", "experts"
+    )
     tiled = np.flatnonzero(is_product & ~untiled)
     tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), take(engine, tiled))
     column = _Spread(work.operator_count, tiled)
@@ -110,7 +112,9 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     tiles = np.where(is_product & untiled, called, column(tiling.tile_count))
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
-        start_s=np.where(attends, attention.start_s, np.where(mixes, experts.start_s, sorts.start_s)) + column(tiling.split_s) + passes.start_s,
+        start_s=np.where(attends, attention.start_s, np.where(mixes, experts.start_s, sorts.start_s))
+        + column(tiling.split_s)
+        + passes.start_s,
         starts=~kernels.leads & ~kernels.rides & ~traits.is_attention & ~kernels.loops,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
