@@ -4,7 +4,7 @@ With q the MACs of a unit in a clock, U units, f the highest clock, h experts hi
 and K inputs of a product, w bytes of a weight and p of an activation:
 
     blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
-    step    = max(b_m b_n / (share q), (b_m p + b_n w) / unit_bytes)     clocks for one of K
+    step    = max(b_m b_n / (share q), (b_m + b_n) p / unit_bytes)       clocks for one of K, weights made wide
     compute = ceil(blocks / U) (K step + tile) / f
     memory  = h n K w / (dram_share bandwidth) + r (K + write_ratio n) p / rate
     product = least over blocks of ‖compute, memory‖
@@ -155,11 +155,10 @@ def _tile(
     memory = weights / np.where(call.weight_bytes <= capacity, near, far)
     written = rows * (k + engine.value("write_ratio") * n) * wide
     memory = memory + written / np.where(moved <= HELD_SHARE * capacity, near, far)
-    stored = np.minimum(weights / (hit * n * k * engine.item_bytes), 1.0)
     edges = np.array(BLOCKS)
     tile_m, tile_n = edges[:, 0, None], edges[:, 1, None]
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
-    supplied = (tile_m + tile_n * stored) * engine.item_bytes / _number(engine, "unit_bytes", family)
+    supplied = (tile_m + tile_n) * engine.item_bytes / _number(engine, "unit_bytes", family)
     step = np.maximum(tile_m * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
     clocks = ceil_divide(k, K_BLOCK) * K_BLOCK * step + _number(engine, "tile_clocks", family)
     compute = ceil_divide(count, engine.units) * clocks / engine.clock_hz
