@@ -66,7 +66,7 @@ def test_one_group_of_errors_is_its_own_interval() -> None:
     scales = fit_scales([A, attrs.evolve(A, batch=8, error=-0.2)])
     for one in scales:
         assert_close(one.half_width, 0.2 * (WIDENED if one.level < 2 else 1.0), rel=1e-12)
-    assert [one.level for one in scales] == [0, 1, 2, 3, 4, 5]
+    assert [one.level for one in scales] == [0, 1, 2, 3, 4, 5, 6]
     assert scales[-1].group_count == 1
     assert scales[-1].row_count == 2
 
@@ -89,16 +89,40 @@ def test_a_group_is_shrunk_towards_the_one_above() -> None:
     assert found.hardware == "b"
     unseen = find_scale(scales, attrs.evolve(A, hardware="c"))
     assert unseen is not None
-    assert (unseen.level, unseen.hardware) == (4, "")
+    assert (unseen.level, unseen.hardware) == (5, "")
     other = find_scale(scales, attrs.evolve(A, architecture="kpu"))
     assert other is not None
     assert_close(other.half_width, above * WIDENED, rel=1e-12)
 
 
+def test_work_that_a_class_has_no_rows_of_takes_the_spread_of_all_its_work() -> None:
+    # two sorts of work on one class, 0.3 and 0.1, each one sort: their root mean square, shrunk towards that of all
+    # classes, (0.3^2 + 0.1^2 + 0.2^2) / 3, as one on a second class has; n is 2
+    image, product = attrs.evolve(A, error=0.3, work="conv2d"), attrs.evolve(A, error=0.1, work="gemm")
+    other = attrs.evolve(A, architecture="cpu", work="sort", error=0.2)
+    scales = fit_scales([image, product, other])
+    found = find_scale(scales, attrs.evolve(A, work="decode"))
+    assert found is not None
+    assert (found.level, found.work, found.architecture, found.group_count) == (2, "", "gpu", 2)
+    everything = (0.09 + 0.01 + 0.04) / 3.0
+    assert_close(found.half_width, math.sqrt((2.0 * 0.05 + FULL_GROUPS * everything) / (2.0 + FULL_GROUPS)), rel=1e-12)
+    # no surer than its whole models
+    models = [attrs.evolve(A, error=0.9, family=str(family)) for family in range(9)]
+    scaled = fit_scales([*models, product])
+    sure, unsure = (find_scale(scaled, attrs.evolve(A, work=work, runtime="eager")) for work in ("model", "decode"))
+    assert sure is not None
+    assert unsure is not None
+    assert sure.half_width == unsure.half_width
+
+    nowhere = find_scale(scales, attrs.evolve(A, architecture="tpu", work="decode"))
+    assert nowhere is not None
+    assert_close(nowhere.half_width, math.sqrt(everything) * WIDENED, rel=1e-12)
+
+
 def test_many_rows_of_one_family_weigh_as_one() -> None:
     many = [attrs.evolve(A, error=0.1, batch=batch) for batch in range(1, 100)]
     few = [attrs.evolve(A, error=0.5, family="vit", model="vit_b_16")]
-    board = [one for one in fit_scales([*many, *few]) if one.level == 5]
+    board = [one for one in fit_scales([*many, *few]) if one.level == 6]
     assert [one.group_count for one in board] == [2]
     assert board[0].half_width > 0.3  # half of the weight is at 0.5
 
@@ -196,7 +220,7 @@ def test_what_ships_is_complete() -> None:
     for quantity in ("latency", "energy"):
         assert 0.0 < sum(one.share.value for one in doubt.shares if one.quantity == quantity) < 1.0
         levels = {one.level for one in doubt.scales if one.quantity == quantity}
-        assert levels == {0, 1, 2, 3, 4, 5}
+        assert levels == {0, 1, 2, 3, 4, 5, 6}
 
 
 def test_a_stated_constant_is_one(tmp_path: Path) -> None:

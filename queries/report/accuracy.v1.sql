@@ -56,7 +56,7 @@ scale AS (
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     JOIN internal.error_scale AS s
-        ON s.work IN ('', work_of(w.model))
+        ON s.work IN ('', work_of(w.model, w.work))
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
         AND s.precision IN ('', r.precision)
@@ -70,7 +70,7 @@ SELECT
     u.one.quantity AS quantity,
     u.one.half_width AS half_width,
     CASE
-        WHEN u.one.basis = 'its calibration' OR s.level = 5 THEN 'this hardware'
+        WHEN u.one.basis = 'its calibration' OR s.level = 6 THEN 'this hardware'
         WHEN s.level >= 2 THEN 'its class'
         ELSE 'other classes'
     END AS standing,

@@ -10,7 +10,7 @@ hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empt
 [columns]
 quantity = { type = "VARCHAR", meaning = "latency, of a batch or where a rate was measured from one batch to the next; or energy" }
 architecture = { type = "VARCHAR", meaning = "architecture class" }
-work = { type = "VARCHAR", meaning = "model, or the kind of a single operator" }
+work = { type = "VARCHAR", meaning = "model, decode or experts of a whole model, else the kind of a single operator" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 precision = { type = "VARCHAR", meaning = "as measured" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
@@ -29,13 +29,13 @@ WITH pair AS (
     SELECT
         p.measurement_id,
         p.architecture,
-        work_of(p.model) AS work,
+        work_of(p.model, coalesce(w.work, 'model')) AS work,
         p.runtime,
         p.precision,
         split_part(p.hardware, '@', 1) AS hardware,
         p.model,
         p.batch,
-        CASE WHEN work_of(p.model) = 'model' THEN p.family ELSE p.model END AS family,
+        CASE WHEN operator_kind(p.model) = '' THEN p.family ELSE p.model END AS family,
         p.run_id,
         p.seen,
         unnest([
@@ -57,6 +57,8 @@ WITH pair AS (
             }
         ], recursive := TRUE)
     FROM prediction_errors AS p
+    LEFT JOIN internal.run AS r ON r.run_id = p.run_id
+    LEFT JOIN internal.workload AS w ON w.workload_id = r.workload_id
     WHERE $hardware = '' OR p.hardware = $hardware
 ),
 fitted AS (

@@ -339,8 +339,8 @@ LEFT JOIN (
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
 
--- What a run is of, as errors of predictions are told apart: a whole model, or a kind of single operator.
-CREATE MACRO work_of(model) AS coalesce(nullif(operator_kind(model), ''), 'model');
+-- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
+CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);
 
 -- Groups of measurements that weigh as much as what was thought without them.
 CREATE MACRO full_groups() AS 2e0;
@@ -351,8 +351,8 @@ CREATE MACRO mean_to_width() AS ln(5e0);
 
 -- Whose errors an interval is made of: what tells a level of groups from the one above.
 CREATE MACRO scale_basis(level) AS
-    ['measurements of other classes, widened', 'measurements of other classes, widened', 'its class', 'its runtime',
-     'its precision', 'its own measurements'][level + 1];
+    ['measurements of other classes, widened', 'measurements of other classes, widened', 'other work of its class',
+     'its class', 'its runtime', 'its precision', 'its own measurements'][level + 1];
 
 -- The runtime whose errors are those of a run: where a class has nothing but its vendor's compiler, fused is the engine.
 CREATE MACRO scored_runtime(architecture, runtime) AS
@@ -402,7 +402,7 @@ END;
 CREATE MACRO is_set(source) AS ends_with(source, '--set');
 
 -- 1 where errors are those of other hardware, which know nothing of this one's own numbers; 0 where they are its own.
-CREATE MACRO is_foreign(left_out, level) AS CAST(left_out IS NULL AND level IS DISTINCT FROM 5 AS INTEGER);
+CREATE MACRO is_foreign(left_out, level) AS CAST(left_out IS NULL AND level IS DISTINCT FROM 6 AS INTEGER);
 
 -- What is stored of runs as actions, of those numbered from the first to the last: sums over the operators of the ledger.
 CREATE MACRO actions_between(first_run, last_run) AS TABLE
@@ -509,7 +509,7 @@ scored AS (
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
     LEFT JOIN internal.error_scale AS s
-        ON s.work IN ('', work_of(w.model))
+        ON s.work IN ('', work_of(w.model, w.work))
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
         AND s.precision IN ('', r.precision)
@@ -519,7 +519,7 @@ scored AS (
         AND e.hardware = v.hardware
         AND e.runtime = r.runtime
         AND e.precision IN ('', r.precision)
-        AND operator_kind(w.model) = ''
+        AND work_of(w.model, w.work) = 'model'
     LEFT JOIN (SELECT DISTINCT hardware_digest FROM internal.hardware_load WHERE covers = 'board') AS b
         ON b.hardware_digest = r.hardware_digest
     WHERE r.refusal IS NULL AND r.run_id BETWEEN first_run AND last_run

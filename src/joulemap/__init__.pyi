@@ -113,6 +113,7 @@ from joulemap.domain.workload import (
     Operator as Operator,
     Subgraph as Subgraph,
     Tensor as Tensor,
+    Work as Work,
     Workload as Workload,
 )
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure

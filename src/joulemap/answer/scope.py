@@ -121,6 +121,8 @@ class Scope:
     doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
     """Hardware at its power mode -> latency and energy -> half-width of the 80 % interval of its logarithm, and the
     part of it that the hardware's own numbers leave open; the largest of its runs."""
+    new: tuple[str, ...] = ()
+    """Hardware on whose class nobody measured work of this sort."""
     engines: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Inference engine -> the hardware that is deployed with it; empty where none is asked about, unless hardware that
     has nothing else stands beside hardware that a compiler of the framework serves."""
@@ -184,7 +186,9 @@ class Scope:
             ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
             spans += [f"{' to '.join(ends)} ({quantity})"] if ends else []
         told = [f"4 in 5 measurements are within {' and '.join(spans)} of the figure"] if spans else []
-        return ", ".join((*told, *self.say_own_doubts(is_yours=True)))
+        whose = "any of them" if len(self.new) == len(self.doubts) else join_words([self.mark(one) for one in self.new])
+        new = [f"no work of this sort was measured on the class of {whose}"] if self.new else []
+        return ", ".join((*told, *new, *self.say_own_doubts(is_yours=True)))
 
     def say_own_doubts(
         self, quantities: Collection[str] = ("latency", "energy"), *, is_yours: bool = False
@@ -442,6 +446,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
         "doubts": _find_doubts(runs.values()),
+        "new": tuple(dict.fromkeys(run.configured_hardware for run in runs.values() if run.is_new)),
         "calibrations": find(connection, StoredCalibration, run_ids=ids),
         "hardware": tuple(sorted({run.hardware for run in runs.values()})),
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),

@@ -10,7 +10,9 @@ estimate of a variance:
 where n is the number of model families, on each board, and F is `FULL_GROUPS`. Rows of one family on one board are one,
 whatever their number, and parts of a class weigh with the square root of theirs, so that a board measured a hundred
 times does not speak for its class. What no class was measured for takes the spread of all classes, each counted once,
-widened.
+widened. Work of a sort that its class has no rows of (the first step of a language model where only image models were
+measured) takes the spread of all work of the class, each sort counted once, shrunk towards that of all classes, and
+is no surer than whole models of the class that are none such.
 
 Runs that are alike in a factor share its part of the variance. The parts follow from products of standardized errors:
 of one board, of one model in a class, of one model on a board, of one case (model, batch, precision and runtime in a
@@ -24,18 +26,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.doubt import FULL_GROUPS, DoubtQuantity, ErrorScale, ErrorShare
+from joulemap.domain.doubt import FULL_GROUPS, MODEL, DoubtQuantity, ErrorScale, ErrorShare
 from joulemap.domain.quantity import Quantity
 from joulemap.system.record import frozen
 
 LEVELS: Final = ("work", "architecture", "runtime", "precision", "hardware")
-"""What groups are alike in, from coarse to fine."""
+"""What rows may be alike in."""
+
+ALIKE: Final = ((), ("work",), ("architecture",), *(LEVELS[:count] for count in range(2, len(LEVELS) + 1)))
+"""level -> what the rows of a group are alike in, from coarse to fine."""
 
 CLASS_LEVEL: Final = 2
-"""From here on groups are of one class."""
+"""From here on groups are of one class: all its work, then one sort."""
+
+MODEL_LEVEL: Final = 3
+"""Of one sort of work of a class."""
+
+ABOVE: Final = (0, 0, 0, 1, 3, 4, 5)
+"""level -> the level of the group that one is shrunk towards."""
+
+PARTS: Final = (1, 3, 3, 4, 5, 6)
+"""level -> the level of the groups that it is made of."""
 
 WIDENED: Final = 1.5
 """What the spread of measured classes is multiplied by for a class that nobody measured."""
@@ -69,7 +84,7 @@ class Residual:
 
     def key(self, level: int) -> Key:
         """Return the group of a level that it is in."""
-        return tuple(getattr(self, name) for name in LEVELS[:level])
+        return tuple(getattr(self, name) if name in ALIKE[level] else "" for name in LEVELS)
 
     @property
     def group(self) -> tuple[str, str]:
@@ -79,24 +94,26 @@ class Residual:
 
 def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     """Return the half-width of every group that has rows, of one quantity, the coarsest first."""
-    levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in range(len(LEVELS) + 1)]
+    levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in ALIKE]
     for one in residuals:
         for level, groups in enumerate(levels):
             groups[one.key(level)].append(one)
     counts = [{key: len({one.group for one in rows}) for key, rows in groups.items()} for groups in levels]
-    plain = [{key: _quantile(rows) for key, rows in levels[-1].items()}]
-    for level in range(len(LEVELS) - 1, -1, -1):
-        plain.insert(0, _join_parts(plain[0], counts[level + 1], level))
+    counts[CLASS_LEVEL] = {key: len({one.work for one in rows}) for key, rows in levels[CLASS_LEVEL].items()}
+    plain = {len(PARTS): {key: _quantile(rows) for key, rows in levels[-1].items()}}
+    for level in range(len(PARTS) - 1, -1, -1):
+        below = PARTS[level]
+        weights = {key: 1.0 if level <= CLASS_LEVEL else count**0.5 for key, count in counts[below].items()}
+        plain[level] = _join_parts(plain[below], weights, level)
     found: dict[Key, float] = {}
     scales = []
     for level, groups in enumerate(levels):
         for key, rows in groups.items():
             width, count = plain[level][key], counts[level][key]
             if level > 0:
-                above = found[key[:-1]]
+                above = found[rows[0].key(ABOVE[level])]
                 width = float(np.sqrt((count * width**2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS)))
             found[key] = width
-            names = dict(zip(LEVELS, (*key, *[""] * (len(LEVELS) - level)), strict=True))
             scales.append(
                 ErrorScale(
                     quantity=rows[0].quantity,
@@ -104,10 +121,16 @@ def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
                     half_width=width if level >= CLASS_LEVEL else width * WIDENED,
                     group_count=count,
                     row_count=len(rows),
-                    **names,
+                    **dict(zip(LEVELS, key, strict=True)),
                 )
             )
-    return tuple(scales)
+    of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
+    return tuple(
+        attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
+        if one.level == CLASS_LEVEL
+        else one
+        for one in scales
+    )
 
 
 def find_scale(scales: Iterable[ErrorScale], residual: Residual) -> ErrorScale | None:
@@ -173,7 +196,7 @@ def correlate_errors(residuals: Iterable[Residual]) -> tuple[float, int]:
     """Return the correlation, about zero, of errors of latency and energy where both were measured, and of how many."""
     errors: dict[object, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in residuals:
-        errors[one.key(len(LEVELS)), one.model, one.batch][one.quantity].append(one.error)
+        errors[one.key(len(PARTS)), one.model, one.batch][one.quantity].append(one.error)
     pairs = np.array([[np.mean(row["latency"]), np.mean(row["energy"])] for row in errors.values() if len(row) == 2])
     squares = pairs.T @ pairs
     return float(squares[0, 1] / np.sqrt(squares[0, 0] * squares[1, 1])), len(pairs)
@@ -254,7 +277,7 @@ def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], objec
         scales = fit_scales([one for one in residuals if part_of(one) != name])
         kept: dict[Key, ErrorScale | None] = {}
         for one in rows:
-            key = one.key(len(LEVELS))
+            key = one.key(len(PARTS))
             if key not in kept:
                 kept[key] = find_scale(scales, one)
             scale = kept[key]
@@ -274,12 +297,12 @@ def _quantile(rows: Sequence[Residual]) -> float:
     return max(float(np.interp(0.8, places, errors[order])), 1e-3)
 
 
-def _join_parts(parts: Mapping[Key, float], counts: Mapping[Key, int], level: int) -> dict[Key, float]:
+def _join_parts(parts: Mapping[Key, float], weights: Mapping[Key, float], level: int) -> dict[Key, float]:
     """Return what a further part of each group of a level may be off: the root mean square of those that it has."""
     squares: dict[Key, list[tuple[float, float]]] = defaultdict(list)
     for key, width in parts.items():
-        weight = 1.0 if level < CLASS_LEVEL else counts[key] ** 0.5
-        squares[key[:-1]].append((width**2, weight))
+        whole = tuple(text if name in ALIKE[level] else "" for name, text in zip(LEVELS, key, strict=True))
+        squares[whole].append((width**2, weights[key]))
     return {
         key: float(np.sqrt(np.average([one for one, _ in found], weights=[weight for _, weight in found])))
         for key, found in squares.items()

@@ -50,7 +50,7 @@ OWN: Final = "own"
 """Factor that a run shares with itself alone."""
 
 MODEL: Final = "model"
-"""Kind of work of a whole model; that of a single operator is its kind."""
+"""Sort of work of most whole models; that of a single operator is its kind."""
 
 MOST_EXPONENT: Final = 700.0
 """That a double holds the exponential of."""
@@ -67,10 +67,10 @@ class ErrorScale:
 
     quantity: DoubtQuantity
     level: int = attrs.field(validator=attrs.validators.ge(0))
-    """How many of the following say something: of the groups that a run is in, that of the highest level holds."""
+    """How fine it is: of the groups that a run is in, that of the highest level holds."""
     architecture: str
     work: str
-    """`model`, or the kind of a single operator."""
+    """`model`, another sort of whole model (`Workload.work`), or the kind of a single operator."""
     runtime: str
     precision: str
     hardware: str

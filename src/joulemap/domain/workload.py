@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 
@@ -17,6 +17,17 @@ NARROW_CACHE: Final = "cache_fp8"
 
 DEQUANTIZE: Final = "dequantize"
 """Word of it for what makes weights wide for the product that reads them."""
+
+EVENLY: Final = "evenly, so that"
+"""Words of the note that rows are taken to choose so, as tokens choose experts."""
+
+ROUTED: Final = ("grouped_mm", "scatter_add")
+"""Operations of what was chosen: one product of all experts, or a sum of what each of a loop over them gives."""
+
+FEW_TOKENS: Final = 4
+"""Queries of a sequence up to which attention is that of a step behind a cache, guesses of a few tokens included."""
+
+Work = Literal["model", "decode", "experts"]
 
 
 @attrs.frozen(kw_only=True)
@@ -174,6 +185,20 @@ class Workload:
     """What the trace had to assume."""
     inner_batch: int = 1
     """Samples in each of the batch: the batch that a single operator states of itself."""
+
+    @property
+    def work(self) -> Work:
+        """Sort of work, by which errors of predictions are told apart: what was measured of one says little of another.
+
+        `experts`: tokens choose among weights. `decode`: most attention is of a few tokens behind a cache. `model`: all
+        else.
+        """
+        routed = any(one.operation in ROUTED for one in self.operators)
+        if routed and any(EVENLY in note for note in self.notes):
+            return "experts"
+        attention = [one for one in self.operators if one.kind == "matmul"]
+        few = sum(one.mac_count for one in attention if one.gemm_m <= FEW_TOKENS)
+        return "decode" if 2 * few > sum(one.mac_count for one in attention) else "model"
 
     @property
     def mac_count(self) -> int:

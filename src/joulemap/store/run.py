@@ -60,6 +60,8 @@ class Outline:
     """The part of it that the hardware's own numbers leave open."""
     energy_half_width: float | None
     energy_own_half_width: float | None
+    is_new: bool
+    """Whether nobody measured work of its sort on its class."""
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
@@ -67,7 +69,8 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
         "r.calibration_digest <> '', v.changes, v.needs_host, v.host, v.helper_digest <> '', "
-        "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width "
+        "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
+        "coalesce(t.latency_basis = scale_basis(2), FALSE) "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "LEFT JOIN internal.run_total AS t USING (run_id) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"

@@ -111,7 +111,7 @@ def read_shipped(connection: Connection, folder: Path, wanted: Sequence[Shipped]
         connection,
         "INSERT INTO internal.workload "
         "SELECT workload_id, workload_key, model, source, input_spec, input_shape, batch, 1, "
-        "parameter_count, weight_bytes, torch_version, torchvision_version, tracer_version, notes, $now, '' "
+        "parameter_count, weight_bytes, work, torch_version, torchvision_version, tracer_version, notes, $now, '' "
         "FROM read_parquet($path) JOIN (SELECT unnest($models) AS model, unnest($batches) AS batch, "
         "unnest($ids) AS workload_id, unnest($keys) AS workload_key, unnest($specs) AS input_spec, "
         "unnest($shapes) AS input_shape) USING (model) ORDER BY workload_id",
@@ -193,7 +193,7 @@ def write_shipped(connection: Connection, folder: Path) -> tuple[ShippedWorkload
         _copy(connection, _shipped_rows(connection, table), folder / f"{table}.parquet")
     _copy(
         connection,
-        "SELECT w.model, w.source, w.parameter_count, w.weight_bytes, w.torch_version, "
+        "SELECT w.model, w.source, w.parameter_count, w.weight_bytes, w.work, w.torch_version, "
         "w.torchvision_version, w.tracer_version, w.notes "
         "FROM chosen AS c JOIN internal.workload AS w ON w.workload_id = c.one "
         "ORDER BY w.model",

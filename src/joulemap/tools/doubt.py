@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from joulemap.calibrate.doubt import CLASS_LEVEL, Residual, correlate_errors, fit_scales, fit_shares
+from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, correlate_errors, fit_scales, fit_shares
 from joulemap.catalog.doubt import write_doubt
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare
@@ -92,7 +92,7 @@ def main() -> None:
         f"errors of latency and energy: correlation {correlation:.2f} of {count:,} configurations, {CORRELATION} taken"
     )
     for one in scales:
-        if one.level == CLASS_LEVEL and one.work == MODEL:
+        if one.level == MODEL_LEVEL and one.work == MODEL:
             _tell(f"{one.quantity} of models on {one.architecture}: half-width {one.half_width:.3f}")
 
 

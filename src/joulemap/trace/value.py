@@ -25,6 +25,7 @@ import attrs
 import torch
 from torch.utils._pytree import tree_map
 
+from joulemap.domain.workload import EVENLY
 from joulemap.trace.formula.product import hit_count
 from joulemap.trace.tensor import storage_of, tensors_in
 
@@ -237,7 +238,7 @@ class Values:
             hit = hit_count(rows, taken, choices)
             self._next += hit
             text = (
-                f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} evenly, so that {hit:,} are hit: "
+                f"each of {rows:,} rows is taken to choose {taken:,} of {choices:,} {EVENLY} {hit:,} are hit: "
                 "n (1 - (1 - k / n)^rows), rounded up"
             )
         placed = chosen.reshape(*others, taken).movedim(-1, dimension).reshape(indices.shape)
