@@ -475,6 +475,8 @@ OPERATORS = {
     "layer_norm": "layer_norm(rows={batch},columns={a})",
     "rms_norm": "rms_norm(rows={batch},columns={a})",
     "gated": "gated(kind=silu,rows={batch},columns={a})",
+    "experts": "experts(rows={batch},hidden={a},inner={b},taken=2,experts=8)",
+    "latent": "attention(batch={batch},queries=1,cached={a},heads={c},kv_heads=1,head_dim=96,value_dim=64,latent=true)",
 }
 
 
