@@ -108,11 +108,11 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "experts: block": _all("experts_tile_clocks", 0.0),
     "experts: operands of a block": _all("experts_unit_bytes", 1e9),
     "turns of a row": {"chain_clocks.row": 0.0},
-    "wait between groups": _all("chain_clocks.loop", 0.0),
+    "wait between groups": {"chain_clocks.group": 0.0},
+    "slots of small groups": {"issue_slots.group": 0.0},
     "sort winograd": _at("peak_share.vector", "peak_share.winograd.vector"),
     "sort patch": _at("peak_share.narrow.tensor", "peak_share.patch.tensor"),
-    "sorts image and padded_groups": _at("peak_share.tensor", "peak_share.narrow.tensor"),
-    "sort plain_groups": _at("peak_share.tensor", "peak_share.fallback.tensor"),
+    "sort image": _at("peak_share.tensor", "peak_share.narrow.tensor"),
 }
 """Effect -> what switches it off: a coefficient of the class, or a quantity of the board, -> its value then."""
 

@@ -47,7 +47,7 @@ COMMENT ON COLUMN internal.hardware_version.priced_at IS 'Where what its energie
 COMMENT ON COLUMN internal.hardware_version.boundary IS 'What the energy of its runs contains: board, or chip without what the board takes';
 COMMENT ON COLUMN internal.hardware_version.described_digest IS 'hardware_version that it is at this boundary, or with these changes; empty where it is none';
 COMMENT ON COLUMN internal.hardware_version.needs_host IS 'The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself';
-COMMENT ON COLUMN internal.hardware_version.host IS 'The hardware that it sits in, where the energy of its runs contains that; empty where it does not';
+COMMENT ON COLUMN internal.hardware_version.host IS 'The hardware that it sits in, where one was named: its pace launches kernels, and energies contain it where needs_host is not empty';
 COMMENT ON COLUMN internal.hardware_version.helper_digest IS 'hardware_version that computes what its compiler does not run; empty for none';
 COMMENT ON COLUMN internal.hardware_version.changes IS 'What a question set in place of its own numbers, which are facts and energies with the source --set; empty where it is as described';
 COMMENT ON COLUMN internal.hardware_version.content_digest IS 'Of this row and those of its facts, precisions, levels, links, power modes and energies, eight digits each; `joulemap db check` compares them';

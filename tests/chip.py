@@ -213,7 +213,12 @@ def npu(*, units: int, macs_per_clock: Mapping[str, float], **geometry: float) -
             "row_block": 512.0,
             "tile_overhead": 16.0,
             "array_step": 4.0,
-            "clocks_per_position": 10.0,
+            "context_share.single": 0.75,
+            "context_share.several": 0.6,
+            "context_switch": 1e-3,
+            "reduction_layers": 4.0,
+            "stream_width": 16.0,
+            "unit_reach": 2.0,
         },
     )
 

@@ -13,6 +13,7 @@ from torch import nn
 
 from chip import gpu
 from compare import assert_close
+from convolution import count, run
 from gpu_case import (
     GPU_BYTES_PER_S,
     ISSUE_HZ,
@@ -238,6 +239,13 @@ def test_a_convolution_supplies_operands_at_a_higher_price_on_vector_lanes() -> 
     assert_close(busy_s(conv(64, 64, 28, batch=2), "fp16"), clocks(576 * step + 200), rel=1e-9)
 
 
+def test_operands_of_eight_bytes_take_twice_as_long_to_supply() -> None:
+    double = attrs.evolve(TOY, peaks={**TOY.peaks, "fp64": TOY.peaks["fp32"]})
+    # 49 x 2 tiles of 32 x 32, K = 576, at the rate of fp32
+    step = (1024 + 2 * 20 * 2 * 64) / 128
+    assert_close(busy_s(conv(64, 64, 28, batch=2), "fp64", double), clocks(576 * step + 3000), rel=1e-9)
+
+
 def test_winograd_multiplies_less() -> None:
     # 8 samples of 28 x 28, 128 channels to 128: 98 x 2 tiles of 64 x 64 in two waves, at 1.5 of the peak
     times, _ = timed(conv(128, 128, 28, batch=8), "fp32")
@@ -261,12 +269,12 @@ def test_winograd_multiplies_less() -> None:
         (conv(8, 64, 64, 7, stride=2), "conv", "conv"),
         (conv(3, 96, 64, 4, stride=4), "conv", "patch"),
         # 64 channels together
-        (conv(64, 64, 14, groups=16), "looped_groups", "native_groups"),
-        (conv(64, 64, 14, groups=2), "looped_groups", "native_groups"),
-        (conv(20, 20, 14, groups=5), "looped_groups", "padded_groups"),
-        (conv(96, 96, 14, groups=4), "looped_groups", "plain_groups"),
-        (conv(192, 192, 14, groups=4), "looped_groups", "plain_groups"),
-        (conv(224, 224, 14, groups=4), "looped_groups", "looped_groups"),
+        (conv(64, 64, 14, groups=16), "wide_groups", "native_groups"),
+        (conv(64, 64, 14, groups=2), "wide_groups", "native_groups"),
+        (conv(20, 20, 14, groups=5), "wide_groups", "native_groups"),
+        (conv(96, 96, 14, groups=4), "wide_groups", "plain_groups"),
+        (conv(192, 192, 14, groups=4), "wide_groups", "plain_groups"),
+        (conv(224, 224, 14, groups=4), "wide_groups", "wide_groups"),
         (conv(64, 64, 14, groups=64), "depthwise", "depthwise"),
         (conv(64, 64, 14, groups=64, stride=2), "depthwise", "depthwise"),
         (product(5, 64, 64), "product", "product"),
@@ -289,41 +297,61 @@ def test_images_run_at_shares_of_their_own_on_tensor_cores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "groups", "padding", "share"), [(4, 16, 8, 0.8), (32, 2, 1, 0.8), (4, 5, 8, 0.05), (24, 4, 1, 0.1)]
+    ("width", "groups", "blocks", "reach"),
+    # 64 channels fill a line; 20 do not, so that lanes compute addresses: 20 x 2 outputs for 4 bytes, 8 times the MACs
+    [(4, 16, 2, 16), (32, 2, 2, 16), (4, 5, 1, 160)],
 )
-def test_small_groups_are_one_kernel_on_tensor_cores(width: int, groups: int, padding: int, share: float) -> None:
-    work = conv(width * groups, width * groups, 14, groups=groups)
-    times, _ = timed(work, "fp16")
-    executed = padding * 196 * width * width * 9 * groups
-    assert times.executed_macs.tolist() == [executed]
-    # groups that are not of a power of two wait for one another, by the root of their number
-    wait = clocks(20_000 * groups**0.5) if width == 24 else 0.0
-    assert_close(float(times.busy_s[0]), norm(executed / (share * 1024 * ISSUE_HZ), wait), rel=1e-9)
-    # blocks are not cut by shape: 64 x 64
-    assert times.tiles.tolist() == [4 * groups]
-    assert_close(float(times.occupancy[0]), 4 * groups / UNITS, rel=1e-12)
+def test_small_groups_are_one_kernel_on_tensor_cores(width: int, groups: int, blocks: int, reach: int) -> None:
+    times, _ = timed(conv(width * groups, width * groups, 14, groups=groups), "fp16")
+    # blocks of 32 channels, K = 288: 196 positions in four tiles of 64 x 32 each
+    step = (2048 + reach * 96) / 1024
+    assert_close(float(times.busy_s[0]), clocks(288 * step + 200), rel=1e-9)
+    assert (times.tiles.tolist(), times.waves.tolist()) == ([4.0 * blocks], [1.0])
+    assert times.executed_macs.tolist() == [4 * blocks * 2048 * 288]
     assert times.looped_count.tolist() == [0.0]
 
 
-def test_wide_groups_run_one_after_the_other_on_tensor_cores() -> None:
-    # each 4 tiles of 64 x 64, a wave of its own
-    times, _ = timed(conv(256, 256, 14, groups=4), "fp16")
-    step = (4096 + 16 * 128) / 1024
-    assert_close(float(times.busy_s[0]), clocks(4 * (576 * step + 200)), rel=1e-9)
-    assert (times.tiles.tolist(), times.waves.tolist()) == ([16.0], [4.0])
-    assert_close(float(times.occupancy[0]), 4 / UNITS, rel=1e-12)
+def test_groups_that_no_tensor_core_takes_issue_each_mac() -> None:
+    # 196 positions of four groups of 24: five instructions of a thread for a MAC; 216 steps of K wait group by group
+    times, _ = timed(conv(96, 96, 14, groups=4), "fp16")
+    issued = 196 * 4 * 24 * 24 * 9 * 5 / (128 * ISSUE_HZ)
+    assert_close(float(times.busy_s[0]), norm(issued, clocks(20 * 4 * 216)), rel=1e-9)
+    assert times.product_s.tolist() == [0.0]
+    found = run(TOY, "fp16", conv(96, 96, 14, groups=4), "graph")
+    assert (count(found, "tensor_core", "fp16_mac"), count(found, "cuda_core", "fp16_mac")) == (
+        0,
+        196 * 4 * 24 * 24 * 9,
+    )
+
+
+@pytest.mark.parametrize(("width", "steps", "reach"), [(64, 576, 16), (56, 512, 160)])
+def test_wide_groups_run_three_at_once_on_tensor_cores(width: int, steps: int, reach: int) -> None:
+    # each 4 tiles of 64 x 64; of 56 channels, which fill no line, lanes compute the addresses
+    times, _ = timed(conv(4 * width, 4 * width, 14, groups=4), "fp16")
+    step = (4096 + reach * (64 + width)) / 1024
+    assert_close(float(times.busy_s[0]), clocks(2 * (steps * step + 200)), rel=1e-9)
+    assert (times.tiles.tolist(), times.waves.tolist()) == ([16.0], [2.0])
+    assert_close(float(times.occupancy[0]), 16 / UNITS / 2, rel=1e-12)
     # each is a launch of the host more
     assert times.looped_count.tolist() == [4.0]
 
 
-def test_groups_on_vector_lanes_share_waves_and_wait_for_one_another() -> None:
+def test_an_engine_builds_one_kernel_for_all_groups() -> None:
+    # 16 tiles of 64 x 64 in one wave, of operands that it has packed
+    times, _ = timed(conv(224, 224, 14, groups=4), "fp16", "engine")
+    step = (4096 + 16 * (64 + 56)) / 1024
+    assert_close(float(times.busy_s[0]), clocks(512 * step + 200 + 2000), rel=1e-9)
+    assert (times.tiles.tolist(), times.looped_count.tolist()) == ([16.0], [0.0])
+
+
+def test_groups_on_vector_lanes_run_three_at_once() -> None:
     # 7 x 7 positions of 4 channels: two tiles of 32 x 32 for each group, K = 36 in five blocks of 8
-    for groups in (16, 64):
+    for groups, turns in ((16, 6), (64, 22)):
         step = (1024 + 20 * 2 * 36) / 128
-        wait = clocks(150 * 36 * groups**0.5)
         times, _ = timed(conv(4 * groups, 4 * groups, 7, groups=groups), "fp32")
-        assert_close(float(times.busy_s[0]), norm(clocks(40 * step + 3000), wait), rel=1e-9)
-        assert (times.tiles.tolist(), times.looped_count.tolist()) == ([2 * groups], [0.0])
+        assert_close(float(times.busy_s[0]), clocks(turns * (40 * step + 3000)), rel=1e-9)
+        assert (times.tiles.tolist(), times.waves.tolist()) == ([2 * groups], [turns])
+        assert times.looped_count.tolist() == [0.0]
 
 
 SIDES = st.integers(1, 600)

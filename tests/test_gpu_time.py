@@ -191,8 +191,9 @@ def test_compiled_code_leaves_products_to_a_library_and_passes_their_result_once
     moved = 2 * 8 * 8 * 224 * 224 * 4
     assert float(times.pass_bytes.sum()) == moved
     # 25.7 MB go through the L2 at 4 TB/s; no address is computed
-    assert_close(float(times.busy_s[leader] - graph.busy_s[leader]), moved / 4e12, rel=1e-9)
-    assert_close(float(times.start_s[leader] - graph.start_s[leader]), clocks(2000 + 1000), rel=1e-9)
+    assert_close(float(times.busy_s[leader]), float(graph.busy_s[leader]), rel=1e-9)
+    passed_s = clocks(2000 + 1000) + moved / 4e12
+    assert_close(float(times.start_s[leader] - graph.start_s[leader]), passed_s, rel=1e-9)
     assert float(times.issue_s.sum()) <= float(graph.issue_s.sum())
     # batch norm and relu cost arithmetic on what is in registers, or less
     riding = kernels.rides
@@ -201,7 +202,7 @@ def test_compiled_code_leaves_products_to_a_library_and_passes_their_result_once
     assert (times.busy_s[riding] <= plain[riding] * (1 + 1e-12)).all()
 
 
-def test_an_engine_computes_a_subgraph_in_one_kernel_and_is_called_once() -> None:
+def test_an_engine_computes_a_subgraph_in_one_kernel() -> None:
     work = columns(ConvBlock(), image(8, 3, 224))
     (engine, kernels), (graph, _) = (timed(work, "fp16", runtime) for runtime in ("engine", "graph"))
     assert (kernels.kernel_count, float(engine.pass_bytes.sum())) == (1, 0.0)
@@ -209,11 +210,11 @@ def test_an_engine_computes_a_subgraph_in_one_kernel_and_is_called_once() -> Non
     assert (sort_name(work, "fp16"), sort_name(work, "fp16", "engine")) == ("image", "conv")
     leader = int(kernels.leader[0])
     assert engine.busy_s[leader] < graph.busy_s[leader] / 4
-    # the host waits for one call of 60 us, whatever the number of kernels
+    # each starts as a compiler's does
     many = columns(nn.Sequential(*(nn.Conv2d(8, 8, 3) for _ in range(5))), image(1, 8, 32))
     launches = [placed(many, "fp16", runtime)[0].launch_s for runtime in ("engine", "fused")]
     assert len(launches[0]) == 5
-    assert_close(float(launches[0].sum() - launches[1].sum()), TOY.coefficient("engine_start"), rel=1e-9)
+    assert launches[0].tolist() == launches[1].tolist()
 
 
 def test_a_gate_is_a_kernel_for_each_result_that_the_next_needs_all_of() -> None:
@@ -300,6 +301,12 @@ def test_a_batch_norm_strides_over_one_sample_and_streams_many() -> None:
     moved = (2 * 64 * elements + 4 * 64) * 4
     times, _ = timed(work, "fp32")
     assert_close(float(times.memory_s[0]), 2 * moved / GPU_BYTES_PER_S, rel=1e-9)
+    # energy counts the same bytes: half of the second time read, half written
+    found, _ = placed(work, "fp32")
+    assert_close(float(found.dram_read_bytes.sum() + found.dram_write_bytes.sum()), 2 * moved, rel=1e-9)
+    # a kernel that moves its operands once has no more
+    copied, _ = placed(single("elementwise(kind=relu,elements=67108864)"), "fp32")
+    assert np.asarray(copied.pass_bytes).tolist() == [0.0]
 
 
 def test_a_layer_norm_reads_rows_again_that_the_cache_does_not_hold() -> None:

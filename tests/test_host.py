@@ -72,6 +72,41 @@ def test_only_what_needs_a_host_is_put_in_one() -> None:
     assert hosted.digest == hosts["l4"].digest(bounded.digest, CalibrationUse("none"), "board")
 
 
+def test_a_host_launches_at_its_own_pace() -> None:
+    # a call takes a thread 98,000 clocks: 26.49 us at the 3.7 GHz of an EPYC 9654, 24.5 us where it was measured
+    own = CATALOGUE["h200_sxm"]
+    hosted = own.with_host(CATALOGUE["epyc_9654"], is_counted=False)
+    assert_close(hosted.coefficient("host_launch"), 98_000 / 3.7e9, rel=1e-12)
+    assert_close(hosted.coefficient("engine_start"), 60e-6 * 98_000 / 3.7e9 / 24.5e-6, rel=1e-12)
+    assert hosted.host == "epyc_9654"
+    assert hosted.reference == own.reference
+    configuration = Configuration(hardware="h200_sxm", precision="fp32", runtime="eager")
+    found = find_operator("elementwise(kind=relu,elements=64)")
+    assert found is not None
+    work = columns_of(describe(found, 1, KEY))
+    slower = [evaluate(work, one, configuration).latency_fs for one in (hosted, own)]
+    assert_close((slower[0] - slower[1]) / FJ_PER_J, 98_000 / 3.7e9 - 24.5e-6, rel=1e-6)
+
+
+def test_a_host_sets_the_pace_of_what_it_launches_where_it_calls() -> None:
+    asked = Settings(hardware=("jetson_orin_nano_8gb", "l4", "h200_sxm"), host="epyc_9654")
+    assert set(select_hardware(asked).hosts) == {"l4"}
+    hosts = select_hardware(attrs.evolve(asked, runtime=("eager",))).hosts
+    assert {name: one.is_counted for name, one in hosts.items()} == {"l4": True, "h200_sxm": False}
+
+
+def test_an_eager_answer_names_who_launches(workspace: Workspace) -> None:
+    asked = Settings(hardware=("h200_sxm",), runtime=("eager",), calibration="none")
+    workspace.compare(RELU, asked)
+    answer = workspace.compare(RELU, attrs.evolve(asked, host="epyc_9654"))
+    (launch,) = answer.scope.launches
+    assert launch[:3] == ("h200_sxm", "epyc_9654", True)
+    assert_close(launch[3], 98_000 / 3.7e9, rel=1e-12)
+    assert answer.scope.hosts == {}
+    rows = workspace.sql("SELECT host, latency_s FROM runs WHERE runtime = 'eager' AND is_newest ORDER BY host").rows
+    assert [host for host, _ in rows] == ["", "epyc_9654"]
+
+
 def test_a_host_counts_within_a_power_budget() -> None:
     # 8.65 W of a Hailo-8 and 3 W of a Raspberry Pi 5 are 11.65 W
     asked = Settings(hardware=("hailo_8", "coral_edge_tpu"), power_budget_w=10.0)
@@ -94,7 +129,7 @@ def test_runs_in_a_host_are_runs_of_their_own(workspace: Workspace) -> None:
     answer = workspace.compare("mobilenet_v2", attrs.evolve(asked, host="raspberry_pi_5"))
     assert answer.scope.hosts == {"hailo_8": HOST.id}
     rows = workspace.sql(
-        "SELECT hardware, host, latency_s, energy_j, interval_s FROM runs ORDER BY hardware, host"
+        "SELECT hardware, host, latency_s, energy_j, interval_s FROM runs WHERE runtime = 'engine' ORDER BY ALL"
     ).rows
     assert [row[:2] for row in rows] == [("hailo_8", ""), ("hailo_8", HOST.id), ("jetson_orin_nano_8gb", "")]
     (_, _, latency, energy, interval), (_, _, latency_hosted, energy_hosted, _) = rows[:2]

@@ -94,21 +94,21 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 12_150,
+    "answer": 12_240,
     "trace": 8_850,
-    "model": 7_700,
-    "store": 6_420,
-    "domain": 4_600,
-    "cli": 4_370,
-    "catalog": 3_200,
+    "model": 7_900,
+    "store": 6_440,
+    "domain": 4_680,
+    "cli": 4_380,
+    "catalog": 3_215,
     "hub": 2_200,
-    "plan": 2_460,
+    "plan": 2_470,
     "present": 2_085,
     "calibrate": 1_900,
     "tools": 2_000,
     "fuse": 1_150,
     "system": 1_150,
-    "device": 850,
+    "device": 875,
     "webpage": 600,
     "exchange": 450,
     "figure": 750,
@@ -138,7 +138,7 @@ OWNERS: dict[str, set[str]] = {
 }
 """library -> rooms that may import it."""
 
-MEASURING: set[str] = {"graphics.py", "subject.py", "trial.py"}
+MEASURING: set[str] = {"launch.py", "graphics.py", "subject.py", "trial.py"}
 """Files of `device` that import torch; the others tell of this machine without it."""
 
 

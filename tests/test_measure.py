@@ -266,3 +266,12 @@ def test_a_compiled_model_runs_or_says_in_one_line_what_it_needs(joulemap_proces
         assert "C++ compiler" in done.stderr
     else:
         assert json.loads(done.stdout)["runtime"] == "fused"
+
+
+def test_a_host_is_timed_call_by_call(joulemap: Run) -> None:
+    done = joulemap("measure", "host", "--seconds", str(FAST), "--format", "json")
+    row = json.loads(done.stdout)
+    assert row["is_scaled"]
+    # 98,000 clocks of a launch over 4.65 us at 3.79 GHz of a dispatch
+    assert_close(row["launch_s"] / row["call_s"], 98_000 / (4.65e-6 * 3.79e9), rel=1e-3)
+    assert row["setting"] == f"host_launch={row['launch_s'] * 1e6:.3g}us"

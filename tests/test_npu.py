@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import attrs
 import pytest
+import torch
+from torch import nn
 
 from chip import DRAM_BYTES_PER_S, npu, number
 from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
 from joulemap.domain.hardware import Hardware
 from joulemap.system.errors import UnsupportedError
+from models import columns, image
 
 MOVED = INPUT + WEIGHT + OUTPUT
 BUSY_HZ = 1e9 * 0.5
 """Clock of the tensor engines times their efficiency."""
+
+
+class Square(nn.Module):
+    """A product of a matrix with itself."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the product with the transpose."""
+        return x @ x.transpose(1, 2)
 
 
 def holds_weights() -> Hardware:
@@ -28,9 +39,9 @@ def holds_outputs(*, edge: float = 128.0, units: int = 2, **geometry: float) -> 
 
 
 def fabric() -> Hardware:
-    """Return a dataflow fabric of 20,000 MACs per clock without DRAM, an image in four intervals."""
+    """Return a dataflow fabric without DRAM of eight units, 50 x 50 outputs and an image in four intervals."""
     geometry = {"dataflow_intervals": 4.0, "resident_programs": 1.0, "host_link_lanes": 4.0}
-    return npu(units=1, macs_per_clock={"int8": 20_000.0}, **geometry)
+    return npu(units=8, macs_per_clock={"int8": 2_500.0}, **geometry)
 
 
 def test_weights_stay_while_rows_stream() -> None:
@@ -71,16 +82,47 @@ def test_outputs_stay_while_operands_stream() -> None:
     assert_close(compute_s(found), 7 * (576 / 4 + 16) / BUSY_HZ, rel=1e-9)
 
 
-@pytest.mark.parametrize("batch", [1, 8])
-def test_a_dataflow_fabric_is_paced_by_its_largest_layer(batch: int) -> None:
-    # 57.8 M MACs at half of 20,000 are 5,780 clocks, 784 positions at 10 clocks are more; an image takes four intervals
+@pytest.mark.parametrize(("batch", "blocks"), [(1, 16), (8, 126)])
+def test_a_layer_takes_all_units_that_a_compiler_gives(batch: int, blocks: int) -> None:
+    # blocks of 50 rows x 3 tiles x (576 + 16) clocks over 6 of 8 units; an image takes four intervals
     found = run(fabric(), "int8", convolution(batch=batch))
-    assert_close(compute_s(found), (batch + 3) * 784 * 10 / 1e9, rel=1e-9)
+    assert_close(compute_s(found), (batch + 3) * blocks * 3 * 592 / batch / 6 / BUSY_HZ, rel=1e-9)
 
 
-def test_a_fabric_with_few_positions_is_paced_by_its_macs() -> None:
-    found = run(fabric(), "int8", convolution(512, 512))
-    assert_close(compute_s(found), 4 * 784 * 512 * 512 * 9 / (20_000 * BUSY_HZ), rel=1e-9)
+def test_a_layer_passes_on_so_many_bytes_in_a_clock() -> None:
+    # 9 steps of K: 16 x 3 x (9 + 16) / 6 are 400 clocks at half efficiency, 784 x 128 bytes at 16 a clock 6,272
+    found = run(fabric(), "int8", columns(nn.Conv2d(1, 128, 3, padding=1, bias=False, device="meta"), image(1, 1, 28)))
+    assert_close(compute_s(found), 4 * 784 * 128 / 16 / 1e9, rel=1e-9)
+
+
+def test_a_product_of_two_activations_has_one_unit() -> None:
+    # 2 x 2 tiles x (64 + 16) clocks; 64 x 64 bytes at 16 a clock are 256
+    found = run(fabric(), "int8", columns(Square(), torch.zeros(1, 64, 64, device="meta")))
+    assert_close(compute_s(found), 4 * 2 * 2 * 80 / BUSY_HZ, rel=1e-9)
+
+
+@pytest.mark.parametrize(("layers", "contexts"), [(6, 1), (7, 2), (10, 3)])
+def test_every_layer_has_a_unit_in_some_context(layers: int, contexts: int) -> None:
+    # 6 of 8 units in one context, 4.8 in each of several: ten layers are three contexts
+    chain = nn.Sequential(*(nn.Conv2d(8, 8, 1, bias=False, device="meta") for _ in range(layers)))
+    found = run(fabric(), "int8", columns(chain, image(1, 8, 4)))
+    loaded = 64 * layers if contexts > 1 else 0
+    # each boundary of contexts is at any of the layers alike: 128 bytes out and in, of all but the first and last
+    crossing = 2 * (layers - 1) * 128 * (contexts - 1) / layers
+    assert abs(found.subgraphs.dram_bytes.sum() - (2 * 128 + loaded + crossing)) <= layers
+    cost_s = layers * fabric().coefficient("layer_cost")
+    start_s = 0.0 if contexts == 1 else contexts * 1e-3 + loaded / 50e9
+    assert_close(float(found.subgraphs.launch_s.sum()), cost_s + start_s, rel=1e-9)
+
+
+def test_contexts_hold_the_weights_between_them() -> None:
+    # four contexts hold 4 x 0.6 / 0.75 of the SRAM; over 19.2 units 48 x 592 clocks are less than the outputs'
+    found = run(with_level(fabric(), "sram", WEIGHT), "int8", convolution(batch=2))
+    assert_close(
+        float(found.subgraphs.launch_s.sum()), fabric().coefficient("layer_cost") + 4e-3 + WEIGHT / 50e9, rel=1e-9
+    )
+    assert_close(compute_s(found), 2 * 4 * 784 * 128 / 16 / 1e9, rel=1e-9)
+    assert found.throughput_limit == "latency"
 
 
 def test_a_depthwise_convolution_takes_the_vector_engine() -> None:

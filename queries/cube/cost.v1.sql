@@ -87,7 +87,7 @@ powered AS MATERIALIZED (
         coalesce(f.rented_seller, '') AS rented_seller,
         v.vendor AS bought_seller,
         coalesce(f.host_share_ratio, a.host_share) AS host_share,
-        CASE WHEN v.host = '' THEN coalesce(f.host_share_ratio, a.host_share) ELSE 0e0 END AS host_energy_share,
+        CASE WHEN v.host = '' OR v.needs_host = '' THEN coalesce(f.host_share_ratio, a.host_share) ELSE 0e0 END AS host_energy_share,
         coalesce(f.idle_power_w, f.static_power_w) AS idle_w,
         CASE WHEN f.idle_power_w IS NULL THEN 'static_power' ELSE 'idle_power' END AS idle_quantity,
         CASE WHEN list_contains(r.deployment, 'datacenter') THEN a.pue ELSE 1e0 END AS pue,

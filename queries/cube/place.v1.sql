@@ -69,7 +69,7 @@ memory_s = { type = "DOUBLE", unit = "s", meaning = "time of the slowest memory 
 launch_s = { type = "DOUBLE", unit = "s", meaning = "fixed cost of the kernels of its subgraph" }
 dram_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off chip" }
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "across the borders of its kernels; of an operator its part of it" }
-pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds" }
+pass_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written again by passes that the runtime adds, and by kernels that move more than their operands" }
 unit_name = { type = "VARCHAR", meaning = "what one of the units is called that do the work of its subgraph: of the hardware, or others that take what these leave" }
 units_used_count = { type = "INTEGER", meaning = "of those, with work in the fullest wave of its subgraph" }
 units_total_count = { type = "INTEGER", meaning = "of those, that there are at this precision" }

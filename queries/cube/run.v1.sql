@@ -69,7 +69,7 @@ units_total_count = { type = "INTEGER", null = "all", meaning = "units that have
 unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 idle_units_fraction = { type = "DOUBLE", null = "all", meaning = "1 - mean over time of the units with work over all" }
 dram_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "read and written off chip" }
-pass_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "read and written again by passes that the runtime adds, at any level" }
+pass_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "read and written again by passes that the runtime adds and by kernels that move more than their operands, at any level" }
 peak_memory_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "weights and peak activations" }
 weight_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "parameters and buffers read, as they are stored" }
 activation_bytes = { type = "BIGINT", null = "all", unit = "B", meaning = "peak of live activations" }

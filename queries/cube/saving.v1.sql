@@ -34,7 +34,7 @@ separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "as a kernel of i
 moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: crossing kernel boundaries at any level" }
 separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "as a kernel of its own: crossing its boundary" }
 pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: written and read again by passes that the runtime adds, an epilogue of a library's product" }
-separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "as a kernel of its own: of such passes, a bias in a kernel of its own" }
+separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "as a kernel of its own: of such passes, a bias in a kernel of its own, a batch norm alone" }
 edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "fused: (E_i T + E t_i) / 2; adds up to E T of the fused run" }
 separate_edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "separate: the same of the separate energies and latencies" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "fused" }

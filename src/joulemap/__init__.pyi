@@ -28,6 +28,7 @@ from joulemap.answer.hardware_file import (
     FileChecks as FileChecks,
     Trial as Trial,
 )
+from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer

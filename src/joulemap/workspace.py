@@ -57,6 +57,7 @@ class Workspace:
     recommend = ModelQuestion("answer.recommend")
     cost = ModelQuestion("answer.cost")
     measure = Question("answer.measure", "RunKeywords")
+    measure_host = Question("answer.launch")
     evaluate = ModelQuestion("plan.hold")
     run = Question("answer.record", is_shared=True)
     workload = ModelQuestion("answer.model", "ModelKeywords")

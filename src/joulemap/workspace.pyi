@@ -24,6 +24,7 @@ from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
+from joulemap.answer.launch import HostAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
@@ -591,6 +592,16 @@ class Workspace:
         and units, else its description of itself. The window lasts `seconds`. Raises as `compare`; UsageError for a
         device, runtime or precision that cannot be measured here, ModelError where the model cannot run. A hardware
         that cannot run the configuration leaves the prediction out and says why.
+        """
+    def measure_host(
+        self,
+        *,
+        device: Device = "cpu",
+        seconds: float = 2.0,
+    ) -> HostAnswer:
+        """Time the calls of an eager framework on this machine; return how long it takes to launch a kernel on a GPU.
+
+        Raises UsageError for a device that is not here.
         """
     @overload
     def evaluate(

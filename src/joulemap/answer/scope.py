@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.caveat import describe_caveat
+from joulemap.domain.configuration import MEASURED_HOST
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -30,7 +31,7 @@ from joulemap.row.calibration import StoredCalibration
 from joulemap.row.model import Caveat
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, fetch_none
-from joulemap.store.run import Outline, find_configurations, find_outlines, find_projected_hardware
+from joulemap.store.run import Outline, find_configurations, find_launches, find_outlines, find_projected_hardware
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -116,6 +117,8 @@ class Scope:
     """Hardware at its power mode -> what a question set in place of its numbers, and what they were."""
     hosts: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
+    launches: tuple[tuple[str, str, bool, float], ...] = ()
+    """As `find_launches`."""
     fallen: tuple[Fallback, ...] = ()
     """What a host computes because a chip's compiler does not run it."""
     doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
@@ -286,7 +289,7 @@ class Scope:
     def _describe_hosts(self) -> list[str]:
         """Return whose watts are those of a card or module alone, and whose host is counted."""
         lines = []
-        if self.settings.host and not any(self.hosts.values()):
+        if self.settings.host and not any(self.hosts.values()) and not self.launches:
             lines.append(f"{self.settings.host} is not counted: none of the hardware needs a host")
         for host in dict.fromkeys(self.hosts.values()):
             names = [self.mark(name) for name, one in self.hosts.items() if one == host]
@@ -296,7 +299,18 @@ class Scope:
             else:
                 told = "whose watts are not in the answer: `--host raspberry_pi_5` adds them"
                 lines.append(f"{join_words(names)} {verb} a host, {told}")
-        return [*lines, *describe_fallen(self.fallen, self.mark)]
+        return [*lines, *self._describe_launches(), *describe_fallen(self.fallen, self.mark)]
+
+    def _describe_launches(self) -> list[str]:
+        """Return who launches the kernels of `eager`, and how long a launch takes."""
+        groups: dict[str, list[str]] = {}
+        for hardware, host, has_link, seconds in self.launches:
+            who = host or (MEASURED_HOST if has_link else "a core beside it")
+            more = (
+                "" if host or not has_link else "; `--host` names another, `joulemap measure host` times this machine"
+            )
+            groups.setdefault(f"launched by {who} in {show_quantity(seconds, 's')} each{more}", []).append(hardware)
+        return [f"eager: kernels of {join_words([*map(self.mark, some)])} are {told}" for told, some in groups.items()]
 
     def tell_fallen(self) -> list[str]:
         """Return in a sentence how much of the time hosts compute; none where that is little, or nothing."""
@@ -444,6 +458,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
         "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
+        "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
         "doubts": _find_doubts(runs.values()),
         "new": tuple(dict.fromkeys(run.configured_hardware for run in runs.values() if run.is_new)),

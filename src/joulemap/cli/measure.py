@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -11,6 +11,9 @@ from joulemap.cli.option.run import Model, RunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import Device
 from joulemap.system.record import frozen
+
+HOST: Final = "host"
+"""In place of a model: this machine as what launches kernels."""
 
 
 @frozen(kw_only=True)
@@ -42,6 +45,9 @@ def measure(
 ) -> None:
     """Run a model on this machine and set its latency, energy and memory beside the prediction; both are stored.
 
+    `host` in place of a model times how long a thread of this machine takes to launch a kernel on a GPU, which runs in
+    `eager` take from their host.
+
     Needs torch. Weights are random, nothing is downloaded. Energy is what the package or board counts, if it may be
     read.
 
@@ -50,7 +56,11 @@ def measure(
     joulemap measure mobilenet_v2 --threads 1 --seconds 5
     joulemap measure vit_b_16 --device cuda --precision bf16 --batch 32 --runtime graph
     joulemap measure ./mine.py:net --input 1,3,64,64 --hardware ./this.toml --format json
+    joulemap measure host
     """
+    if model == HOST:
+        output.write(output.workspace().measure_host(device=device, seconds=seconds).document())
+        return
     answer = output.workspace().measure(
         model, run.settings(), hardware=hardware or None, device=device, threads=threads, seconds=seconds
     )

@@ -80,7 +80,7 @@ def _run_trial(
     quartiles = f"{timing.first_quartile_s:.4g} to {timing.third_quartile_s:.4g} s"
     parts = [
         *_versions(device),
-        _name(device),
+        name_device(device),
         _threads(device),
         state,
         f"weights and inputs from seed {SEED}, inference mode, fp32 without TF32",
@@ -95,7 +95,7 @@ def _run_trial(
         scope=scope,
         peak_memory_bytes=torch.cuda.max_memory_allocated() if device == "cuda" else None,
         stream_count=STREAMS[runtime] if device == "cuda" else None,
-        device_name=_name(device),
+        device_name=name_device(device),
         conditions="; ".join(part for part in parts if part),
     )
 
@@ -157,7 +157,8 @@ def _versions(device: str) -> list[str]:
     ]
 
 
-def _name(device: str) -> str:
+def name_device(device: str) -> str:
+    """Return what a device of this machine is called."""
     if device == "cuda":
         return torch.cuda.get_device_name()
     try:

@@ -79,6 +79,8 @@ class HardwareEntry:
     """As `Hardware.unavailable`."""
     needs_host: str
     """As `Hardware.needs_host`."""
+    is_launched: bool
+    """As `Hardware.is_launched`."""
     fallback_host: str
     """As `Compiler.host`."""
     priced_at: str
@@ -105,6 +107,7 @@ class HardwareEntry:
             generation=hardware.generation,
             unavailable=hardware.unavailable,
             needs_host=hardware.needs_host,
+            is_launched=hardware.is_launched,
             fallback_host=hardware.compiler.host if hardware.compiler else "",
             priced_at=hardware.priced_at,
             digest=hardware.digest,

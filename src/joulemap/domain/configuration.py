@@ -36,6 +36,19 @@ subgraph as an ahead-of-time inference engine makes them (everything in one kern
 MERGING: Final[tuple[Runtime, ...]] = ("fused", "engine")
 """Runtimes that compute a subgraph in one kernel."""
 
+CALLING: Final = frozenset({"eager", "engine"})
+"""Runtimes whose latency has calls of a host in it."""
+
+LAUNCHES: Final = ("host_launch", "engine_start")
+"""Coefficients of a class whose kernels a thread of a host launches: seconds of a call of an eager framework, and of an
+engine, on the host that they were measured with."""
+
+MEASURED_HOST: Final = "a virtual 5th-generation Xeon"
+"""That host."""
+
+CALL_CLOCKS: Final = "call_clocks"
+"""Coefficient of a CPU: clocks of a thread for one of the former calls."""
+
 Boundary = Literal["chip", "board"]
 
 BOUNDARIES: Final[tuple[Boundary, ...]] = get_args(Boundary)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.domain.calibration import calibrated_digest, scale_reference
-from joulemap.domain.configuration import BOARD, BOUNDARIES, CHIP, RUNTIMES
+from joulemap.domain.configuration import BOARD, BOUNDARIES, CALL_CLOCKS, CHIP, LAUNCHES, RUNTIMES
 from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
@@ -256,6 +256,22 @@ def hosted_digest(digest: str, host_digest: str, *, is_counted: bool) -> str:
     return hashlib.sha256(f"{digest}|{how} {host_digest}".encode()).hexdigest()[:16]
 
 
+def _time_launches(host: Hardware, own: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """Return what a host takes for the calls of `LAUNCHES`: its clocks for the first, the others in proportion."""
+    clocks, clock = host.coefficients[CALL_CLOCKS], host.thread_clock
+    ratio = clocks.value / clock.value / own[LAUNCHES[0]].value
+    paced = f"a call of an eager framework takes a thread {clocks.value:g} clocks of {clock.value / 1e9:g} GHz"
+    return {
+        name: attrs.evolve(
+            own[name],
+            value=own[name].value * ratio,
+            basis=least_sure("derived", own[name].basis, clocks.basis, clock.basis),
+            source=f"{host.id}: {paced}; {own[name].source}",
+        )
+        for name in LAUNCHES
+    }
+
+
 def _host_leakage(host: Hardware) -> EnergyAction:
     static = host.static_power
     return EnergyAction(
@@ -298,7 +314,7 @@ class Hardware:
     needs_host: str = ""
     """The slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself."""
     host: str = ""
-    """The hardware that it sits in, where that is counted with it."""
+    """The hardware that it sits in, where that was named: counted with what needs a host, and what launches kernels."""
     compiler: Compiler | None = None
     """What its compiler runs; None where nothing is known to fall back."""
     helper: Hardware | None = attrs.field(default=None, repr=False)
@@ -392,6 +408,16 @@ class Hardware:
     def full_clock(self) -> Quantity:
         """The highest clock that all units reach together: a GPU's boost, else the clock that time is computed with."""
         return self.clock_boost if self.clock_boost is not None and self.architecture == "gpu" else self.clock
+
+    @property
+    def thread_clock(self) -> Quantity:
+        """The clock that one unit reaches where the others have little to do."""
+        return self.clock_boost or self.clock
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether the processor behind its host link launches its kernels, one call for each in `eager`."""
+        return self.coefficients.keys() >= set(LAUNCHES) and any(link.connects == "host" for link in self.links)
 
     @property
     def core_count(self) -> int:
@@ -652,8 +678,9 @@ class Hardware:
     def with_host(self, host: Hardware, *, is_counted: bool) -> Hardware:
         """Return this hardware, as a run has it, in a host, given as a run has it.
 
-        The host computes what the compiler does not run. Where it is counted its static power is in the energy of
-        every run; it is no part of what the power cap of this hardware holds.
+        The host computes what the compiler does not run, and launches at its own pace what a host launches. Where it is
+        counted its static power is in the energy of every run; it is no part of what the power cap of this hardware
+        holds.
         """
         rows = [_host_leakage(host)] if is_counted else []
         helper = None
@@ -670,10 +697,12 @@ class Hardware:
                 for row in host.reference
                 if row.key != STATIC_ACTION
             ]
+        is_paced = self.is_launched and CALL_CLOCKS in host.coefficients
         return attrs.evolve(
             self,
             reference=self.reference.with_actions(rows),
-            host=host.id if is_counted else "",
+            coefficients={**self.coefficients, **(_time_launches(host, self.coefficients) if is_paced else {})},
+            host=host.id if is_counted or is_paced else "",
             helper=helper,
             described_digest=self.described_digest or self.digest,
             digest=hosted_digest(self.digest, host.digest, is_counted=is_counted),

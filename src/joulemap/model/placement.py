@@ -1,10 +1,9 @@
 """Kernels placed on a hardware: where their work goes, and how long units, memory and launches take.
 
-The host launches every kernel in `eager`, once for all of them in the other runtimes; an engine's call it waits for:
+The host launches every kernel in `eager`, once for all of them in the other runtimes, whose latency is the device's:
 
     launch = fixed cost + calls x host launch                        where the host waits for each kernel
     launch = max(fixed cost, calls x host launch - device time)      where it runs ahead of the device
-    launch = fixed cost + [first] engine_start                       of an engine
 
 There it has one batch at a time in hand, so that none overlap.
 
@@ -30,9 +29,6 @@ from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
-
-ENGINE_START: Final = "engine_start"
-"""Coefficient of the classes whose engines are called by a host: seconds of a call."""
 
 ROOFLINE_TOLERANCE: Final = 1e-9
 """Share of the least time of a kernel up to which it is as long as that: sums differ by their rounding."""
@@ -223,14 +219,10 @@ class Indifferent:
 
 def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
     """Return the placement with what the host costs; see the module's formulas."""
-    each = take(hardware, kernels.leader)
-    if kernels.runtime == "engine" and ENGINE_START in hardware.coefficients:
-        start_s = kernels.per_kernel(kernels.host_launch_count) * each.coefficient(ENGINE_START)
-        return attrs.evolve(placement, launch_s=placement.launch_s + start_s)
     if kernels.runtime != "eager":
         return placement
     placement = attrs.evolve(placement, overlap=None)
-    host_s = placement.host_call_count * each.coefficient("host_launch")
+    host_s = placement.host_call_count * take(hardware, kernels.leader).coefficient("host_launch")
     if not placement.host_runs_ahead:
         return attrs.evolve(placement, launch_s=placement.launch_s + host_s)
     device_s = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))

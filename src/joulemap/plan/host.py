@@ -1,12 +1,15 @@
-"""The computer that a chip or card sits in, and what computes there that a chip's compiler does not run."""
+"""The computer that a chip or card sits in: what launches its kernels, and computes what its compiler does not run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import attrs
+
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class
 from joulemap.domain.catalogue import DEFAULT_MODE, HardwareEntry, find_entry
+from joulemap.domain.configuration import CALLING
 from joulemap.domain.hardware import hosted_digest
 from joulemap.plan.boundary import bound_digest, bound_hardware
 from joulemap.plan.catalogue import read_known
@@ -46,15 +49,17 @@ def find_hosts(
 ) -> dict[str, Hosting]:
     """Return id -> host of the hardware that has one: the one that settings name, else what its compiler leaves to.
 
+    The one that is named is counted with what needs a host; of what else a host launches it sets the pace.
     UsageError for a host that needs one itself.
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
     if asked is not None and asked.entry.needs_host:
         raise UsageError(f"--host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
     found: dict[str, Hosting] = {}
+    is_calling = not CALLING.isdisjoint(settings.runtime)
     for entry in chosen:
-        if asked is not None and entry.needs_host:
-            found[entry.id] = asked
+        if asked is not None and (entry.needs_host or (entry.is_launched and is_calling)):
+            found[entry.id] = attrs.evolve(asked, is_counted=bool(entry.needs_host))
         elif entry.fallback_host:
             found[entry.id] = _find(entry.fallback_host, known, is_counted=False)
     return found

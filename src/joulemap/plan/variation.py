@@ -205,7 +205,7 @@ class Variation:
             "pue": max(of_use("pue"), 1.0) if "datacenter" in self.hardware.deployment else 1.0,
             "usd_per_kwh": of_use("electricity"),
             "host_share": (share := of_use("host") if host is None else host),
-            "host_energy_share": 0.0 if self.hardware.host else share,
+            "host_energy_share": 0.0 if self.hardware.host and self.hardware.needs_host else share,
             "gco2_per_kwh": of_use("grid"),
             "idle_w": (own(STATIC) or 0.0) if idle is None else idle,
             "usd_per_hour": own("price_cloud"),

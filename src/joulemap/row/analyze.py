@@ -179,7 +179,7 @@ class OperatorShare(Row, query="analyze.operator"):
     dram_bytes: float
     """B: read and written off chip."""
     pass_bytes: float
-    """B: read and written again by passes that the runtime adds."""
+    """B: read and written again by passes that the runtime adds, and by kernels that move more than their operands."""
     bias_addition_count: int
     """Additions of its bias; 0 without one."""
     bias_element_count: int
@@ -303,7 +303,7 @@ class SubgraphShare(Row, query="analyze.subgraph"):
     bandwidth_utilization_fraction: float | None
     """Attained over published off-chip bandwidth, within its latency."""
     pass_bytes: float
-    """B: read and written again by passes that the runtime adds."""
+    """B: read and written again by passes that the runtime adds, and by kernels that move more than their operands."""
 
 
 class RunTotal(Row, query="analyze.total"):
@@ -383,7 +383,9 @@ class RunTotal(Row, query="analyze.total"):
     dram_bytes: float
     """B: read and written off chip."""
     pass_bytes: float
-    """B: read and written again by passes that the runtime adds, at any level."""
+    """B: read and written again by passes that the runtime adds and by kernels that move more than their operands,
+    at any level.
+    """
     memory_bandwidth_bytes_per_s: float
     """B/s: of the off-chip memory, as published."""
     bandwidth_utilization_fraction: float

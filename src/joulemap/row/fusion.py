@@ -95,7 +95,7 @@ class FusionOperator(Row, query="fusion.operator"):
     pass_bytes: float
     """B: fused: written and read again by passes that the runtime adds, an epilogue of a library's product."""
     separate_pass_bytes: float
-    """B: as a kernel of its own: of such passes, a bias in a kernel of its own."""
+    """B: as a kernel of its own: of such passes, a bias in a kernel of its own, a batch norm alone."""
 
 
 class FusionPattern(Row, query="fusion.pattern"):
@@ -182,7 +182,7 @@ class FusionPattern(Row, query="fusion.pattern"):
     pass_bytes: float
     """B: fused: written and read again by passes that the runtime adds, an epilogue of a library's product."""
     separate_pass_bytes: float
-    """B: as a kernel of its own: of such passes, a bias in a kernel of its own."""
+    """B: as a kernel of its own: of such passes, a bias in a kernel of its own, a batch norm alone."""
 
 
 class FusionSubgraph(Row, query="fusion.subgraph"):
@@ -273,7 +273,7 @@ class FusionSubgraph(Row, query="fusion.subgraph"):
     pass_bytes: float
     """B: fused: written and read again by passes that the runtime adds, an epilogue of a library's product."""
     separate_pass_bytes: float
-    """B: as a kernel of its own: of such passes, a bias in a kernel of its own."""
+    """B: as a kernel of its own: of such passes, a bias in a kernel of its own, a batch norm alone."""
 
 
 class FusionTotal(Row, query="fusion.total"):

@@ -49,7 +49,7 @@ class Allocation(Row, query="run.allocation"):
     moved_bytes: float
     """B: across the borders of its kernels; of an operator its part of it."""
     pass_bytes: float
-    """B: read and written again by passes that the runtime adds."""
+    """B: read and written again by passes that the runtime adds, and by kernels that move more than their operands."""
     compute_utilization_fraction: float | None
     """Operations computed over what the peak allows within its latency."""
     bandwidth_utilization_fraction: float | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from joulemap.domain.configuration import LAUNCHES
 from joulemap.domain.dimension import spell_labels
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
@@ -51,7 +52,8 @@ class Outline:
     needs_host: str
     """What of a computer its hardware needs; empty for nothing."""
     host: str
-    """The computer that is counted with it; empty for none."""
+    """The computer that was named for it; empty for none."""
+    runtime: str
     has_helper: bool
     """Whether there is a computer for what its compiler does not run."""
     latency_half_width: float | None
@@ -68,7 +70,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
     """Return run_id -> what was asked, for those of the runs that are stored, in their order."""
     statement = (
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
-        "r.calibration_digest <> '', v.changes, v.needs_host, v.host, v.helper_digest <> '', "
+        "r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
         "coalesce(t.latency_basis = scale_basis(2), FALSE) "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
@@ -78,6 +80,23 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
     rows = execute(connection, statement, [list(run_ids)]).fetchall()
     found = {run_id: Outline(*row) for run_id, *row in rows}
     return {run_id: found[run_id] for run_id in run_ids if run_id in found}
+
+
+def find_launches(connection: Connection, run_ids: Iterable[int]) -> tuple[tuple[str, str, bool, float], ...]:
+    """Return (hardware, host that was named or empty, whether it has a link to a host, seconds of a launch) of runs.
+
+    Of those in `eager` whose hardware has kernels launched by a thread.
+    """
+    statement = (
+        "SELECT v.hardware, v.host, bool_or(l.connects IS NOT NULL), any_value(f.value) "
+        "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
+        "JOIN internal.hardware_fact AS f ON f.hardware_digest = v.hardware_digest AND f.quantity = $launch "
+        "SEMI JOIN internal.hardware_fact AS s ON s.hardware_digest = v.hardware_digest AND s.quantity = $start "
+        "LEFT JOIN internal.hardware_link AS l ON l.hardware_digest = v.hardware_digest AND l.connects = 'host' "
+        "WHERE r.runtime = 'eager' AND list_contains($ids, r.run_id) GROUP BY ALL ORDER BY ALL"
+    )
+    launch, start = (f"coefficient.{name}" for name in LAUNCHES)
+    return tuple(execute(connection, statement, {"ids": list(run_ids), "launch": launch, "start": start}).fetchall())
 
 
 def find_projected_hardware(connection: Connection) -> frozenset[str]:

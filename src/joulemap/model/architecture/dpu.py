@@ -11,11 +11,12 @@ and Ci = K / taps input channels:
     compute     = ⌈batch / U⌉ x clocks of an image / f + processor
     launch      = layer_cost
 
-Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); a sum
-with another tensor, pooling and whatever stands alone run on the misc engine, which works beside the convolution
-engine: a kernel takes as long as the busier of them. What the DPU has no instruction for (softmax, layer norm, special
-functions, products of two activations) runs on the Arm cores of the same chip. A layer with fewer input channels than
-ip takes the taps of a row of its window as further channels (channel augmentation).
+Batch norm and activations that ride on a convolution cost nothing (they are folded or applied at write-back); sigmoid
+and SiLU, which the quantizer makes hard, a sum with another tensor, pooling and whatever stands alone run on the misc
+engine, which works beside the convolution engine: a kernel takes as long as the busier of them. What the DPU has no
+instruction for (softmax, layer norm, special functions but sigmoid and SiLU, products of two activations) runs on the
+Arm cores of the same chip. A layer with fewer input channels than ip takes the taps of a row of its window as further
+channels (channel augmentation).
 
 Memory. An operator whose image (weights, inputs, outputs) fits the buffers of a core finds and leaves its activations
 there; every image streams the weights for itself. A core reaches DDR through ports of its own, so that one image cannot
@@ -57,6 +58,8 @@ from joulemap.system.record import frozen
 CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
 PROCESSOR_KINDS: Final = ("softmax", "normalization", "uncounted", "matmul")
 """Kinds that no DPU instruction computes. Source: AMD UG1414, operators supported by the DPU."""
+HARD: Final = ("sigmoid", "silu", "hardsigmoid", "hardswish")
+"""What the misc engine runs, of lines: the quantizer makes them hard. Source: AMD UG1414, supported operations."""
 ACCUMULATOR_BYTES: Final = 4.0
 
 
@@ -105,7 +108,7 @@ class Dpu:
         executed = np.where(is_depthwise, depthwise_cycles * taps * misc_pixels * channels * batch, work.mac_count)
         executed = np.where(on_array, array_cycles * macs_per_clock * batch, executed)
         depthwise_cycles = depthwise_cycles * taps / hardware.coefficient("depthwise_efficiency")
-        is_folded = kernels.rides & (kernels.input_bytes == 0.0)
+        is_folded = kernels.rides & (kernels.input_bytes == 0.0) & ~np.isin(work.operation, HARD)
         simple = np.where(is_folded | on_array | is_depthwise | on_processor, 0.0, work.elementwise_count)
         misc_cycles = np.where(is_depthwise, depthwise_cycles, simple / batch / (misc_pixels * channels))
         array_cycles = np.where(on_array, array_cycles / hardware.coefficient("array_efficiency"), 0.0)
@@ -169,7 +172,7 @@ class Dpu:
     def _on_processor(kernels: KernelColumns) -> Booleans:
         work = kernels.work
         needs: Booleans = work.of_kind(*PROCESSOR_KINDS) | (
-            work.of_kind("elementwise", "reduction") & (work.special_count > 0)
+            work.of_kind("elementwise", "reduction") & (work.special_count > 0) & ~np.isin(work.operation, HARD)
         )
         return needs
 

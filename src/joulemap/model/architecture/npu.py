@@ -9,23 +9,23 @@ geometry:
         busy = waves x (ceil(K R C / q) + tile_overhead)
     neither                                   as outputs, in a square of floor(sqrt(q))
     dataflow_intervals d                      every layer has its part of the fabric, images follow each other
-        busy = MACs / model's MACs x (batch + d - 1) x interval
-        interval = max(model's MACs of an image / (q U), clocks_per_position x positions of the largest layer x e)
+        tensor = MACs / model's MACs x (batch + d - 1) x image         d = 1 in several contexts: see `model/fabric.py`
 
     tensor = busy / (clock x e)                                                  e = tensor_efficiency
     vector = (EW + special_function_clocks SF) / (vector lanes x clock)
 
-    launch = layer_cost
+    launch = layer_cost + [several contexts] its part of the start of each
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work side by side: a kernel takes as long as the busier of them.
 
-Memory. SRAM is filled by DMA as the compiler scheduled it. A chip with `resident_programs` keeps a model in SRAM if its
+Memory. SRAM is filled by DMA as the compiler scheduled it; of a fabric in C contexts, images leave C - 1 times,
+at any kernel alike. A chip with `resident_programs` keeps a model in SRAM if its
 weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
-batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its layers anew for
+batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
 each batch, and every other chip, starts a batch after the one before.
 
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
@@ -43,6 +43,7 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.column import of_each, take
+from joulemap.model.fabric import lay_out, start_s
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
@@ -73,6 +74,8 @@ class _Engine:
     """Elements streamed or loaded in of the second operand."""
     sums: Floats
     """Partial sums written."""
+    tile_share: Floats | float = 1.0
+    """What a tile takes of a unit, where several run side by side."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -107,7 +110,7 @@ class Npu(Indifferent):
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         engine = self._engine(kernels, hardware)
-        tensor_s = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
+        stays, tensor_s, begin_s, cuts = self._schedule(kernels, hardware, engine)
         lane_rate = np.minimum(
             self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC
         )
@@ -118,18 +121,28 @@ class Npu(Indifferent):
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware)
-        memory = self._memory_s(kernels, read + written, hardware)
-        launch = take(hardware, kernels.leader).coefficient("layer_cost")
-        share = self._pass_share(kernels, hardware)
+        read, written = self._outside_bytes(kernels, hardware, stays, cuts)
+        loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
+        memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware)
+        launch = take(hardware, kernels.leader).coefficient("layer_cost") + begin_s
+        share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
+        overlap = None
+        if self._is_dataflow(hardware):
+            overlap = Overlap(
+                limit=STAGE,
+                compute_s=tensor_s * share + vector_s,
+                memory_s=np.where(stays, 0.0, memory),
+                launch_s=np.where(stays[kernels.leader], 0.0, launch),
+                shared_s=memory,
+            )
         slots = tensor_s * share * peak.clock_hz * peak.unit_count * unit_macs
         unit_lanes = self._lanes(kernels.precision, hardware) / peak.unit_count
         vector_rows = ceil_divide(vector_macs, unit_lanes)
         return NpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=np.full(kernels.kernel_count, launch),
-            overlap=self._overlap(kernels, hardware, tensor_s, vector_s, memory),
+            launch_s=np.broadcast_to(launch, kernels.kernel_count),
+            overlap=overlap,
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
@@ -148,42 +161,45 @@ class Npu(Indifferent):
     def _is_dataflow(hardware: Hardware) -> bool:
         return "dataflow_intervals" in hardware.geometry
 
-    @classmethod
-    def _pass_share(cls, kernels: KernelColumns, hardware: Hardware) -> Floats:
-        """Return the share of its time in a fabric that a batch has to itself, per operator: 1 for all else."""
-        waits = hardware.geometry["dataflow_intervals"].value - 1.0 if cls._is_dataflow(hardware) else 0.0
-        overlaps = np.broadcast_to(cls._stays(kernels, hardware), kernels.work.operator_count)
-        return np.where(overlaps, kernels.batch / (kernels.batch + waits), 1.0)
-
-    @classmethod
-    def _overlap(
-        cls, kernels: KernelColumns, hardware: Hardware, tensor_s: Floats, vector_s: Floats, memory_s: Floats
-    ) -> Overlap | None:
-        """Return what a batch takes of the stages of a fabric; see the module's formulas."""
-        if not cls._is_dataflow(hardware):
-            return None
-        stays = np.broadcast_to(cls._stays(kernels, hardware), kernels.work.operator_count)
-        return Overlap(
-            limit=STAGE,
-            compute_s=tensor_s * cls._pass_share(kernels, hardware) + vector_s,
-            memory_s=np.where(stays, 0.0, memory_s),
-            launch_s=np.where(stays, 0.0, hardware.coefficient("layer_cost"))[kernels.leader],
-            shared_s=memory_s,
-        )
-
     @staticmethod
-    def _stays(kernels: KernelColumns, hardware: Hardware) -> Booleans:
-        """Whether each workload stays in SRAM: its weights and the live activations of an image."""
+    def _waits(hardware: Hardware) -> float:
+        """Return the intervals of others that a batch waits for in a fabric that keeps the model."""
+        return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
+
+    def _schedule(
+        self, kernels: KernelColumns, hardware: Hardware, engine: _Engine
+    ) -> tuple[Booleans, Floats, Floats, Floats | None]:
+        """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels start in.
+
+        Of a fabric also how often a context ends at an operator.
+        """
         image = kernels.peak_activation_bytes / kernels.batch
         fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
-        return fits & ("resident_programs" in hardware.geometry)
+        stays = np.broadcast_to(fits & ("resident_programs" in hardware.geometry), kernels.work.operator_count)
+        if not self._is_dataflow(hardware):
+            peak = hardware.peaks[kernels.precision]
+            seconds = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
+            return stays, seconds, np.zeros(kernels.kernel_count), None
+        layout = lay_out(kernels, hardware, engine.busy, engine.tile_share)
+        is_one = layout.context_count == 1.0
+        macs = kernels.work.mac_count
+        share = macs / np.maximum(kernels.sum_workload(macs), 1.0)[kernels.workload_index]
+        seconds = share * layout.image_s * (kernels.batch + np.where(is_one, self._waits(hardware), 0.0))
+        stays = stays & is_one
+        cuts = (layout.context_count - 1.0) / layout.kernel_count
+        return stays, seconds, np.where(stays[kernels.leader], 0.0, start_s(kernels, hardware, layout)), cuts
 
-    @classmethod
-    def _outside_bytes(cls, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
+    @staticmethod
+    def _outside_bytes(
+        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None
+    ) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
-        capacity = hardware.level("sram").capacity.value
-        read, written = dram_bytes(kernels, capacity, keeps_weights=False)
-        stays = cls._stays(kernels, hardware)
+        if cuts is None:
+            read, written = dram_bytes(kernels, hardware.level("sram").capacity.value, keeps_weights=False)
+        else:
+            inner, made = (kernels.input_bytes - kernels.entering_bytes, kernels.output_bytes - kernels.leaving_bytes)
+            read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner
+            written = kernels.leaving_bytes + cuts * made
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod
@@ -233,15 +249,11 @@ class Npu(Indifferent):
         waves = ceil_divide(tiles, peak.unit_count)
         streamed = ceil_divide(k * rows * columns, unit_macs)
         busy = waves * (streamed + hardware.coefficient("tile_overhead"))
-        slots = tiles * streamed * unit_macs
+        slots, tile_share = tiles * streamed * unit_macs, 1.0
         if Npu._is_dataflow(hardware):
-            macs = work.mac_count
-            total = np.maximum(kernels.sum_workload(macs), 1.0)[kernels.workload_index]
-            positions = kernels.largest(np.where(macs > 0, m, 0.0))[kernels.workload_index] / kernels.batch
-            pace = positions * hardware.coefficient("clocks_per_position") * hardware.coefficient("tensor_efficiency")
-            interval = np.maximum(total / kernels.batch / (unit_macs * peak.unit_count), pace)
-            busy = macs / total * interval * (kernels.batch + geometry["dataflow_intervals"].value - 1.0)
-            slots = macs
+            tile_share = rows * columns / unit_macs
+            busy = tiles * (k + hardware.coefficient("tile_overhead")) * tile_share
+            slots = work.mac_count
         return _Engine(
             tiles=tiles,
             waves=waves,
@@ -250,6 +262,7 @@ class Npu(Indifferent):
             activations=groups * m * k * ceil_divide(n, columns),
             weights=groups * k * n * ceil_divide(m, rows),
             sums=groups * m * n,
+            tile_share=tile_share,
         )
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:

@@ -160,10 +160,10 @@ class Gpu:
         work = kernels.work
         precision = kernels.precision
         item = PRECISION_BYTES[precision]
-        may_use_tensor = work.is_gemm | work.of_kind("grouped_conv")
-        on_tensor = may_use_tensor if uses_tensor_cores(hardware, precision) else np.zeros_like(work.is_gemm)
         device = find_device(hardware)
         engine = Engine.of(device, precision)
+        traits = Traits.of(kernels, engine)
+        on_tensor = traits.on_tensor_cores & (work.is_gemm | work.of_kind("grouped_conv")) & ~traits.is_plain
         skipped = placement.multiplied_macs / np.maximum(placement.executed_macs, 1.0)
         padding = placement.executed_macs - work.mac_count
         macs = (work.mac_count + engine.value("padding_energy") * padding) * skipped
@@ -197,7 +197,7 @@ class Gpu:
         warps = (mac_lanes + plain + moving) / warp
         lane_groups = (mac_lanes + plain) / LANES_PRICED
         moving_groups = moving / LANES_PRICED
-        padded = Traits.of(kernels, engine).padded_rows
+        padded = traits.padded_rows
         idle_lanes = np.where(work.of_kind("softmax"), padded - work.output_element_count, 0.0)
         register = max(REGISTER_BYTES, item)
         mac_register = np.maximum(register / packed, item)

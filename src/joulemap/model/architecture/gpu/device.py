@@ -172,6 +172,13 @@ class Engine:
         return self.hardware.geometry["issue_slots_per_unit"].value * self.issue_hz
 
     @property
+    def lanes(self) -> Engine:
+        """The same units' vector lanes: a MAC of a lane in a clock, whatever the element's width."""
+        lanes = self.hardware.geometry["fp32_lanes_per_unit"].value
+        slots = self.hardware.geometry["issue_slots_per_unit"].value
+        return attrs.evolve(self, mode="vector", macs_per_clock=lanes, slots_per_clock=max(slots, lanes))
+
+    @property
     def macs_per_s(self) -> float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz

@@ -3,9 +3,9 @@
 With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_m x b_n outputs, K cut into s parts and
 weights stored at the share w of what they are multiplied at:
 
-    waves    = ceil(ceil(m / b_m) ceil(n / b_n) s G / U)
+    waves    = ceil(G / g) ceil(ceil(m / b_m) ceil(n / b_n) s g / U)         of G groups g run at once, mostly all
     step     = max(b_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
-    compute  = max(waves (K / s step + epilogue) + √waves turn, K / s x lone_step x (b_m + b_n)) / f
+    compute  = max(waves (K / s step + epilogue) + √waves turn, ceil(G / g) K / s x lone_step x (b_m + b_n)) / f
     split    = [s > 1] (split_clocks / f + 8 m n s / (7 memory bandwidth))                 parts are added up
     product  = least over tiles and s of ‖compute, memory‖ + split
 
@@ -21,6 +21,7 @@ Source: fitted on products that others measured on H200, A100 and B200 (cuBLAS u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -41,6 +42,9 @@ BUILT_TILES: Final = {
     "tensor": ((64, 64), (128, 64), (128, 128), (256, 64), (256, 128)),
 }
 """Those that an engine measures when it builds a kernel."""
+
+NATIVE_TILES: Final = ((64, 32), (128, 32))
+"""Those of groups of few channels that one kernel on tensor cores computes side by side."""
 
 SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
 """Parts that K is cut into."""
@@ -82,12 +86,10 @@ class Shapes:
     """What a row or a column of operands costs to supply for each step, in outputs."""
     stored: Floats
     """Bytes of a column as they arrive, for each as it is multiplied by: below 1 for weights that are stored narrow."""
-    loops: Booleans
-    """Whether groups are products one after the other, and not one."""
+    at_once: Floats
+    """Groups that run at once; the others wait for them."""
     splits: Booleans
     """Whether K may be cut into parts."""
-    is_built: bool
-    """Whether an engine builds the kernels."""
     turn: Floats
     """Clocks that a block takes beside its loop, besides the epilogue of a library's."""
     memory_s: Floats
@@ -109,15 +111,16 @@ class Tiling:
     """Part of the units that have a block, over the time of the product."""
 
 
-def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
+def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
     """Return the best tiles of each product, and the time that they keep the units busy."""
-    edges = np.array((BUILT_TILES if shapes.is_built else TILES)[engine.mode], dtype=np.float64)
+    edges = np.array(choices, dtype=np.float64)
     tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
     split = np.array(SPLITS[engine.mode])[None, :, None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner
-    together, turns = np.where(shapes.loops, 1.0, shapes.groups), np.where(shapes.loops, shapes.groups, 1.0)
-    tiles = together * ceil_divide(m, tile_m) * ceil_divide(n, tile_n)
-    share = tiles * split / engine.units
+    together = np.minimum(shapes.at_once, shapes.groups)
+    turns = ceil_divide(shapes.groups, together)
+    each_tiles = ceil_divide(m, tile_m) * ceil_divide(n, tile_n)
+    tiles, share = shapes.groups * each_tiles, together * each_tiles * split / engine.units
     waves = turns * np.ceil(share)
     operands = (np.minimum(tile_m, m) + np.minimum(tile_n, n) * shapes.stored) * shapes.reach
     area = tile_m * tile_n
@@ -127,7 +130,7 @@ def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
     steps = np.where(split > 1.0, np.maximum(blocks, LEAST_BLOCKS), blocks) * K_BLOCK[engine.mode]
     clocks = waves * (steps * step + engine.value("epilogue_clocks")) + np.sqrt(waves) * shapes.turn
     lone_step = engine.value("lone_step_clocks") if engine.mode == "vector" else 0.0
-    lone = steps * (tile_m + tile_n) * lone_step
+    lone = turns * steps * (tile_m + tile_n) * lone_step
     compute = np.maximum(clocks, lone) / engine.clock_hz
     parts = SPLIT_BYTES * m * n * shapes.groups * split / engine.hardware.memory_bandwidth.value
     split_s = np.where(split > 1.0, engine.value("split_clocks") / engine.clock_hz + parts, 0.0)
@@ -141,14 +144,14 @@ def tile_products(shapes: Shapes, engine: Engine) -> Tiling:
         found: Floats = np.broadcast_to(values, seconds.shape).reshape(edges.shape[0] * split.size, len(m))[best, each]
         return found
 
-    rows, columns, count, taken = chosen(tile_m), chosen(tile_n), chosen(tiles * turns), chosen(share * turns)
+    rows, columns, count = chosen(tile_m), chosen(tile_n), chosen(tiles)
     return Tiling(
         compute_s=chosen(compute),
         split_s=chosen(split_s),
         tile_rows=rows,
         tile_columns=columns,
-        tile_count=chosen(tiles * turns * split),
+        tile_count=chosen(tiles * split),
         waves=chosen(waves),
         executed_macs=count * rows * columns * k,
-        occupancy=taken / chosen(waves),
+        occupancy=chosen(tiles * split / engine.units) / chosen(waves),
     )

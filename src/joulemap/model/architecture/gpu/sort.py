@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING
-from joulemap.model.architecture.gpu.device import Engine, find_last_level
+from joulemap.model.architecture.gpu.device import REGISTER_BYTES, Engine, find_last_level
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Booleans, Floats, Integers
@@ -35,10 +35,13 @@ STEM_CHANNELS: Final = 8.0
 """Channels below which a tensor core's wide loads find no row to load: those of an image."""
 
 NATIVE_WIDTH: Final = 32.0
-"""Channels of a group that one kernel computes for all groups, each padded to this."""
+"""Channels of a group, a power of two, up to which one kernel on tensor cores computes all groups."""
 
-LOOPED_WIDTH: Final = 48.0
-"""Channels of a group from which on a library launches a grouped convolution group by group."""
+WHOLE_CHANNELS: Final = 64.0
+"""Channels side by side that tensor cores take together: a line of 128 bytes at half precision."""
+
+PLAIN_WIDTH: Final = 48.0
+"""Channels of a group, no power of two, up to which a library multiplies on lanes what tensor cores could."""
 
 WINOGRAD_CHANNELS: Final = 128.0
 """Channels on either side from which a library takes Winograd's algorithm."""
@@ -209,11 +212,14 @@ class Traits:
 
     @cached_property
     def is_winograd(self) -> Booleans:
-        """3 x 3 convolutions of stride 1 with enough channels for an algorithm of fewer multiplications to pay."""
+        """3 x 3 convolutions of stride 1 with enough channels for an algorithm of fewer multiplications to pay.
+
+        At fp64 no library has it (cuDNN's WINOGRAD takes half and single precision).
+        """
         work = self.kernels.work
         fewest = np.minimum(self.channels, work.gemm_n)
         mask: Booleans = (work.tap_count == 9.0) & ~self.is_strided & (fewest >= WINOGRAD_CHANNELS)
-        return mask & self.is_conv & ~self.on_tensor_cores
+        return mask & self.is_conv & ~self.on_tensor_cores & (self.kernels.item_bytes <= REGISTER_BYTES)
 
     @cached_property
     def sample_steps(self) -> Floats:
@@ -259,24 +265,22 @@ class Traits:
 
     @cached_property
     def is_plain(self) -> Booleans:
-        """Other groups of few channels, which a kernel of constant rate computes."""
-        return self.is_grouped & self.on_tensor_cores & (self.channels <= LOOPED_WIDTH)
+        """Other groups of few channels, for which a library has no kernel on tensor cores."""
+        return (
+            self.is_grouped & ~self.is_native & self.on_tensor_cores & self.is_general & (self.channels <= PLAIN_WIDTH)
+        )
 
     @cached_property
-    def loop(self) -> Floats:
-        """How far groups wait for one another: the root of their number, on vector lanes for each step along K.
-
-        Groups that a tensor core takes one after the other wait as `product` says.
-        """
-        work = self.kernels.work
-        steps = np.where(self.on_tensor_cores, np.where(self.channels > LOOPED_WIDTH, 0.0, 1.0), work.gemm_k)
-        return np.sqrt(np.maximum(work.gemm_groups, 1.0)) * steps
+    def is_looped(self) -> Booleans:
+        """Groups that a library takes as a product each."""
+        return self.is_grouped & ~self.is_native & ~self.is_plain & self.is_general
 
     @cached_property
-    def fills_blocks(self) -> Booleans:
-        """Grouped convolutions whose channels together are a multiple of 64."""
-        mask: Booleans = self.channels * self.kernels.work.gemm_groups % 64.0 == 0.0
-        return mask
+    def is_ragged(self) -> Booleans:
+        """Groups whose channels do not fill whole lines, so that a library computes an address for each vector."""
+        together = np.where(self.is_native, self.kernels.work.gemm_groups, 1.0)
+        mask: Booleans = self.channels * together % WHOLE_CHANNELS != 0.0
+        return mask & self.is_grouped & self.on_tensor_cores & self.is_general
 
     @cached_property
     def is_activation(self) -> Booleans:
@@ -396,10 +400,10 @@ SORTS: Final = (
     Sort("winograd", lambda t: t.is_winograd, start="conv", share="winograd"),
     Sort("conv", lambda t: t.is_conv & (t.taps > 1.0), start="conv"),
     Sort("pointwise", lambda t: t.is_conv, start="product"),
-    Sort("native_groups", lambda t: t.is_native & t.fills_blocks, start="conv"),
-    Sort("padded_groups", lambda t: t.is_native, start="conv", share="narrow"),
-    Sort("plain_groups", lambda t: t.is_plain, start="conv", share="fallback", chain="loop", links=lambda t: t.loop),
-    Sort("looped_groups", lambda t: t.is_grouped, start="conv", chain="loop", links=lambda t: t.loop),
+    Sort("native_groups", lambda t: t.is_native, start="conv"),
+    Sort("wide_groups", lambda t: t.is_grouped & ~t.is_plain, start="conv"),
+    Sort("plain_groups", lambda t: t.is_plain, start="conv", amount=lambda t: t.macs, slots="group", chain="group",
+         links=lambda t: t.kernels.work.gemm_groups * t.kernels.work.gemm_k),
     Sort("depthwise", lambda t: t.is_depthwise, start="light", amount=lambda t: t.macs * t.stride, slots="depthwise"),
     Sort("max_pool", _general(_operation("max_pool", "adaptive_max_pool")), start="index", amount=lambda t: t.loads,
          slots="index", chain="pool"),
@@ -428,7 +432,7 @@ SORTS: Final = (
 
 PRODUCTS: Final = frozenset(
     {"attention", "experts", "recurrence", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
-    | {"native_groups", "padded_groups", "plain_groups", "looped_groups"}
+    | {"native_groups", "wide_groups"}
 )
 """Sorts that multiply on tiles."""
 

@@ -10,15 +10,30 @@ times more where something follows. What rides in another's epilogue costs its a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from joulemap.domain.configuration import MERGING
 from joulemap.model.architecture.gpu.attention import ROWS, time_attention
-from joulemap.model.architecture.gpu.device import Engine, find_last_level, lanes_per_unit, stream_seconds
+from joulemap.model.architecture.gpu.device import (
+    REGISTER_BYTES,
+    Engine,
+    find_last_level,
+    lanes_per_unit,
+    stream_seconds,
+)
 from joulemap.model.architecture.gpu.expert import time_experts
-from joulemap.model.architecture.gpu.product import Shapes, smooth_max, tile_products
+from joulemap.model.architecture.gpu.product import (
+    BUILT_TILES,
+    NATIVE_TILES,
+    TILES,
+    Shapes,
+    Tiling,
+    smooth_max,
+    tile_products,
+)
 from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
@@ -31,6 +46,10 @@ QUANTIZED_BYTES: Final = 16.0
 
 STATE_ROWS: Final = 8.0
 """Sequences that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16."""
+
+GROUPS_AT_ONCE: Final = 3.0
+"""Groups of a convolution that a library computes at once, each a product of its own on one of its streams. Source: ten
+models of grouped convolutions on one H200 (cuDNN 9.19): kernels of a profile overlap 1.6 to 3.3 times in a graph."""
 
 BLOCK_EDGE: Final = 64.0
 """Outputs along either side of the blocks of products that are not cut by shape."""
@@ -67,7 +86,7 @@ class Times:
     looped_count: Floats
     """Further launches of a grouped convolution that the library runs group by group."""
     pass_bytes: Floats
-    """What passes of their own read and write again."""
+    """What passes of their own read and write again, and kernels that move more than their operands."""
 
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
@@ -76,22 +95,15 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     sorts = look_up(traits, engine)
     work = kernels.work
     is_product = sorts.share > 0.0
-    memory_s = np.where(
-        is_product, product_memory(kernels, engine), memory_s * sorts.traffic_ratio * read_again(traits, engine)
-    )
-    untiled = traits.is_of(
-        "recurrence", "few_rows", "native_groups", "padded_groups", "plain_groups", "attention", "experts"
-    )
-    tiled = np.flatnonzero(is_product & ~untiled)
-    tiling = tile_products(_shapes(traits, engine, sorts, memory_s, tiled), take(engine, tiled))
-    column = _Spread(work.operator_count, tiled)
-    padding = np.where(
-        traits.is_of("native_groups", "padded_groups"), NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0
-    )
+    moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
+    memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
+    untiled = traits.is_of("recurrence", "few_rows", "attention", "experts")
+    column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled)
+    padding = np.ones(work.operator_count)
     if engine.mode == "tensor":
         rows = np.maximum(work.gemm_m, 1e-30)
         padding = np.where(traits.is_of("recurrence"), ceil_divide(rows, STATE_ROWS) * STATE_ROWS / rows, padding)
-    executed = np.where(is_product & untiled, work.mac_count * padding, column(tiling.executed_macs))
+    executed = np.where(is_product & untiled, work.mac_count * padding, column(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
     attends = traits.is_of("attention")
@@ -102,50 +114,65 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     direct = np.where(mixes, experts.busy_s, direct)
     memory_s = np.where(mixes, experts.memory_s, memory_s)
     issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
-    product = smooth_max(direct + column(tiling.compute_s), np.where(is_product, sorts.chain_s, 0.0))
+    product = direct + column(lambda one: one.compute_s)
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
-    is_issued = traits.is_of("padded_groups", "plain_groups")
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
     called = np.where(attends, attention.blocks, np.where(mixes, experts.blocks, blocks))
-    tiles = np.where(is_product & untiled, called, column(tiling.tile_count))
+    tiles = np.where(is_product & untiled, called, column(lambda one: one.tile_count))
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
         start_s=np.where(attends, attention.start_s, np.where(mixes, experts.start_s, sorts.start_s))
-        + column(tiling.split_s)
+        + column(lambda one: one.split_s)
         + passes.start_s,
         starts=~kernels.leads & ~kernels.rides & ~traits.is_attention & ~kernels.loops,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
-        product_s=np.where(is_issued, 0.0, direct + column(tiling.compute_s)),
-        issue_s=issue + np.where(is_issued, direct, 0.0) + passes.issue_s,
+        product_s=product,
+        issue_s=issue + passes.issue_s,
         tiles=tiles,
-        waves=np.where(is_product & untiled, ceil_divide(tiles, engine.units), column(tiling.waves)),
-        tile_rows=np.where(attends, ROWS, np.where(is_product & untiled, BLOCK_EDGE, column(tiling.tile_rows))),
+        waves=np.where(is_product & untiled, ceil_divide(tiles, engine.units), column(lambda one: one.waves)),
+        tile_rows=np.where(
+            attends, ROWS, np.where(is_product & untiled, BLOCK_EDGE, column(lambda one: one.tile_rows))
+        ),
         tile_columns=np.where(
-            attends, work.gemm_n, np.where(is_product & untiled, BLOCK_EDGE, column(tiling.tile_columns))
+            attends, work.gemm_n, np.where(is_product & untiled, BLOCK_EDGE, column(lambda one: one.tile_columns))
         ),
         executed_macs=executed,
         multiplied_macs=executed * attention.seen_share / np.maximum(sorts.share, 1.0),
         seen_share=attention.seen_share,
-        occupancy=np.where(untiled, filled, column(tiling.occupancy)),
-        looped_count=np.where(traits.is_of("looped_groups") & traits.on_tensor_cores, work.gemm_groups, 0.0),
-        pass_bytes=passes.moved_bytes + experts.pass_bytes,
+        occupancy=np.where(untiled, filled, column(lambda one: one.occupancy)),
+        looped_count=np.where(traits.is_looped & traits.on_tensor_cores, work.gemm_groups, 0.0),
+        pass_bytes=passes.moved_bytes + experts.pass_bytes + (moves - 1.0) * kernels.moved_bytes,
     )
 
 
 @frozen
-class _Spread:
-    """Values of some operators as a column of all, 0 elsewhere."""
+class _Tiled:
+    """Tilings of some operators, whose values it returns as a column of all, 0 elsewhere."""
 
     count: int
-    rows: Integers
+    parts: tuple[tuple[Integers, Tiling], ...]
 
-    def __call__(self, values: Floats) -> Floats:
+    def __call__(self, read: Callable[[Tiling], Floats]) -> Floats:
         column = np.zeros(self.count)
-        column[self.rows] = values
+        for rows, tiling in self.parts:
+            column[rows] = read(tiling)
         return column
+
+
+def _tile(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
+    """Return the tiles of products; those of small groups have columns of their own."""
+    is_built = traits.kernels.runtime == "engine"
+    tiles = (BUILT_TILES if is_built else TILES)[engine.mode]
+    parts = []
+    for mine, edges in ((is_tiled & ~traits.is_native, tiles), (is_tiled & traits.is_native, NATIVE_TILES)):
+        rows = np.flatnonzero(mine)
+        if len(rows):
+            shapes = _shapes(traits, engine, sorts, memory_s, rows)
+            parts.append((rows, tile_products(shapes, edges, take(engine, rows))))
+    return _Tiled(traits.kernels.work.operator_count, tuple(parts))
 
 
 def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
@@ -169,24 +196,38 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
 
 
 def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
-    """Return the tiled products; convolutions spend more on operands, whose addresses they compute."""
+    """Return the tiled products.
+
+    Convolutions spend more on operands, whose addresses lanes compute: on tensor cores where channels fill no line.
+    Small groups side by side are one as wide as NATIVE_WIDTH, of zeros but for its diagonal.
+    """
     work = traits.kernels.work
     is_conv = ~work.of_kind("linear", "matmul")
-    computes = is_conv & (engine.mode == "vector")
-    reach = engine.value("operand_reach") * np.where(computes, engine.value("conv_reach_ratio"), 1.0)
+    lanes = engine.lanes
+    words = engine.item_bytes / REGISTER_BYTES
+    supply = engine.value("operand_reach")
+    gathers = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
+    if engine.mode == "tensor":
+        # as many bytes in a clock, of which the core could multiply more
+        gathers = gathers * words * engine.macs_per_clock / lanes.macs_per_clock
+    else:
+        supply, gathers = supply * np.maximum(words, 1.0), gathers * np.maximum(words, 1.0)
+    computes = is_conv & ((engine.mode == "vector") | traits.is_ragged)
+    reach = np.where(computes, gathers, supply)
     is_built = traits.kernels.runtime == "engine"
     turn = engine.value("turn_clocks") if is_built and engine.mode == "tensor" else 0.0
+    packed = np.where(traits.is_native, NATIVE_WIDTH / np.maximum(traits.channels, 1.0), 1.0)
+    groups = ceil_divide(np.maximum(work.gemm_groups, 1.0), packed)
     return Shapes(
         rows=work.gemm_m[rows],
-        columns=work.gemm_n[rows],
-        inner=work.gemm_k[rows],
-        groups=np.maximum(work.gemm_groups[rows], 1.0),
+        columns=(work.gemm_n * packed)[rows],
+        inner=(work.gemm_k * packed)[rows],
+        groups=groups[rows],
         share=sorts.share[rows],
         reach=reach[rows],
         stored=traits.kernels.stored_share[rows],
-        loops=traits.is_of("looped_groups")[rows] & (engine.mode == "tensor"),
+        at_once=np.where(traits.is_looped, GROUPS_AT_ONCE, groups)[rows],
         splits=traits.is_of("product")[rows],
-        is_built=is_built,
         turn=np.where(is_conv, turn, 0.0)[rows],
         memory_s=memory_s[rows],
     )
@@ -236,7 +277,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
         stream = stream_seconds(engine, moved)
-        return _Passes(start_s=often * light, busy_s=stream, issue_s=zero, moved_bytes=moved)
+        # after the product, and at the pace of the memory, whatever the clock
+        return _Passes(start_s=often * light + stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
     weights = kernels.own_weight_bytes / kernels.item_bytes
     products = work.gemm_n * work.gemm_k * np.maximum(work.gemm_groups, 1.0)
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)

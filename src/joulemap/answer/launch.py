@@ -1,0 +1,104 @@
+"""How long a thread of this machine takes to launch a kernel on a device beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.computed import make_table, told
+from joulemap.answer.measure import LONGEST_WINDOW_S
+from joulemap.domain.configuration import LAUNCHES, MEASURED_HOST
+from joulemap.domain.measurement import LARGEST_SPREAD
+from joulemap.domain.settings import Device
+from joulemap.domain.table import Table
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class HostPace:
+    """What a thread of a machine takes for the calls of an eager framework."""
+
+    device: str = told("what ran the calls that were timed")
+    call_s: float = told("of one of them, the median", "s")
+    launch_s: float = told("of a launch on a device beside this CPU: host_launch of a GPU in it", "s")
+    is_scaled: bool = told("whether that follows from calls on the CPU itself, for want of a GPU")
+    spread_fraction: float = told("of the repetitions, (third - first quartile) / median", "1")
+
+
+@frozen(kw_only=True)
+class HostAnswer(Answer):
+    """The pace of this machine as a host."""
+
+    paces: Table[HostPace]
+    """One row."""
+
+    @property
+    def pace(self) -> HostPace:
+        """What was timed."""
+        return self.paces[0]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, the setting that uses it included."""
+        return {**self.paces.records()[0], "setting": self.setting}
+
+    @property
+    def setting(self) -> str:
+        """What `--set` takes of it."""
+        return f"{LAUNCHES[0]}={self.pace.launch_s * 1e6:.3g}us"
+
+    def document(self) -> Document:
+        """Return it for people and programs."""
+        pace = self.pace
+        rows = Grid(
+            headings=("of one call", "time"),
+            rows=(
+                (f"timed on {pace.device}", show_quantity(pace.call_s, "s")),
+                ("launch on a GPU beside it", show_quantity(pace.launch_s, "s")),
+            ),
+        )
+        notes = ["timed: a hundred calls of PyTorch from Python, convolutions, norms, relus and sums of one pixel"]
+        if pace.is_scaled:
+            ratio = pace.launch_s / pace.call_s
+            notes.append(
+                f"a launch is {ratio:.3g} times a call on the CPU itself, which is what the clocks of {MEASURED_HOST} "
+                "beside a GPU and of a Zen 5 by itself say; with a GPU here, --device cuda measures it"
+            )
+        if pace.spread_fraction > LARGEST_SPREAD:
+            notes.append(
+                f"not to be trusted: a spread of {show_share(pace.spread_fraction)}; measure on an idle machine"
+            )
+        return Document(
+            title=f"this machine launches a kernel in {show_quantity(pace.launch_s, 's')}",
+            sections=(Section("", rows),),
+            notes=notes,
+            steps=(f"joulemap compare resnet18 --hardware l4 --runtime eager --set l4:{self.setting}",),
+            data=self.data(),
+            table=self.paces,
+            tables=self.tables,
+        )
+
+
+def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0) -> HostAnswer:
+    """Time the calls of an eager framework on this machine; return how long it takes to launch a kernel on a GPU.
+
+    Raises UsageError for a device that is not here.
+    """
+    if not 0.0 < seconds <= LONGEST_WINDOW_S:
+        raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
+    from joulemap.device.launch import CALLS, LAUNCH_PER_DISPATCH, time_calls
+
+    source.talk(f"timing the calls of an eager framework for about {seconds:g} s …")
+    name, timing = time_calls(device, seconds)
+    call_s, is_scaled = timing.latency_s / CALLS, device == "cpu"
+    pace = HostPace(
+        device=name,
+        call_s=call_s,
+        launch_s=call_s * (LAUNCH_PER_DISPATCH if is_scaled else 1.0),
+        is_scaled=is_scaled,
+        spread_fraction=timing.spread_fraction,
+    )
+    return HostAnswer(paces=make_table("pace of this machine as a host", HostPace, [pace]))

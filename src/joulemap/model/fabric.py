@@ -1,0 +1,157 @@
+"""A dataflow fabric: the layers of a model have parts of the chip of their own, and images follow one another.
+
+A unit controls a layer, and computes with so many subclusters of R C MACs as it has in the mean, or borrows up to
+`unit_reach` times as many. A compiler gives a layer at least one unit and one subcluster, and more to layers that need
+more clocks. With w the clocks that an image takes on one unit, and n layers of an operator (1 of a product or a kernel
+without one, `reduction_layers` of a softmax or a normalization, which is computed in steps):
+
+    w    = tiles x (K + tile_overhead) x R C / q / e           R x C outputs are a tile, q MACs per clock of a unit
+    pace = least T of  sum of max(n, w / T / unit_reach), sum of max(n R C / q, w / T) <= units of the contexts x share,
+           and not less than any layer's outputs / stream_width, nor w of a product of two activations: both of its
+           operands change with the image, so that no copy of one can wait in a second unit
+
+What fits neither the units nor the SRAM is cut into C contexts that follow one another on the whole chip:
+
+    share = context_share.single of one context, context_share.several of each of several
+    image = C x pace(C x units)
+    start = C x context_switch + weights / link              of a batch, where C > 1
+
+C is the number of contexts that is fastest for the batch, of those that hold the weights and have units for all layers.
+Source: logs of the Hailo Dataflow Compiler (units, shares); Hailo Model Zoo (what images take).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.model.column import take
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.workload import Floats
+from joulemap.system.record import frozen
+
+BISECTIONS: Final = 60
+"""Halvings of the logarithm of a pace: the rest is below a rounding."""
+
+WIDER: Final = 4.0
+"""Contexts that are tried, of 1, 2, 3, 4, 6, 8, 12 ...: up to so many times what is needed at least."""
+
+STEPWISE: Final = ("softmax", "normalization")
+"""Kinds that a fabric computes as layers behind one another: sums over rows, then what needs them."""
+
+
+@frozen(kw_only=True, eq=False)
+class Layout:
+    """How the layers of each workload lie on a fabric. Per operator, with the number of its workload."""
+
+    context_count: Floats
+    kernel_count: Floats
+    image_s: Floats
+    """From one image to the next, through all contexts."""
+
+
+@frozen(kw_only=True, eq=False)
+class _Demand:
+    """What the layers of each workload ask of units."""
+
+    kernels: KernelColumns
+    layers: Floats
+    """Per operator: n."""
+    clocks: Floats
+    """Per operator: w."""
+    least: Floats
+    """Clocks of an image of each workload, however many units there are."""
+    tile_share: Floats | float
+    """What a tile takes of a unit."""
+    unit_reach: float
+
+    def units(self, pace: Floats) -> Floats:
+        """Return the units that each workload needs at a pace: to control, or to compute."""
+        wanted = self.clocks / pace[self.kernels.workload_index]
+        control = self.kernels.sum_workload(np.maximum(self.layers, wanted / self.unit_reach))
+        return np.maximum(control, self.kernels.sum_workload(np.maximum(self.layers * self.tile_share, wanted)))
+
+    def pace(self, units: Floats) -> Floats:
+        """Return the clocks from one image to the next of each workload on so many units."""
+        low = np.maximum(np.maximum(self.least, self.kernels.sum_workload(self.clocks) / units), 1.0)
+        high = np.maximum(low, self.kernels.largest(self.clocks / np.minimum(self.tile_share, 1.0)))
+        high = np.where(self.units(low) <= units, low, high)
+        for _ in range(BISECTIONS):
+            middle = np.sqrt(low * high)
+            is_enough = self.units(middle) <= units
+            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+        return high
+
+
+def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> Layout:
+    """Return the contexts and the pace of each workload.
+
+    `tile_clocks` is e w of each operator for the batch, `tile_share` what one tile takes of a unit, R C / q.
+    """
+    each = take(hardware, kernels.first_row)
+    demand = _ask(kernels, hardware, tile_clocks, tile_share)
+    needed = kernels.sum_workload(demand.layers)
+    batch = _of_workload(kernels, kernels.batch)
+    held = _of_workload(kernels, kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
+    load_s = kernels.sum_workload(kernels.weight_bytes) / _link_rate(each)
+    single, several = (each.coefficient(f"context_share.{name}") for name in ("single", "several"))
+    unit_count, capacity = each.peaks[kernels.precision].unit_count, each.level("sram").capacity.value
+    least_contexts = np.maximum(needed / (several * unit_count), held * single / (several * capacity))
+
+    best_s, best_count, best_image_s = np.full((3, kernels.workload_count), np.inf)
+    before, count = 0, 1
+    while before < WIDER * least_contexts.max():
+        share = single if count == 1 else several
+        units = unit_count * share * count
+        fits = (needed <= units) & (held <= capacity * count * share / single) & (before < WIDER * least_contexts)
+        image_s = count * demand.pace(np.where(fits, units, np.inf)) / each.peaks[kernels.precision].clock_hz
+        begin_s = 0.0 if count == 1 else count * each.coefficient("context_switch") + load_s
+        batch_s = np.where(fits, begin_s + batch * image_s, np.inf)
+        better = batch_s < best_s
+        best_s, best_count = np.where(better, batch_s, best_s), np.where(better, float(count), best_count)
+        best_image_s = np.where(better, image_s, best_image_s)
+        before, count = count, max(count + 1, count * 3 // 2 if count & (count - 1) == 0 else count * 4 // 3)
+    found = (best_count, kernels.sum_kernels(np.ones(kernels.kernel_count)), best_image_s)
+    context_count, kernel_count, image_s = (column[kernels.workload_index] for column in found)
+    return Layout(context_count=context_count, kernel_count=kernel_count, image_s=image_s)
+
+
+def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Floats:
+    """Return what the contexts of a batch take to start, per kernel: switches in equal parts, and its own weights."""
+    each = take(hardware, kernels.leader)
+    switches = (layout.context_count / layout.kernel_count)[kernels.leader] * each.coefficient("context_switch")
+    load: Floats = kernels.per_kernel(kernels.weight_bytes) / _link_rate(each)
+    return switches + load
+
+
+def _ask(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_share: Floats | float) -> _Demand:
+    """Return what layers ask of units; see the module's formulas."""
+    work = kernels.work
+    has_product = kernels.per_operator(kernels.per_kernel(work.mac_count)) > 0.0
+    layers = np.where(work.has_macs | (kernels.leads & ~has_product), 1.0, 0.0)
+    layers = np.where(work.of_kind(*STEPWISE), hardware.coefficient("reduction_layers"), layers)
+    clocks = np.where(work.has_macs, tile_clocks, 0.0) / kernels.batch / hardware.coefficient("tensor_efficiency")
+    written = work.output_element_count * kernels.item_bytes / kernels.batch / hardware.coefficient("stream_width")
+    unsplit = work.has_macs & (kernels.own_weight_bytes == 0.0)
+    least = np.maximum(np.where(layers > 0.0, written, 0.0), np.where(unsplit, clocks, 0.0))
+    return _Demand(
+        kernels=kernels,
+        layers=layers,
+        clocks=clocks,
+        least=kernels.largest(least),
+        tile_share=tile_share,
+        unit_reach=hardware.coefficient("unit_reach"),
+    )
+
+
+def _of_workload(kernels: KernelColumns, values: Floats | float) -> Floats:
+    """Return what every operator of a workload has, per workload."""
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), kernels.work.operator_count)[kernels.first_row]
+
+
+def _link_rate(hardware: Hardware) -> Floats | float:
+    """Return the bytes per second that come from outside the chip."""
+    rate: Floats | float = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+    return rate
