@@ -54,7 +54,7 @@ NEWER_MACS: Final = 3072.0
 """The same, between Hopper (2048) and Blackwell (4096), whose kernels multiply a cache of one byte as it is stored."""
 
 LATENT_ROWS: Final = 64.0
-"""Heads that a block takes of latent attention. Source: FlashMLA, BLOCK_SIZE_M."""
+"""Heads that a block takes of latent attention. Source: FlashMLA, BLOCK_SIZE_M (recalled)."""
 
 
 @frozen
