@@ -108,6 +108,10 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "attention: rate of a unit": _all("attention_unit_bytes", 1e9),
     "attention: exponential": {"attention_exponential": 0.0},
     "attention: append": {"attention_append_clocks": 0.0},
+    "experts: sort": _all("experts_sort_clocks", 0.0),
+    "experts: choice": _all("experts_choice_clocks", 0.0),
+    "experts: block": _all("experts_tile_clocks", 0.0),
+    "experts: operands of a block": _all("experts_unit_bytes", 1e9),
     "wait between groups": {"chain_clocks.group": 0.0},
     "slots of small groups": {"issue_slots.group": 0.0},
     "sort winograd": _at("peak_share.vector", "peak_share.winograd.vector"),
@@ -126,8 +130,9 @@ SHAPE: Final[Mapping[str, tuple[str, ...]]] = {
     "bmm": ("m", "n", "k"),
     "conv2d": ("channels_in", "channels_out", "size", "kernel"),
     "attention": ("heads", "kv_heads", "head_dim", "batch", "queries", "cached"),
-    "softmax": ("columns",),
-    "layer_norm": ("columns",),
+    "experts": ("hidden", "inner", "experts", "held"),
+    **dict.fromkeys(("softmax", "layer_norm", "rms_norm", "gated", "embedding"), ("columns",)),
+    "rotary": ("heads", "kv_heads", "head_dim"),
     "elementwise": ("elements",),
 }
 """Kind of operator -> the sizes that are left out together."""

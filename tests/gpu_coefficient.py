@@ -49,6 +49,7 @@ COEFFICIENTS = {
     # chains
     "chain_clocks.batch_norm": 40000.0,
     "chain_clocks.pool": 38000.0,
+    "chain_clocks.row": 900.0,
     "chain_clocks.group": 20.0,
     # other work
     "issue_slots.depthwise.wide": 11.0,
@@ -77,6 +78,17 @@ COEFFICIENTS = {
     "attention_share": 0.75,
     "attention_share.sdpa_wide": 0.5,
     "attention_exponential": 0.5,
+    "experts_start_clocks": 30000.0,
+    "experts_sort_clocks": 11000.0,
+    "experts_choice_clocks": 64.0,
+    "experts_tile_clocks": 1000.0,
+    "experts_unit_bytes": 50.0,
+    "experts_share": 0.5,
+    "experts_dram_share": 0.8,
+    "attention_unit_bytes.mla_trtllm": 50.0,
+    "attention_share.mla_trtllm": 0.5,
+    "attention_pair_clocks.mla_trtllm": 8000.0,
+    "attention_pair_clocks.mla_flash": 15000.0,
     # actions
     "padding_energy.tensor": 0.25,
     "padding_energy.vector": 0.5,

@@ -167,3 +167,49 @@ def test_attention_written_out_is_three_kernels_with_its_scores() -> None:
     # scores are written, read, written again and read again
     assert kernels.moved_bytes.sum() == (4 * values + 4 * scores) * 2
     assert np.count_nonzero(timed(work, "fp16")[0].busy_s) == 3
+
+
+# keys that hold their values
+
+
+LATENT_KEY = 64 * (96 + 64) / (0.75 * 1024)
+"""Clocks of 64 heads that share a key of 96 elements, of which 64 are its value."""
+
+
+def latent(cached: int, heads: int, batch: int = 1, more: str = "") -> WorkloadColumns:
+    return attention(
+        1, heads, cached=cached, width=96, batch=batch, kv_heads=1, more=f",value_dim=64,latent=true{more}"
+    )
+
+
+def test_all_heads_share_a_latent_key_and_its_bytes_move_once() -> None:
+    # 128 sequences of 64 heads, a block each on 128 units; of 65 heads, two rounds
+    assert_close(busy_s(latent(4095, 64, 128)), clocks(LATENT_KEY * 4096), rel=1e-9)
+    assert_close(busy_s(latent(4095, 65, 128)), clocks(2 * LATENT_KEY * 4096), rel=1e-9)
+    kernels = timed(latent(4095, 16, 2), "fp16")[1]
+    assert kernels.input_bytes.sum() == 2 * (2 * 4096 * 96 + 2 * 16 * 96)
+    # one head is latent too: 64 rows are multiplied for it
+    assert busy_s(latent(4095, 1, 128)) == busy_s(latent(4095, 64, 128))
+
+
+def test_one_query_of_latent_keys_is_split_over_units() -> None:
+    # 32 sequences on 128 units: four parts each
+    assert_close(busy_s(latent(8191, 64, 32)), clocks(LATENT_KEY * 2048 + 4000), rel=1e-9)
+
+
+def test_units_without_asynchronous_products_load_before_they_multiply() -> None:
+    # the toy has 1024 MACs, of which the family reaches half: a unit takes all 8192 keys of 192 bytes, 50 a clock
+    work = latent(8191, 64, 32, ",kernel=trtllm_default")
+    assert_close(busy_s(work), clocks((LATENT_KEY * 0.75 / 0.5 + 192 / 50) * 8192), rel=1e-9)
+
+
+def test_a_narrow_cache_moves_half_and_is_made_wide_first() -> None:
+    wide, narrow = (latent(4095, 64, 128, more) for more in ("", ",cache=fp8"))
+    held = 128 * 4096 * 96
+    assert timed(wide, "fp16")[1].input_bytes.sum() - timed(narrow, "fp16")[1].input_bytes.sum() == held
+    assert busy_s(wide) == busy_s(narrow)
+    starts = []
+    for more in ("", ",cache=fp8"):
+        times, kernels = timed(latent(4095, 64, 128, f"{more},kernel=sglang_flash_attention"), "fp16")
+        starts.append(float(times.start_s[kernels.leader].sum()))
+    assert_close(starts[1] - starts[0], clocks(3500 + 1000) + held * 110 / (128 * 128 * 1e9), rel=1e-9)

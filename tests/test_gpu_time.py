@@ -256,7 +256,7 @@ def test_an_engine_moves_vectors_where_a_library_computes_addresses(name: str) -
         ("softmax", 2364 * 256, 45, 45),
         # bytes alone bound
         ("relu", 0, 1, 1),
-        ("embedding", 0, 1, 1),
+        ("embedding", 9 * 256, 220, 220),
         ("mean", 0, 1, 1),
     ],
 )
@@ -337,6 +337,23 @@ def test_a_layer_norm_reads_rows_again_that_the_cache_does_not_hold() -> None:
     # no more rows are at work than there are; these fit the L2 of 8 TB/s, used at half
     times, _ = timed(single("layer_norm(rows=500,columns=8192)"), "fp32")
     assert_close(float(times.memory_s[0]), (2 * 500 + 2) * 8192 * 4 / 4e12, rel=1e-9)
+
+
+def test_kernels_of_inference_engines_take_elements_one_at_a_time() -> None:
+    # 80 instructions for each element, and 900 clocks for each 1024 of the row of a block; two divisions, 110 each, for
+    # each element that is looked up
+    slots = 128 * ISSUE_HZ
+    for name, elements, turns in (
+        ("rms_norm(rows=7,columns=2050)", 7 * 2050, 3),
+        ("gated(kind=silu,rows=7,columns=1024)", 7 * 1024, 1),
+    ):
+        times, _ = timed(single(name), "fp16")
+        assert_close(float(times.busy_s[0]), norm(80 * elements / slots, clocks(turns * 900)), rel=1e-9)
+        assert_close(float(times.start_s[0]), clocks(2000), rel=1e-9)
+    times, _ = timed(single("rotary(rows=7,heads=4,kv_heads=2,head_dim=64)"), "fp16")
+    assert_close(float(times.busy_s[0]), 80 * 7 * 6 * 64 / slots, rel=1e-9)
+    times, _ = timed(single("embedding(rows=7,columns=64,table=99)"), "fp16")
+    assert_close(float(times.busy_s[0]), 2 * 110 * 7 * 64 / slots, rel=1e-9)
 
 
 def test_a_softmax_of_long_rows_is_bytes_and_reads_them_thrice() -> None:
@@ -480,6 +497,10 @@ OPERATORS = {
     "attention": "attention(batch={batch},queries={d},cached={a},heads=32,kv_heads=8,head_dim=128,kernel={kernel})",
     "softmax": "softmax(rows={batch},columns={a})",
     "layer_norm": "layer_norm(rows={batch},columns={a})",
+    "rms_norm": "rms_norm(rows={batch},columns={a})",
+    "gated": "gated(kind=silu,rows={batch},columns={a})",
+    "experts": "experts(rows={batch},hidden={a},inner={b},taken=2,experts=8)",
+    "latent": "attention(batch={batch},queries=1,cached={a},heads={c},kv_heads=1,head_dim=96,value_dim=64,latent=true)",
 }
 
 

@@ -41,8 +41,13 @@ def find(name: str) -> SingleOperator:
     return operator
 
 
+BARE = ("rotary", "gated", "experts")
+"""Kernels that torch has not."""
+
 NAMES = (
-    *EXAMPLES.values(),
+    *(name for kind, name in EXAMPLES.items() if kind not in BARE),
+    "rms_norm(rows=3,columns=5)",
+    "embedding(rows=7,columns=5,table=3)",
     "gemm(m=1,n=7,k=5)",
     "gemm(m=197,n=768,k=3072,bias=true)",
     "bmm(b=1,m=3,n=5,k=7)",
@@ -52,6 +57,7 @@ NAMES = (
     "attention(batch=2,queries=33,heads=12,head_dim=64)",
     "attention(queries=16,cached=48,heads=8,kv_heads=1,head_dim=32)",
     "attention(queries=16,heads=8,head_dim=32,causal=true)",
+    "attention(queries=16,heads=8,head_dim=48,value_dim=32,causal=true)",
     "softmax(rows=1,columns=9)",
     "layer_norm(rows=3,columns=1)",
     *(f"elementwise(kind={kind},elements=96)" for kind in ELEMENTWISE),
@@ -74,8 +80,8 @@ def test_a_closed_form_is_what_a_trace_of_the_module_gives(name: str, batch: int
 def test_macs_are_those_that_torch_counts(name: str) -> None:
     module, inputs = build_operator(find(name), 2)
     if "attention" in name:  # the counter takes no grouped heads
-        query, held, _ = inputs
-        module, inputs = Function(attend), (query, *[held[:, :1].expand(-1, query.shape[1], -1, -1)] * 2)
+        query, *held = inputs
+        module, inputs = Function(attend), (query, *(one[:, :1].expand(-1, query.shape[1], -1, -1) for one in held))
     with FlopCounterMode(display=False) as counter:
         module(*inputs)
     assert describe(find(name), 2, NO_KEY).mac_count == counter.get_total_flops() // FLOPS_PER_MAC
@@ -98,7 +104,8 @@ def test_counts_by_hand() -> None:
 @pytest.mark.parametrize("kind", ARGUMENTS)
 def test_a_batch_is_that_of_the_argument_that_it_multiplies(kind: str) -> None:
     grown = {"gemm": ("m",), "bmm": ("b",), "elementwise": ("elements", "operand")}
-    names = grown.get(kind, ("rows",) if kind in ("softmax", "layer_norm") else ("batch",))
+    has_rows = any(one.name == "rows" for one in ARGUMENTS[kind])
+    names = grown.get(kind, ("rows",) if has_rows else ("batch",))
     one = find(EXAMPLES[kind])
     larger = find(str(attrs.evolve(one, arguments={**one.arguments, **{name: 4 * one.size(name) for name in names}})))
     batched, direct = describe(one, 4, NO_KEY), describe(larger, 1, NO_KEY)

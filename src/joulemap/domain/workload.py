@@ -12,6 +12,9 @@ from joulemap.domain.kind import KINDS, ROLES
 CAUSAL: Final = "causal"
 """Word of `Operator.variant` for attention whose tokens see none that come behind them."""
 
+NARROW_CACHE: Final = "cache_fp8"
+"""Word of it for attention whose keys and values are stored in one byte each."""
+
 DEQUANTIZE: Final = "dequantize"
 """Word of it for what makes weights wide for the product that reads them."""
 
@@ -64,7 +67,7 @@ class Operator:
     scalars: str = ""
     """Scalar arguments that matter (stride, padding, …), as text."""
     variant: str = ""
-    """What of an attention decides which kernel runs it: `causal`, the name of a family of kernels, or both;
+    """What of an attention decides which kernel runs it: `causal`, `cache_fp8`, the name of a family of kernels;
     `dequantize` of what makes weights wide for the product that reads them; `append` of what joins rows to a past."""
     step_count: int = 1
     """Steps of a recurrence that wait for one another inside the one call; 1 for all else. Counts are of all steps, and

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHE
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Work:
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Of an attention: `causal`, the family of kernels that runs it, or both; `dequantize` of what makes weights wide;
-    empty for any other."""
+    """Of an attention: `causal`, `cache_fp8`, the family of kernels that runs it; of experts that family, and how
+    weights are stored; `dequantize` of what makes weights wide; empty for any other."""
     subgraph_index: Integers
     origin: tuple[Work, Integers] | None = None
     """Which rows these are of others, and of the same kinds: what kinds decide is asked there, once for all."""
@@ -108,10 +108,18 @@ class Work:
     @cached_property
     def is_causal(self) -> Booleans:
         """Operators of an attention whose tokens see none that come behind them."""
+        return self._has_word(CAUSAL)
+
+    @cached_property
+    def has_narrow_cache(self) -> Booleans:
+        """Operators of an attention whose keys and values are stored in one byte each."""
+        return self._has_word(NARROW_CACHE)
+
+    def _has_word(self, word: str) -> Booleans:
         if self.origin is not None:
-            return self.origin[0].is_causal[self.origin[1]]
-        mask: Booleans = np.array([CAUSAL in variant.split() for variant in self.variant.tolist()], dtype=bool)
-        return mask
+            found: Booleans = self.origin[0]._has_word(word)[self.origin[1]]
+            return found
+        return np.array([word in variant.split() for variant in self.variant.tolist()], dtype=bool)
 
     @cached_property
     def is_dequantizing(self) -> Booleans:
@@ -126,7 +134,8 @@ class Work:
         """The family of kernels that an attention names; empty where none is named."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        words = [[word for word in variant.split() if word != CAUSAL] for variant in self.variant.tolist()]
+        others = (CAUSAL, NARROW_CACHE)
+        words = [[word for word in variant.split() if word not in others] for variant in self.variant.tolist()]
         return np.array([" ".join(left) for left in words], dtype=np.str_)
 
     def of_operation(self, *operations: str) -> Booleans:
@@ -294,6 +303,7 @@ def precision_scale(item_bytes: Floats, precision: str) -> Floats:
 
 SPLIT_CALLS: Final[Mapping[str, int]] = {
     "aten.scaled_dot_product_attention.default": 3,
+    "aten.experts.default": 3,
     "joulemap.packed_linear.default": 2,
     "joulemap.packed_bmm.default": 2,
     "joulemap.packed_grouped_mm.default": 2,

@@ -48,7 +48,12 @@ class FunctionModule(nn.Module):
 
 
 def build_operator(operator: SingleOperator, batch: int) -> Built:
-    """Return the module of an operator and inputs at a batch, those without storage."""
+    """Return the module of an operator and inputs at a batch, those without storage.
+
+    Raises ModelError for a kernel that torch has not.
+    """
+    if operator.kind not in _BUILDERS:
+        raise ModelError(f"{operator} has no torch module: it is one kernel of inference engines")
     with build_on_meta():
         return _BUILDERS[operator.kind](operator, batch)
 
@@ -91,10 +96,13 @@ def _conv2d(operator: SingleOperator, batch: int) -> Built:
 def _attention(operator: SingleOperator, batch: int) -> Built:
     """Attention of the last tokens of a sequence to all of it.
 
-    Raises ModelError for a causal one behind cached tokens: torch counts the mask from the first key.
+    Raises ModelError for a causal one behind cached tokens, because torch counts the mask from the first key, and for
+    keys that hold their values or are stored narrow.
     """
+    if operator.arguments["latent"] or operator.arguments["cache"]:
+        raise ModelError(f"{operator} has no torch module: attention there has values of their own, as wide as keys")
     images, width, rows = batch * operator.size("batch"), operator.size("head_dim"), operator.size("queries")
-    held = (images, operator.size("kv_heads"), operator.size("cached") + rows, width)
+    held = (images, operator.size("kv_heads"), operator.size("cached") + rows)
     is_causal = bool(operator.arguments["causal"])
     if is_causal and operator.size("cached"):
         raise ModelError(f"{operator} has no torch module: causal attention there sees no cached tokens")
@@ -103,7 +111,16 @@ def _attention(operator: SingleOperator, batch: int) -> Built:
     def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal, enable_gqa=has_groups)
 
-    return FunctionModule(attend), (_meta(images, operator.size("heads"), rows, width), _meta(*held), _meta(*held))
+    return FunctionModule(attend), (
+        _meta(images, operator.size("heads"), rows, width),
+        _meta(*held, width),
+        _meta(*held, operator.size("value_dim")),
+    )
+
+
+def _embedding(operator: SingleOperator, batch: int) -> Built:
+    indices = torch.empty(batch * operator.size("rows"), device="meta", dtype=torch.int64)
+    return nn.Embedding(operator.size("table"), operator.size("columns")), (indices,)
 
 
 def _elementwise(operator: SingleOperator, batch: int) -> Built:
@@ -126,6 +143,8 @@ _BUILDERS: Final[dict[str, Callable[[SingleOperator, int], Built]]] = {
     "attention": _attention,
     "softmax": lambda operator, batch: (nn.Softmax(-1), (_rows(operator, batch),)),
     "layer_norm": lambda operator, batch: (nn.LayerNorm(operator.size("columns")), (_rows(operator, batch),)),
+    "rms_norm": lambda operator, batch: (nn.RMSNorm(operator.size("columns")), (_rows(operator, batch),)),
+    "embedding": _embedding,
     "elementwise": _elementwise,
     "batch_norm": lambda operator, batch: (nn.BatchNorm2d(operator.size("channels")), (_image(operator, batch),)),
     "max_pool2d": lambda operator, batch: (

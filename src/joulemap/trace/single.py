@@ -1,13 +1,13 @@
 """Single operators as workloads, without torch: the calls that their modules make, counted as a trace counts them.
 
 Sizes of an operator are those of one sample of the workload, so a batch multiplies what grows with it: m of `gemm`, b
-of `bmm`, rows of `softmax` and `layer_norm`, elements of `elementwise`, of all others their own batch.
+of `bmm`, rows of what has rows, elements of `elementwise`, of all others their own batch.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -15,20 +15,24 @@ import attrs
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import NARROW_CACHE, Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
 from joulemap.trace.formula.attention import STEPS, attend
+from joulemap.trace.routing import route
 
 DTYPE: Final = "fp32"
 ITEM_BYTES: Final = 4
 """Of an element as traced: a precision scales it."""
 
+WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1}
+"""Bytes of an element."""
+
 LARGEST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
 
-LEARNED: Final = ("weight", "bias")
+LEARNED: Final = ("weight", "bias", "up", "down")
 """What is trained, beside the statistics that a batch normalization holds."""
 
 SCALAR: Final = 2.0
@@ -44,11 +48,17 @@ class Held:
     shape: Shape
     name: str = ""
     """Of a weight; empty for an input."""
+    dtype: str = DTYPE
 
     @property
     def byte_count(self) -> int:
         """Bytes as traced."""
-        return ITEM_BYTES * math.prod(self.shape)
+        return WIDTHS[self.dtype] * math.prod(self.shape)
+
+    @property
+    def item_bytes(self) -> int:
+        """Of an element that a precision scales; 0 of any other."""
+        return ITEM_BYTES if self.dtype == DTYPE else 0
 
 
 @frozen
@@ -58,6 +68,8 @@ class Made:
     aten: str
     args: tuple[Any, ...]
     output: Shape
+    cost: Cost | None = None
+    """Of a kernel that no ATen operator is."""
 
     @property
     def held(self) -> tuple[Held, ...]:
@@ -66,13 +78,15 @@ class Made:
 
     def count(self) -> Cost:
         """Return what the tracer's formula of the operator says."""
+        if self.cost is not None:
+            return self.cost
         outputs: Any = (Held(self.output),)
         return FORMULAS[self.aten.partition(".")[0]](Call(self.args, {}, outputs, f"aten.{self.aten}"))
 
 
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of an operator at a batch; UsageError for counts whose sums no database holds."""
-    workload = _attention(operator, batch, key) if operator.kind == "attention" else _single(operator, batch, key)
+    workload = _WORKLOADS.get(operator.kind, _single)(operator, batch, key)
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),
@@ -156,8 +170,35 @@ def _softmax(operator: SingleOperator, batch: int) -> Made:
 
 def _layer_norm(operator: SingleOperator, batch: int) -> Made:
     rows, columns = batch * operator.size("rows"), operator.size("columns")
-    weights = (Held((columns,), name) for name in LEARNED)
+    weights = (Held((columns,), name) for name in LEARNED[:2])
     return Made("layer_norm.default", (Held((rows, columns)), [columns], *weights), (rows, columns))
+
+
+def _rms_norm(operator: SingleOperator, batch: int) -> Made:
+    rows, columns = batch * operator.size("rows"), operator.size("columns")
+    return Made("rms_norm.default", (Held((rows, columns)), [columns], Held((columns,), "weight")), (rows, columns))
+
+
+def _embedding(operator: SingleOperator, batch: int) -> Made:
+    rows, columns = batch * operator.size("rows"), operator.size("columns")
+    table = Held((operator.size("table"), columns), "weight")
+    return Made("embedding.default", (table, Held((rows,), dtype="int64")), (rows, columns))
+
+
+def _rotary(operator: SingleOperator, batch: int) -> Made:
+    """Return queries and keys, x cos + y sin of each two elements, the angles read from a table."""
+    rows, width = batch * operator.size("rows"), operator.size("head_dim")
+    turned = rows, operator.size("heads") + operator.size("kv_heads"), width
+    cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * math.prod(turned))
+    return Made("rotary.default", (Held(turned), Held((rows, width))), turned, cost)
+
+
+def _gated(operator: SingleOperator, batch: int) -> Made:
+    rows, columns = batch * operator.size("rows"), operator.size("columns")
+    output = rows, columns
+    gate = Made(ELEMENTWISE[str(operator.arguments["kind"])].aten, (Held(output),), output).count()
+    cost = attrs.evolve(gate, operation="gated", elementwise_count=gate.elementwise_count + math.prod(output))
+    return Made("gated.default", (Held((rows, 2 * columns)),), output, cost)
 
 
 def _elementwise(operator: SingleOperator, batch: int) -> Made:
@@ -175,7 +216,7 @@ def _elementwise(operator: SingleOperator, batch: int) -> Made:
 
 def _batch_norm(operator: SingleOperator, batch: int) -> Made:
     shape = _image(operator, batch)
-    weights = (Held((shape[1],), name) for name in (*LEARNED, "running_mean", "running_var"))
+    weights = (Held((shape[1],), name) for name in (*LEARNED[:2], "running_mean", "running_var"))
     return Made("batch_norm.default", (Held(shape), *weights), shape)
 
 
@@ -196,12 +237,16 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
     "conv2d": _conv2d,
     "softmax": _softmax,
     "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "embedding": _embedding,
+    "rotary": _rotary,
+    "gated": _gated,
     "elementwise": _elementwise,
     "batch_norm": _batch_norm,
     "max_pool2d": _max_pool2d,
     "global_avg_pool": _global_avg_pool,
 }
-"""Kind -> the call that it is; attention is told as three."""
+"""Kind -> the call that it is; attention and experts are told as three."""
 
 
 def _operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
@@ -228,128 +273,186 @@ def _operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
     )
 
 
-def _single(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
-    """Return the workload of one call that reads inputs and weights and writes one output."""
-    call = _CALLS[operator.kind](operator, batch)
-    cost, output = call.count(), Held(call.output)
-    inputs, weights = ([one for one in call.held if bool(one.name) == is_weight] for is_weight in (False, True))
-    tensors = (
-        *(_tensor(one.shape, role="input", buffer_index=index) for index, one in enumerate(inputs)),
-        *(_tensor(one.shape, role="parameter", name=one.name) for one in weights),
-        _tensor(output.shape, producer_index=0, buffer_index=len(inputs), is_output=True),
-    )
-    roles = ("input",) * len(inputs) + ("weight",) * len(weights) + ("output",)
+@frozen
+class Flow:
+    """A tensor of a workload of calls in a row, and which of them makes and reads it."""
+
+    held: Held
+    maker: int | None = None
+    """None for what comes from outside."""
+    reader: int | None = None
+    """None for what the last one returns."""
+    most_bytes: int = LARGEST
+    """That are read of it."""
+
+    def accesses(self, tensor_index: int) -> Iterator[Access]:
+        """Yield what is written and read of it."""
+        is_hidden = self.maker is not None and self.reader is not None
+        read_as = "weight" if self.held.name else "input"
+        for operator_index, role in ((self.maker, "output"), (self.reader, read_as)):
+            if operator_index is not None:
+                byte_count = min(self.held.byte_count, self.most_bytes)
+                yield Access(
+                    operator_index=operator_index,
+                    tensor_index=tensor_index,
+                    role=role,
+                    byte_count=byte_count,
+                    fused_byte_count=0 if is_hidden else byte_count,
+                    item_bytes=self.held.item_bytes,
+                    is_boundary=role != "weight" and not is_hidden,
+                )
+
+
+def _form(
+    operator: SingleOperator,
+    batch: int,
+    key: WorkloadKey,
+    operators: tuple[Operator, ...],
+    flows: Sequence[Flow],
+    pattern: str,
+) -> Workload:
+    """Return the workload of the operators of one call, whose flows are in the order of its arguments and results."""
+    last = len(operators) - 1
+    listed = sorted(flows, key=lambda one: (one.maker is not None, bool(one.held.name)))
+    number = {id(one): index for index, one in enumerate(listed)}
+    weights = [one.held for one in listed if one.held.name]
+    kept = [one for one in listed if not one.held.name]
+    position = {id(one): index for index, one in enumerate(kept)}
+
+    def told(one: Flow) -> Tensor:
+        role = "parameter" if one.held.name else "activation" if one.maker is not None else "input"
+        return Tensor(
+            shape=one.held.shape,
+            dtype=one.held.dtype,
+            byte_count=one.held.byte_count,
+            role=role,
+            name=one.held.name,
+            producer_index=one.maker,
+            buffer_index=None if one.held.name else position[id(one)],
+            is_output=one.reader is None,
+        )
+
     return Workload(
         key=key,
         model=str(operator),
         batch=batch,
         parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED),
         weight_bytes=sum(one.byte_count for one in weights),
-        operators=(_operator(call.aten, cost, output.shape, cost.operation),),
-        tensors=tensors,
-        accesses=tuple(
-            _access(0, index, role, tensor.byte_count, is_boundary=role != "weight")
-            for index, (role, tensor) in enumerate(zip(roles, tensors, strict=True))
+        operators=operators,
+        tensors=tuple(map(told, listed)),
+        accesses=tuple(access for one in flows for access in one.accesses(number[id(one)])),
+        edges=tuple(
+            Edge(producer_index=one.maker, consumer_index=one.reader, tensor_index=index)
+            for index, one in enumerate(listed)
+            if one.maker is not None and one.reader is not None
         ),
-        edges=(),
-        buffers=tuple(_buffer(one.byte_count) for one in (*inputs, output)),
-        subgraphs=(Subgraph(pattern=cost.operation, name=cost.operation, operator_indices=(0,)),),
+        buffers=tuple(
+            Buffer(
+                birth_index=one.maker or 0,
+                death_index=last if one.reader is None else one.reader,
+                release_index=last if one.maker is None or one.reader is None else one.reader,
+                byte_count=one.held.byte_count,
+                item_bytes=one.held.item_bytes,
+                is_hidden=one.maker is not None and one.reader is not None,
+            )
+            for one in kept
+        ),
+        subgraphs=(Subgraph(pattern=pattern, name=operators[0].name, operator_indices=tuple(range(len(operators)))),),
         inner_batch=int(operator.arguments.get("batch", 1)),
     )
 
 
+def _single(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
+    """Return the workload of one call that reads inputs and weights and writes one output."""
+    call = _CALLS[operator.kind](operator, batch)
+    cost, output = call.count(), Held(call.output)
+    most = output.byte_count if cost.gathers else LARGEST
+    flows = [Flow(one, reader=0, most_bytes=most if one.name else LARGEST) for one in call.held]
+    made = _operator(call.aten, cost, output.shape, cost.operation)
+    return _form(operator, batch, key, (made,), [*flows, Flow(output, maker=0)], cost.operation)
+
+
 def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
-    """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once."""
+    """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once.
+
+    Values are the first elements of latent keys, read with them.
+    """
     images = batch * operator.size("batch")
     rows, heads, width = operator.size("queries"), operator.size("heads"), operator.size("head_dim")
     columns = operator.size("cached") + rows
-    query, scores = (images, heads, rows, width), (images, heads, rows, columns)
-    held = (images, operator.size("kv_heads"), columns, width)
-    costs = attend(query, columns, width, is_causal=bool(operator.arguments["causal"]))
-    variant = " ".join(filter(None, [costs[0].variant, str(operator.arguments["kernel"])]))
-    query_bytes, held_bytes, score_bytes = (ITEM_BYTES * math.prod(shape) for shape in (query, held, scores))
-    return Workload(
-        key=key,
-        model=str(operator),
-        batch=batch,
-        parameter_count=0,
-        weight_bytes=0,
-        operators=tuple(
-            _operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), shape, name)
-            for name, cost, shape in zip(STEPS, costs, (scores, scores, query), strict=True)
-        ),
-        tensors=(
-            _tensor(query, role="input", buffer_index=0),
-            _tensor(held, role="input", buffer_index=1),
-            _tensor(held, role="input", buffer_index=2),
-            _tensor(query, producer_index=2, buffer_index=3, is_output=True),
-            _tensor(scores, producer_index=0, buffer_index=4),
-            _tensor(scores, producer_index=1, buffer_index=5),
-        ),
-        accesses=(
-            _access(0, 0, "input", query_bytes),
-            _access(0, 1, "input", held_bytes),
-            _access(2, 2, "input", held_bytes),
-            _access(2, 3, "output", query_bytes),
-            _access(0, 4, "output", score_bytes, is_boundary=False, is_hidden=True),
-            _access(1, 4, "input", score_bytes, is_boundary=False, is_hidden=True),
-            _access(1, 5, "output", score_bytes, is_boundary=False, is_hidden=True),
-            _access(2, 5, "input", score_bytes, is_boundary=False, is_hidden=True),
-        ),
-        edges=(
-            Edge(producer_index=0, consumer_index=1, tensor_index=4),
-            Edge(producer_index=1, consumer_index=2, tensor_index=5),
-        ),
-        buffers=(
-            _buffer(query_bytes, release_index=2),
-            _buffer(held_bytes, release_index=2),
-            _buffer(held_bytes, death_index=2, release_index=2),
-            _buffer(query_bytes, birth_index=2, death_index=2, release_index=2),
-            _buffer(score_bytes, death_index=1, release_index=1, is_hidden=True),
-            _buffer(score_bytes, birth_index=1, death_index=2, release_index=2, is_hidden=True),
-        ),
-        subgraphs=(Subgraph(pattern="attention", name="scores", operator_indices=(0, 1, 2)),),
-        inner_batch=operator.size("batch"),
+    query, scores = Held((images, heads, rows, width)), Held((images, heads, rows, columns))
+    result = attrs.evolve(query, shape=(*query.shape[:-1], operator.size("value_dim")))
+    is_narrow = bool(operator.arguments["cache"])
+    keys, values = (
+        Held((images, operator.size("kv_heads"), columns, one.shape[-1]), dtype="float8_e4m3fn" if is_narrow else DTYPE)
+        for one in (query, result)
     )
-
-
-def _tensor(shape: Shape, *, role: str = "activation", **fields: Any) -> Tensor:
-    return Tensor(shape=shape, dtype=DTYPE, byte_count=ITEM_BYTES * math.prod(shape), role=role, **fields)
-
-
-def _access(
-    operator_index: int,
-    tensor_index: int,
-    role: str,
-    byte_count: int,
-    *,
-    is_boundary: bool = True,
-    is_hidden: bool = False,
-) -> Access:
-    return Access(
-        operator_index=operator_index,
-        tensor_index=tensor_index,
-        role=role,
-        byte_count=byte_count,
-        fused_byte_count=0 if is_hidden else byte_count,
-        item_bytes=ITEM_BYTES,
-        is_boundary=is_boundary,
+    costs = attend(query.shape, columns, result.shape[-1], is_causal=bool(operator.arguments["causal"]))
+    words = (costs[0].variant, NARROW_CACHE if is_narrow else "", str(operator.arguments["kernel"]))
+    variant = " ".join(filter(None, words))
+    operators = tuple(
+        _operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
+        for name, cost, one in zip(STEPS, costs, (scores, scores, result), strict=True)
     )
+    flows = [
+        *(Flow(one, reader=0) for one in (query, keys)),
+        *(Flow(values, reader=2) for _ in range(not operator.arguments["latent"])),
+        Flow(result, maker=2),
+        *(Flow(scores, maker=step, reader=step + 1) for step in (0, 1)),
+    ]
+    return _form(operator, batch, key, operators, flows, "attention")
 
 
-def _buffer(
-    byte_count: int,
-    *,
-    birth_index: int = 0,
-    death_index: int = 0,
-    release_index: int = 0,
-    is_hidden: bool = False,
-) -> Buffer:
-    return Buffer(
-        birth_index=birth_index,
-        death_index=death_index,
-        release_index=release_index,
-        byte_count=byte_count,
-        item_bytes=ITEM_BYTES,
-        is_hidden=is_hidden,
+def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
+    """Return both products of a mixture's experts and the gate between them, which one call computes.
+
+    Products are of the choices that fall on this device and read the experts that these hit; the gate has a row for
+    each choice, because a kernel passes over those of other devices.
+    """
+    tokens, width, inner = batch * operator.size("rows"), operator.size("hidden"), operator.size("inner")
+    held, is_gated = operator.size("held"), bool(operator.arguments["gated"])
+    choices = tokens * operator.size("taken")
+    rows, hit = route(
+        tokens, operator.size("taken"), operator.size("experts"), held, str(operator.arguments["routing"])
     )
+    kernel, stored = str(operator.arguments["kernel"]), str(operator.arguments["stored"])
+    variant = " ".join(filter(None, (kernel, stored)))
+    columns = inner * (1 + is_gated)
+    x, up, down = Held((tokens, width)), Held((rows, columns)), Held((choices, inner))
+
+    def multiply(n: int, k: int) -> Cost:
+        shape = -(-rows // hit), n, k, hit
+        return Cost(kind="matmul", operation="grouped_mm", mac_count=rows * n * k, gemm=shape, variant=variant)
+
+    def weigh(name: str, n: int, k: int) -> Flow:
+        held_of = Held((held, n, k), name) if not stored else Held((held, n, _stored_bytes(stored, k)), name, "uint8")
+        return Flow(held_of, reader=0 if name == "up" else 2, most_bytes=held_of.byte_count // held * hit)
+
+    function = Made("silu.default" if is_gated else "relu.default", (down,), down.shape).count()
+    simple = function.elementwise_count + is_gated * choices * inner
+    gate = attrs.evolve(function, operation="gated" if is_gated else "relu", elementwise_count=simple)
+    sums = attrs.evolve(multiply(width, inner), elementwise_count=2 * rows * width)
+    operators = (
+        _operator("experts.default", multiply(columns, width), up.shape, "up"),
+        _operator("experts.default", gate, down.shape, "gate"),
+        _operator("experts.default", sums, x.shape, "down"),
+    )
+    flows = [
+        *(Flow(x, reader=0), weigh("up", columns, width), Flow(up, maker=0, reader=1), Flow(down, maker=1, reader=2)),
+        *(weigh("down", width, inner), Flow(Held(x.shape), maker=2)),
+    ]
+    return _form(operator, batch, key, operators, flows, "experts")
+
+
+def _stored_bytes(stored: str, count: int) -> int:
+    """Return the bytes of so many weights in a row, with their scales."""
+    if stored == "fp8_block":
+        return count
+    group, scale = (128, 2) if stored == "int4" else (32, 1)
+    return -(-count // 2) + scale * -(-count // group)
+
+
+_WORKLOADS: Final[Mapping[str, Callable[[SingleOperator, int, WorkloadKey], Workload]]] = {
+    "attention": _attention,
+    "experts": _experts,
+}

@@ -4,8 +4,13 @@
     bmm(b=16,m=128,n=128,k=64)       b products of two activations, x[m,k] y[k,n]
     conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
+    attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   keys hold the values
+    experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   a mixture: both products of all experts, and between
     softmax(rows=4096,columns=4096)
-    layer_norm(rows=4096,columns=4096)
+    layer_norm(rows=4096,columns=4096), and rms_norm
+    embedding(rows=128,columns=4096,table=32000)
+    rotary(rows=128,heads=32,kv_heads=8,head_dim=128)   queries and keys turned by their position, in one kernel
+    gated(kind=silu,rows=128,columns=14336)             silu(x) y, with x and y beside one another, in one kernel
     elementwise(kind=add,elements=1048576)
     batch_norm(channels=64,size=56)
     max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)
@@ -81,6 +86,16 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
 }
 """What `elementwise` can be."""
 
+STORED: Final = ("fp8_block", "int4", "mxfp4")
+"""How weights of `experts` are stored, where not as they are multiplied: with a scale for each block of 128 x 128, each
+128 or each 32 of them."""
+
+POWER_LAW: Final = "power_law_"
+"""Routing of `experts` by which the share of the i-th falls with a power of i; an exponent follows."""
+
+GATES: Final = ("silu", "gelu")
+"""What the first half of `gated` goes through."""
+
 ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
     "gemm": (Argument("m"), Argument("n"), Argument("k"), Argument("bias", default=False)),
     "bmm": (Argument("b"), Argument("m"), Argument("n"), Argument("k")),
@@ -102,11 +117,30 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("heads"),
         Argument("kv_heads", default=0),
         Argument("head_dim"),
+        Argument("value_dim", default=0),
+        Argument("latent", default=False),
         Argument("causal", default=False),
+        Argument("cache", default="", choices=("fp8",)),
+        Argument("kernel", default=""),
+    ),
+    "experts": (
+        Argument("rows"),
+        Argument("hidden"),
+        Argument("inner"),
+        Argument("taken"),
+        Argument("experts"),
+        Argument("held", default=0),
+        Argument("gated", default=True),
+        Argument("stored", default="", choices=STORED),
+        Argument("routing", default=""),
         Argument("kernel", default=""),
     ),
     "softmax": (Argument("rows"), Argument("columns")),
     "layer_norm": (Argument("rows"), Argument("columns")),
+    "rms_norm": (Argument("rows"), Argument("columns")),
+    "embedding": (Argument("rows"), Argument("columns"), Argument("table")),
+    "rotary": (Argument("rows"), Argument("heads"), Argument("kv_heads", default=0), Argument("head_dim")),
+    "gated": (Argument("kind", choices=GATES), Argument("rows"), Argument("columns")),
     "elementwise": (Argument("kind", choices=tuple(ELEMENTWISE)), Argument("elements"), Argument("operand", default=0)),
     "batch_norm": (Argument("batch", default=1), Argument("channels"), Argument("size")),
     "max_pool2d": (
@@ -126,8 +160,13 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "bmm": "bmm(b=16,m=128,n=128,k=64)",
     "conv2d": "conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)",
     "attention": "attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)",
+    "experts": "experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)",
     "softmax": "softmax(rows=4096,columns=4096)",
     "layer_norm": "layer_norm(rows=4096,columns=4096)",
+    "rms_norm": "rms_norm(rows=4096,columns=4096)",
+    "embedding": "embedding(rows=128,columns=4096,table=32000)",
+    "rotary": "rotary(rows=128,heads=32,kv_heads=8,head_dim=128)",
+    "gated": "gated(kind=silu,rows=128,columns=14336)",
     "elementwise": "elementwise(kind=add,elements=1048576)",
     "batch_norm": "batch_norm(channels=64,size=56)",
     "max_pool2d": "max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)",
@@ -136,7 +175,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """Kind -> a name of it."""
 
 _NAME: Final = re.compile(r"\s*(?P<kind>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<rest>\(.*)?", re.DOTALL)
-_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 _LONGEST: Final = 60
 
 
@@ -223,7 +262,8 @@ def complete(text: str) -> list[str]:
     told = {one.partition("=")[0].strip() for one in done.split(",")}
     start = text[: len(text) - len(last)]
     if last.startswith("kind="):
-        return [f"{start}kind={name}" for name in ELEMENTWISE if name.startswith(last.removeprefix("kind="))]
+        kinds = (name for one in ARGUMENTS[kind] if one.name == "kind" for name in one.choices)
+        return [f"{start}kind={name}" for name in kinds if name.startswith(last.removeprefix("kind="))]
     return [
         f"{start}{one.name}=" for one in ARGUMENTS[kind] if one.name.startswith(last.strip()) and one.name not in told
     ]
@@ -247,6 +287,10 @@ def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
     """Return what an argument is where nothing is said."""
     if name == "kv_heads":
         return values["heads"]
+    if name == "held":
+        return values["experts"]
+    if name == "value_dim":
+        return values["head_dim"]
     if kind == "max_pool2d" and name == "stride":
         return values["kernel"]
     if name == "operand":
@@ -269,11 +313,25 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
         _check_divisor(kind, number, "groups", "channels_out")
     if kind == "attention":
         _check_divisor(kind, number, "kv_heads", "heads")
+        if number["latent"]:
+            _check_most(kind, number, "value_dim", number["head_dim"], "head_dim")
+    if kind == "experts":
+        _check_most(kind, number, "taken", number["experts"], "experts")
+        _check_divisor(kind, number, "held", "experts")
+        _check_routing(str(values["routing"]))
     if kind == "elementwise":
         if ELEMENTWISE[str(values["kind"])].is_binary:
             _check_divisor(kind, number, "operand", "elements")
         elif number["operand"]:
             raise UsageError(f"elementwise: {values['kind']} takes one operand; leave out operand")
+
+
+def _check_routing(routing: str) -> None:
+    exponent = routing.removeprefix(POWER_LAW)
+    if routing not in ("", "balanced") and not (exponent != routing and re.fullmatch(r"[0-2]\.\d{1,6}", exponent)):
+        raise UsageError(
+            f"experts: routing is {_short(routing)}, expected balanced, {POWER_LAW}1.2 or its like, or none"
+        )
 
 
 def _check_most(kind: str, number: Mapping[str, int], name: str, most: int, what: str) -> None:

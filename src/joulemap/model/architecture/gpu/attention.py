@@ -3,15 +3,17 @@
 With H query heads on H_kv pairs of keys and values (g = H / H_kv), S queries and L keys of D elements, batch B, q MACs
 of a unit in a clock, U units, f the highest clock:
 
-    several queries
+    several queries, values of V elements
         blocks  = B H_kv ceil(S g / 128)                     heads of a group share a block, if the family packs g
         seen    = L, or under a causal mask min(L, (L - S) + (S + max(128 / g, 1)) / 2 + 32 [S > 64])
-        pass(x) = 256 D x / (share q) + 128 exponential x / special function lanes     clocks for x keys
+        pass(x) = 128 (D + V) x / (share q) + 128 exponential x / special function lanes     clocks for x keys
         compute = max(blocks / U (pass(seen) + tile), pass(L) + tile) / f
-    one query
+    one query, p bytes of keys and values for each token
         pairs   = B H_kv;  parts = floor(U / pairs), at least 1, at most ceil(L / 256)
-        turn(s) = max(pair, 2 D p ceil(L / s) / unit_bytes)    clocks for one of s parts of the keys, p bytes an element
+        turn(s) = max(pair, p ceil(L / s) / unit_bytes)      clocks for one of s parts of the keys
         compute = min(ceil(pairs / U) turn(1), ceil(pairs parts / U) turn(parts) + merge) / f
+    one query, keys that hold their values (latent attention), which all heads share
+        pairs   = B ceil(H / 64), and turn(s) at least 64 (D + V) ceil(L / s) / (share q): a matrix with a matrix
 
 Time is (start + append) / f + ‖compute, memory‖. Kernels differ more between frameworks than between GPUs, so start,
 tile, pair, share and unit_bytes are coefficients of the family that a workload names (a table of the class's file);
@@ -27,7 +29,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.model.architecture.gpu.device import Engine
+from joulemap.model.architecture.gpu.device import Engine, stream_seconds
 from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
@@ -45,6 +47,16 @@ PART_KEYS: Final = 256.0
 """Keys of a part, at least, where the keys of one pair are split over units."""
 
 
+OLDER_MACS: Final = 1536.0
+"""MACs at two bytes of a unit in a clock, between those of Ampere (1024) and Hopper (2048), the first with wgmma."""
+
+NEWER_MACS: Final = 3072.0
+"""The same, between Hopper (2048) and Blackwell (4096), whose kernels multiply a cache of one byte as it is stored."""
+
+LATENT_ROWS: Final = 64.0
+"""Heads that a block takes of latent attention. Source: FlashMLA, BLOCK_SIZE_M (recalled)."""
+
+
 @frozen
 class Family:
     """Kernels of one design."""
@@ -55,6 +67,11 @@ class Family:
     """Whether its rows were timed with what appends keys and values to a cache."""
     most_packed: tuple[float, float] = (np.inf, np.inf)
     """Heads of a group that a block takes at most, of several queries and of one: of a larger group, each is alone."""
+    widens: bool = False
+    """Whether keys and values that are stored narrow are first copied to what they are multiplied as; if not, several
+    queries with their keys and values are made as narrow."""
+    has_older: bool = False
+    """Whether units without wgmma load keys before they multiply, and leave all of one query to one of them."""
 
 
 PLAIN: Final = Family("sdpa")
@@ -68,6 +85,8 @@ _NAMES: Final = (
     (("torch_flow", "trtllm"), Family("trtllm", appends=True, most_packed=(1.0, 32.0))),
     (("vllm_flashinfer", "flashinfer"), Family("flashinfer", most_packed=(1.0, np.inf))),
     (_TRTLLM, Family("flashinfer", appends=True, most_packed=(1.0, np.inf))),
+    (("sglang_flash_attention",), Family("mla_flash", widens=True)),
+    (("trtllm_default", "sglang_trtllm_mla"), Family("mla_trtllm", has_older=True)),
 )
 
 FAMILIES: Final = {name: family for names, family in _NAMES for name in names}
@@ -93,12 +112,14 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     start, busy, blocks = (np.zeros(work.operator_count) for _ in range(3))
     rows = np.flatnonzero(products)
     _, first = np.unique(kernels.kernel_index[rows], return_index=True)
-    scores = rows[first]
+    last = len(rows) - 1 - np.unique(kernels.kernel_index[rows][::-1], return_index=True)[1]
+    scores, sums = rows[first], rows[last]
     families = [FAMILIES.get(name, PLAIN) for name in work.kernel_family[scores].tolist()]
     of_kernel, seen_of = np.zeros(kernels.kernel_count), np.ones(kernels.kernel_count)
     for family in set(families):
-        mine = scores[np.array([one == family for one in families])]
-        shapes = _read_shapes(kernels, mine)
+        members = np.array([one == family for one in families])
+        mine = scores[members]
+        shapes = _read_shapes(kernels, mine, sums[members])
         numbers = _Numbers(take(engine, mine), family)
         some, one = _several(shapes, numbers), _single(shapes, numbers)
         taken, count = (np.where(shapes.queries > 1.0, *pair) for pair in zip(some, one, strict=True))
@@ -123,9 +144,31 @@ class _Numbers:
         return self.engine.hardware.coefficient(f"attention_{name}", f"{family}_{width}", family)
 
     @property
-    def macs_per_clock(self) -> float:
-        """Of a unit: at four bytes an element attention runs on the vector lanes, whatever products do."""
-        return _attending_macs(self.engine) * self.value("share")
+    def is_older(self) -> Booleans:
+        """Whether a unit loads keys before it multiplies, and takes all of a query."""
+        older: Booleans = np.asarray(self.engine.macs_per_clock < OLDER_MACS) & self.family.has_older
+        return older
+
+    def macs_per_clock(self, shapes: _Shapes) -> Floats:
+        """Return those of a unit: at four bytes an element on the vector lanes, whatever products do; at the rate of
+        one byte where a narrow cache is multiplied as it is stored.
+        """
+        macs = _attending_macs(self.engine) * self.value("share")
+        narrow = macs if self.family.widens else macs * _narrow_gain(self.engine)
+        return np.where(shapes.is_narrow, narrow, macs)
+
+
+@of_each
+def _multiplies_narrow(engine: Engine) -> float:
+    return float("fp8" in engine.hardware.peaks)
+
+
+@of_each
+def _narrow_gain(engine: Engine) -> float:
+    peaks = engine.hardware.peaks
+    if engine.macs_per_clock < NEWER_MACS or "fp8" not in peaks:
+        return 1.0
+    return peaks["fp8"].rate.value / peaks[engine.precision].rate.value
 
 
 @of_each
@@ -141,11 +184,18 @@ class _Shapes:
     queries: Floats
     keys: Floats
     depth: Floats
+    values: Floats
+    """Elements of a value."""
+    token_bytes: Floats
+    """Keys and values of one head, for each token."""
     pairs: Floats
     """Keys and values of one head, over all samples."""
     group: Floats
     """Query heads that share them."""
     is_causal: Booleans
+    is_latent: Booleans
+    is_narrow: Booleans
+    """Whether keys and values are stored in one byte each."""
 
     def packed(self, most: float) -> _Shapes:
         """Return the shapes where a block takes all heads of a group, if they are at most so many, else each alone."""
@@ -170,15 +220,26 @@ class _Shapes:
         return np.where(self.is_causal, masked, self.everything)
 
 
-def _read_shapes(kernels: KernelColumns, scores: Integers) -> _Shapes:
+def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _Shapes:
     work = kernels.work
+    item = np.where(work.has_narrow_cache[scores], 1.0, kernels.item_bytes)
     queries, keys, depth, heads = (
         column[scores] for column in (work.gemm_m, work.gemm_n, work.gemm_k, work.gemm_groups)
     )
-    held = kernels.input_bytes[scores] / kernels.item_bytes - heads * queries * depth
-    pairs = np.clip(held / (keys * depth), 1.0, heads)
+    held = kernels.input_bytes[scores] - heads * queries * depth * kernels.item_bytes
+    apart = kernels.input_bytes[sums]
+    pairs = np.clip(held / (keys * depth * item), 1.0, heads)
     return _Shapes(
-        queries=queries, keys=keys, depth=depth, pairs=pairs, group=heads / pairs, is_causal=work.is_causal[scores]
+        queries=queries,
+        keys=keys,
+        depth=depth,
+        values=work.gemm_n[sums],
+        token_bytes=(held + apart) / (keys * pairs),
+        pairs=pairs,
+        group=heads / pairs,
+        is_causal=work.is_causal[scores],
+        is_latent=(apart == 0.0) & ((heads > pairs) | (work.gemm_n[sums] < depth)),
+        is_narrow=work.has_narrow_cache[scores],
     )
 
 
@@ -186,11 +247,32 @@ def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
     """Return the fixed cost, with that of appending keys and values to a cache where the family's rows have it in."""
     engine = numbers.engine
     start = np.full_like(shapes.depth, numbers.value("start_clocks") / engine.clock_hz)
+    if shapes.is_narrow.any():
+        start = start + np.where(shapes.is_narrow, _convert_seconds(shapes, numbers), 0.0)
     if not numbers.family.appends:
         return start
     rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
-    appended = 8.0 * engine.item_bytes * shapes.depth * shapes.queries * shapes.pairs  # two read and written, twice
+    appended = 4.0 * shapes.token_bytes * shapes.queries * shapes.pairs  # read and written, twice
     return start + numbers.value("append_clocks") / engine.clock_hz + appended / rate
+
+
+def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
+    """Return what making a narrow cache wide takes, an address for each element, or wide queries and keys narrow."""
+    engine = numbers.engine
+    if numbers.family.widens:
+        held = shapes.keys * shapes.pairs * shapes.token_bytes
+        start = (engine.value("start_clocks.index") + engine.value("gap_clocks")) / engine.clock_hz
+        return start + held * engine.value("issue_slots.index") / engine.slots_hz
+    asked = shapes.queries * shapes.pairs * (shapes.group * shapes.depth + shapes.token_bytes)
+    start = (engine.value("start_clocks.light") + engine.value("gap_clocks")) / engine.clock_hz
+    moved = (engine.item_bytes + 1.0) * asked
+    return np.where(shapes.queries > 1.0, start + stream_seconds(engine, moved), 0.0) * _multiplies_narrow(engine)
+
+
+def _count_parts(shapes: _Shapes, blocks: Floats, engine: Engine) -> Floats:
+    """Return into how many parts the keys are split, that all units have one."""
+    parts: Floats = np.clip(np.floor(engine.units / blocks), 1.0, ceil_divide(shapes.keys, PART_KEYS))
+    return parts
 
 
 def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
@@ -199,21 +281,32 @@ def _several(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     blocks = packed.pairs * ceil_divide(packed.queries * packed.group, ROWS)
     lanes = engine.hardware.geometry["special_function_lanes_per_unit"].value
     rows = np.minimum(ceil_divide(packed.queries * packed.group, LEAST_ROWS) * LEAST_ROWS, ROWS)
-    per_key = 2.0 * rows * packed.depth / numbers.macs_per_clock + rows * numbers.value("exponential") / lanes
+    per_key = rows * (packed.depth + packed.values) / numbers.macs_per_clock(shapes)
+    per_key = per_key + rows * numbers.value("exponential") / lanes
     tile = numbers.value("tile_clocks")
     together = blocks / engine.units * (per_key * packed.seen + tile)
-    alone = per_key * packed.everything + tile
-    return np.maximum(together, alone) / engine.clock_hz, blocks
+    alone = per_key * packed.everything
+    parts = np.where(shapes.is_latent, _count_parts(shapes, blocks, engine), 1.0)
+    split = np.where(parts > 1.0, alone / parts + numbers.value("merge_clocks"), alone)
+    return np.maximum(together, np.minimum(alone, split) + tile) / engine.clock_hz, blocks
 
 
 def _single(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
     """Return (busy seconds, blocks) of kernels with one query for each head, the next token of a language model."""
     engine, pairs = numbers.engine, shapes.packed(numbers.family.most_packed[1]).pairs
-    parts = np.clip(np.floor(engine.units / pairs), 1.0, ceil_divide(shapes.keys, PART_KEYS))
+    pairs = np.where(shapes.is_latent, shapes.pairs * ceil_divide(shapes.group, LATENT_ROWS), pairs)
+    per_key = LATENT_ROWS * (shapes.depth + shapes.values) / numbers.macs_per_clock(shapes)
+    per_key = np.where(shapes.is_latent, per_key, 0.0)
+    parts = _count_parts(shapes, pairs, engine)
+    parts = np.where(numbers.is_older, 1.0, parts)
+    is_widened = numbers.is_older & shapes.is_narrow
+    token_bytes = np.where(is_widened, shapes.token_bytes * engine.item_bytes, shapes.token_bytes)
 
     def clocks(count: Floats) -> Floats:
-        moved = 2.0 * engine.item_bytes * shapes.depth * ceil_divide(shapes.keys, count)
-        turn = np.maximum(numbers.value("pair_clocks"), moved / numbers.value("unit_bytes"))
+        keys = ceil_divide(shapes.keys, count)
+        streamed, multiplied = token_bytes * keys / numbers.value("unit_bytes"), per_key * keys
+        waits = np.where(numbers.is_older, streamed + multiplied, np.maximum(streamed, multiplied))
+        turn = np.maximum(numbers.value("pair_clocks"), waits)
         return ceil_divide(pairs * count, engine.units) * turn
 
     whole, split = clocks(np.ones_like(parts)), clocks(parts) + numbers.value("merge_clocks")

@@ -58,6 +58,7 @@ NORM_BLOCK: Final = 512.0
 """Elements of a row that the 128 threads of a layer norm's block take at a time."""
 
 NORM_THREADS: Final = 128.0
+
 VECTOR_BYTES: Final = 16.0
 """Widest load of a thread."""
 
@@ -250,6 +251,13 @@ class Traits:
         return mask
 
     @cached_property
+    def is_experts(self) -> Booleans:
+        """Operators of kernels that compute both products of a mixture of experts."""
+        grouped = np.where(self.kernels.work.of_operation("grouped_mm"), 1.0, 0.0)
+        mask: Booleans = self.kernels.per_operator(self.kernels.per_kernel(grouped)) >= 2.0
+        return mask
+
+    @cached_property
     def is_in_step(self) -> Booleans:
         """Products of a recurrence, and those of a loop in which units share no weights: no kernel tiles them."""
         kernels = self.kernels
@@ -340,8 +348,9 @@ class Traits:
 
     @cached_property
     def row_length(self) -> Floats:
-        """Elements of what is normalized together: the length of a layer norm's weights, or the last dimension."""
-        weights = self.kernels.own_weight_bytes / self.kernels.item_bytes / 2.0
+        """Elements of what is normalized together: the length of a norm's weights and biases, or the last dimension."""
+        each = np.where(self.kernels.work.of_operation("rms_norm"), 1.0, 2.0)
+        weights = self.kernels.own_weight_bytes / self.kernels.item_bytes / each
         is_weighted = self.kernels.work.of_kind("normalization") & (weights > 0.0)
         return np.where(is_weighted, weights, np.maximum(self.kernels.work.row_length, 1.0))
 
@@ -399,6 +408,7 @@ def _products(traits: Traits) -> Booleans:
 
 SORTS: Final = (
     Sort("attention", lambda t: t.is_attention & _products(t), start="product"),
+    Sort("experts", lambda t: t.is_experts & _products(t), start="product"),
     Sort("recurrence", lambda t: t.is_in_step, start="product"),
     Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product"),
     Sort("product", _products, start="product"),
@@ -423,7 +433,12 @@ SORTS: Final = (
     Sort("batch_norm", lambda t: t.is_batch_norm, start="index", chain="batch_norm",
          links=lambda t: t.sample_steps, traffic="batch_norm"),
     Sort("reduction", _kind("reduction"), start="reduction"),
+    Sort("embedding", _general(_operation("embedding")), start="light", amount=lambda t: 2.0 * t.outputs,
+         slots="index"),
     Sort("copy", _operation(*COPIES), start="light"),
+    Sort("rotary", _operation("rotary"), start="light", amount=lambda t: t.outputs, slots="norm"),
+    Sort("gated", _operation("gated"), start="light", amount=lambda t: t.outputs, slots="norm",
+         alone=lambda t: t.row_length),
     Sort("indexed", _general(lambda t: t.is_indexed), start="index", amount=lambda t: t.outputs, slots="index"),
     Sort("activation", lambda t: t.is_activation, start="light", amount=lambda t: t.outputs, slots="special"),
     Sort("elementwise", lambda t: np.ones(t.kernels.work.operator_count, dtype=bool), start="light"),
@@ -432,7 +447,7 @@ SORTS: Final = (
 
 
 PRODUCTS: Final = frozenset(
-    {"attention", "recurrence", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
+    {"attention", "experts", "recurrence", "few_rows", "product", "patch", "image", "winograd", "conv", "pointwise"}
     | {"native_groups", "wide_groups"}
 )
 """Sorts that multiply on tiles."""

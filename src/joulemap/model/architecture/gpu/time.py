@@ -24,6 +24,7 @@ from joulemap.model.architecture.gpu.device import (
     lanes_per_unit,
     stream_seconds,
 )
+from joulemap.model.architecture.gpu.expert import time_experts
 from joulemap.model.architecture.gpu.product import (
     BUILT_TILES,
     NATIVE_TILES,
@@ -100,7 +101,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     is_product = sorts.share > 0.0
     moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
-    untiled = traits.is_of("recurrence", "few_rows", "attention")
+    untiled = traits.is_of("recurrence", "few_rows", "attention", "experts")
     column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled & ~kernels.is_sibling)
     padding = np.ones(work.operator_count)
     if engine.mode == "tensor":
@@ -112,18 +113,23 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     attends = traits.is_of("attention")
     attention = time_attention(kernels, engine, attends)
     direct = np.where(attends, attention.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
+    mixes = traits.is_of("experts")
+    experts = time_experts(kernels, engine, mixes)
+    direct = np.where(mixes, experts.busy_s, direct)
+    memory_s = np.where(mixes, experts.memory_s, memory_s)
     issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
     product = direct + column.shared(lambda one: one.compute_s)
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
-    tiles = np.where(
-        is_product & untiled, np.where(attends, attention.blocks, blocks), column.shared(lambda one: one.tile_count)
-    )
+    called = np.where(attends, attention.blocks, np.where(mixes, experts.blocks, blocks))
+    tiles = np.where(is_product & untiled, called, column.shared(lambda one: one.tile_count))
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
-        start_s=np.where(attends, attention.start_s, sorts.start_s) + column(lambda one: one.split_s) + passes.start_s,
+        start_s=np.where(attends, attention.start_s, np.where(mixes, experts.start_s, sorts.start_s))
+        + column(lambda one: one.split_s)
+        + passes.start_s,
         starts=~kernels.leads & ~kernels.rides & ~kernels.is_sibling & ~traits.is_attention & ~kernels.loops,
         busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
         memory_s=memory_s,
@@ -142,7 +148,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         seen_share=attention.seen_share,
         occupancy=np.where(untiled, filled, column(lambda one: one.occupancy)),
         looped_count=np.where(traits.is_looped & traits.on_tensor_cores, work.gemm_groups, 0.0),
-        pass_bytes=passes.moved_bytes + (moves - 1.0) * kernels.moved_bytes,
+        pass_bytes=passes.moved_bytes + experts.pass_bytes + (moves - 1.0) * kernels.moved_bytes,
     )
 
 

@@ -1,0 +1,178 @@
+"""Time of a mixture of experts in one call: choices sorted by expert, two products of all experts, a gate, and a sum.
+
+With q the MACs of a unit in a clock, U units, f the highest clock, h experts hit by r rows on this device, n outputs
+and K inputs of a product, w bytes of a weight and p of an activation:
+
+    blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
+    step    = max(b_m b_n / (share q), (b_m + b_n) p / unit_bytes)       clocks for one of K, weights made wide
+    compute = ceil(blocks / U) (K step + tile) / f
+    memory  = h n K w / (dram_share bandwidth) + r (K + write_ratio n) p / rate
+    product = least over blocks of ‖compute, memory‖
+
+    start   = (start + [tokens > 1] sort + choices choice / U) / f       a choice: its place, its share of the sum
+    passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
+
+Rows are padded to a block for each expert, which is what few tokens cost. Weights and activations that the last cache
+holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out. Activations take
+two bytes between kernels, whatever products take. Kernels differ more between designs than between GPUs, so all numbers
+are coefficients of the family that a workload names by its kernel and how its weights are stored.
+
+Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
+Triton's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from joulemap.model.architecture.gpu.device import Engine, find_last_level, stream_seconds
+from joulemap.model.architecture.gpu.product import smooth_max
+from joulemap.model.column import take
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.traffic import ceil_divide
+from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.system.record import frozen
+
+BLOCKS: Final = ((16.0, 64.0), (64.0, 128.0), (128.0, 128.0))
+"""Rows x columns of outputs."""
+
+K_BLOCK: Final = 32.0
+
+BETWEEN_BYTES: Final = 2.0
+"""Of an activation between kernels."""
+
+HELD_SHARE: Final = 0.5
+"""Of the last cache, that activations find beside weights."""
+
+NAMES: Final = (
+    (("marlin",), "marlin"),
+    (("cutlass", "fp8_block"), "cutlass_block"),
+    (("cutlass",), "cutlass"),
+    (("torch_flow", "mxfp4"), "trtllm"),
+    (("torch_flow",), "trtllm_cutlass"),
+    (("trtllm", "fp8_block"), "trtllm_block"),
+    (("trtllm",), "trtllm"),
+    (("",), "triton"),
+)
+"""Words that the name of a kernel and of how weights are stored have -> family; the first that applies."""
+
+PASSING: Final = frozenset({"triton", "marlin", "trtllm_block"})
+"""Families whose gate and sum pass over the choices of other devices too."""
+
+
+def find_family(name: str) -> str:
+    """Return the family of a kernel's name."""
+    return next(family for words, family in NAMES if all(word in name for word in words))
+
+
+@frozen(kw_only=True, eq=False)
+class Experts:
+    """Of each product of a call of experts; 0 for all else."""
+
+    start_s: Floats
+    """If it leads its kernel."""
+    busy_s: Floats
+    memory_s: Floats
+    blocks: Floats
+    pass_bytes: Floats
+    """Between kernels, at the leader."""
+
+
+def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> Experts:
+    """Return the times of calls of experts; `products` are their first and second ones."""
+    work = kernels.work
+    start, busy, memory, blocks, passed = (np.zeros(work.operator_count) for _ in range(5))
+    rows = np.flatnonzero(products)
+    kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
+    ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1] if len(rows) else rows
+    found = np.array([find_family(name) for name in work.kernel_family[ups].tolist()], dtype=np.str_)
+    for family in set(found.tolist()):
+        own = found == family
+        call = _Call.read(kernels, ups[own], downs[own])
+        leaders = kernels.leader[kernel[own]]
+        start[leaders], passed[leaders] = _begin(call, take(engine, leaders), family)
+        for mine in (ups[own], downs[own]):
+            busy[mine], memory[mine], blocks[mine] = _tile(kernels, call, take(engine, mine), family, mine)
+    return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
+
+
+@frozen(kw_only=True, eq=False)
+class _Call:
+    """Of each call."""
+
+    tokens: Floats
+    choices: Floats
+    """On all devices."""
+    rows: Floats
+    """Choices on this one."""
+    hidden: Floats
+    columns: Floats
+    """Of the first product."""
+    inner: Floats
+    weight_bytes: Floats
+    """Of the experts that are hit, of all calls of a workload."""
+
+    @staticmethod
+    def read(kernels: KernelColumns, ups: Integers, downs: Integers) -> _Call:
+        """Return calls by their first and second products, between which is their gate."""
+        work = kernels.work
+        hidden, columns, inner = work.gemm_k[ups], work.gemm_n[ups], work.gemm_k[downs]
+        return _Call(
+            tokens=work.output_element_count[downs] / hidden,
+            choices=work.output_element_count[ups + 1] / inner,
+            rows=work.mac_count[ups] / (columns * hidden),
+            hidden=hidden,
+            columns=columns,
+            inner=inner,
+            weight_bytes=kernels.sum_workload(kernels.weight_bytes)[kernels.workload_index[ups]],
+        )
+
+
+def _number(engine: Engine, name: str, family: str) -> float:
+    return engine.hardware.coefficient(f"experts_{name}", family)
+
+
+def _near_rate(engine: Engine, far_rate: Floats | float) -> Floats:
+    level = find_last_level(engine.hardware)
+    bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
+    rate: Floats = np.maximum(far_rate, bandwidth * engine.hardware.coefficient(f"{level.name}_efficiency"))
+    return rate
+
+
+def _tile(
+    kernels: KernelColumns, call: _Call, engine: Engine, family: str, mine: Integers
+) -> tuple[Floats, Floats, Floats]:
+    """Return (compute, memory) seconds and blocks of one of the products of each call."""
+    work, capacity, rows = kernels.work, find_last_level(engine.hardware).capacity.value, call.rows
+    n, k, hit = work.gemm_n[mine], work.gemm_k[mine], work.gemm_groups[mine]
+    weights = kernels.weight_bytes[mine]
+    wide = np.maximum(engine.item_bytes, BETWEEN_BYTES)
+    far = engine.hardware.memory_bandwidth.value * _number(engine, "dram_share", family)
+    near = _near_rate(engine, far)
+    moved = rows * (k + n) * wide
+    memory = weights / np.where(call.weight_bytes <= capacity, near, far)
+    written = rows * (k + engine.value("write_ratio") * n) * wide
+    memory = memory + written / np.where(moved <= HELD_SHARE * capacity, near, far)
+    edges = np.array(BLOCKS)
+    tile_m, tile_n = edges[:, 0, None], edges[:, 1, None]
+    count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
+    supplied = (tile_m + tile_n) * engine.item_bytes / _number(engine, "unit_bytes", family)
+    step = np.maximum(tile_m * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
+    clocks = ceil_divide(k, K_BLOCK) * K_BLOCK * step + _number(engine, "tile_clocks", family)
+    compute = ceil_divide(count, engine.units) * clocks / engine.clock_hz
+    best = np.argmin(smooth_max(compute, np.broadcast_to(memory, compute.shape)), axis=0)
+    each = np.arange(len(mine))
+    return compute[best, each], memory, count[best, each]
+
+
+def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
+    """Return (seconds besides products, bytes between kernels) of each call."""
+    clocks = (
+        _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / engine.units
+    )
+    clocks = clocks + np.where(call.tokens > 1.0, _number(engine, "sort_clocks", family), 0.0)
+    passing = call.choices if family in PASSING else call.rows
+    moved = passing * (call.hidden + call.columns + call.inner) * BETWEEN_BYTES
+    return clocks / engine.clock_hz + stream_seconds(engine, moved), moved

@@ -1,0 +1,115 @@
+"""A mixture of experts in one call: what is routed where, and how long its products take, by hand on a toy GPU."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from compare import assert_close
+from gpu_case import clocks, single, sort_name, timed
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.operator.name import find_operator
+from joulemap.model.architecture.gpu.expert import find_family
+from joulemap.system.errors import UsageError
+from joulemap.trace.formula.product import hit_count
+from joulemap.trace.routing import route
+from joulemap.trace.single import describe
+
+CALL = "experts(rows=32,hidden=1024,inner=512,taken=4,experts=16,routing=balanced,kernel=trtllm{more})"
+"""128 choices, 8 for each of 16 experts."""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "taken", "experts", "held", "routing", "rows", "hit"),
+    [
+        (32, 4, 16, 16, "balanced", 128, 16),
+        (2, 4, 16, 16, "balanced", 8, 8),
+        # of four devices: a quarter of each
+        (32, 4, 16, 4, "balanced", 32, 4),
+        (1, 2, 16, 1, "balanced", 1, 1),
+        # as a trace has it: n (1 - (1 - k / n)^T)
+        (8, 8, 128, 128, "", 64, hit_count(8, 8, 128)),
+        (1, 8, 128, 128, "", 8, 8),
+    ],
+)
+def test_choices_fall_on_a_device(
+    tokens: int, taken: int, experts: int, held: int, routing: str, rows: int, hit: int
+) -> None:
+    assert route(tokens, taken, experts, held, routing) == (rows, hit)
+
+
+def test_skewed_loads_hit_fewer_experts_and_load_the_busiest_device_more() -> None:
+    even, mild, steep = (route(64, 8, 128, 16, name) for name in ("balanced", "power_law_1.01", "power_law_1.2"))
+    assert even == (64, 16)
+    assert even[0] < mild[0] < steep[0] <= 512
+    assert steep[1] <= mild[1] <= even[1]
+    # alone, a device has all choices, however skewed
+    assert route(64, 8, 128, 128, "power_law_1.2")[0] == 512
+    # loads between 1 and 51.2 with a density of x^-1: an expert is hit above half of n m_1 / (T k) of them
+    mean = (51.2 - 1) / math.log(51.2)
+    missed = math.log(0.5 * mean * 128 / 512) / math.log(51.2)
+    assert route(64, 8, 128, 128, "power_law_1.0")[1] == math.ceil(128 * (1 - missed))
+
+
+def test_a_call_reads_the_experts_that_are_hit_and_holds_all() -> None:
+    found = find_operator(CALL.format(more="").replace("rows=32", "rows=2"))
+    assert found is not None
+    work = describe(found, 1, NO_KEY)
+    expert = 3 * 1024 * 512
+    assert work.weight_bytes == 4 * 16 * expert
+    assert sum(one.byte_count for one in work.accesses if one.role == "weight") == 4 * 8 * expert
+    assert work.mac_count == 8 * expert
+    assert work.parameter_count == 16 * expert
+
+
+def test_rows_are_padded_to_a_block_for_each_expert() -> None:
+    work = single(CALL.format(more=""))
+    assert sort_name(work, "fp16") == "experts"
+    times, kernels = timed(work, "fp16")
+    products = kernels.work.has_macs
+    # 16 experts of 8 rows: blocks of 16 x 64, 16 and 16 columns of them; a step of one of K supplies 80 rows and
+    # columns of two bytes at 50 a clock
+    step = max(16 * 64 / (0.5 * 1024), 80 * 2 / 50)
+    up, down = (math.ceil(16 * 16 / 128) * (k * step + 1000) for k in (1024, 512))
+    for busy, expected in zip(times.busy_s[products].tolist(), (up, down), strict=True):
+        assert_close(busy, clocks(expected), rel=1e-9)
+    assert times.tiles[products].tolist() == [256.0, 256.0]
+    # routing, sorting, a place for each of 128 choices on 128 units; 128 x (1024 + 1024 + 512) elements between
+    # kernels, from the last cache at half of 8 TB/s
+    passed = 128 * 2560 * 2
+    assert_close(
+        float(times.start_s[kernels.leader].sum()),
+        clocks(30000 + 11000 + 64) + passed / (8e12 * 0.5),
+        rel=1e-9,
+    )
+    assert times.pass_bytes.sum() == passed
+
+
+def test_weights_of_four_bits_are_a_quarter_with_their_scales() -> None:
+    wide, narrow = (timed(single(CALL.format(more=more)), "fp16")[1] for more in ("", ",stored=int4"))
+    assert wide.weight_bytes.sum() == 16 * 3 * 1024 * 512 * 2
+    assert narrow.weight_bytes.sum() == 16 * (1024 * (512 + 16) + 1024 * (256 + 8))
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("sglang_fused_moe_triton", "triton"),
+        ("", "triton"),
+        ("vllm_compressedtensorswna16marlinmoe_marlin_marlinexperts int4", "marlin"),
+        ("vllm_fp8moe_flashinfer_cutlass_flashinferexperts fp8_block", "cutlass_block"),
+        ("moe_torch_flow", "trtllm_cutlass"),
+        ("moe_torch_flow mxfp4", "trtllm"),
+        ("sglang_flashinfer_trtllm_moe fp8_block", "trtllm_block"),
+    ],
+)
+def test_a_kernel_is_of_the_family_that_its_name_tells(name: str, family: str) -> None:
+    assert find_family(name) == family
+
+
+@pytest.mark.parametrize("more", ["routing=even", "held=3", "taken=129"])
+def test_what_cannot_be_routed_is_refused(more: str) -> None:
+    name = f"experts(rows=1,hidden=8,inner=8,experts=128,{more}" + ("" if "taken" in more else ",taken=2") + ")"
+    with pytest.raises(UsageError, match="experts: "):
+        find_operator(name)
