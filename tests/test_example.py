@@ -20,10 +20,11 @@ ELSEWHERE = ("cuda", "hf:", "timm:", "path/to/", "| head", "calibrate ./mychip.t
 """What an example needs that is not here: a device, another package, a repository, a closed pipe, a measured chip."""
 
 SLOW = (
-    "calibrate", "cost", "db export", "db import", "db recover", "export explorer", "hardware check", "hardware detect",
-    "hardware sanity", "measure", "measurements", "pareto", "plot", "recommend", "report", "utilization", "validate",
+    "architectures", "calibrate", "cost", "db export", "db import", "db recover", "export explorer", "flip",
+    "hardware check", "hardware detect", "hardware sanity", "measure", "measurements", "pareto", "plot", "recommend",
+    "report", "sweep", "utilization", "validate",
 )  # fmt: skip
-"""Commands whose examples take seconds each, torch, or what the others have left."""
+"""Commands whose examples take a second or more each, torch, or what the others have left."""
 
 
 def prepare(folder: Path) -> None:
