@@ -49,7 +49,6 @@ COEFFICIENTS = {
     # chains
     "chain_clocks.batch_norm": 40000.0,
     "chain_clocks.pool": 38000.0,
-    "chain_clocks.row": 900.0,
     "chain_clocks.group": 20.0,
     # other work
     "issue_slots.depthwise.wide": 11.0,

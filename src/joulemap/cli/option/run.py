@@ -46,7 +46,7 @@ BOUNDARY_HELP: Final = (
 HOST_HELP: Final = (
     "The computer that chips and cards sit in which need one, e.g. raspberry_pi_5: its static power joins their "
     "energies and counts within a power budget. `joulemap hardware list` says which need one. Kernels of GPUs are "
-    "launched at its pace, in eager and engine."
+    "launched at its pace in eager."
 )
 
 WEIGHT_HELP: Final = (
