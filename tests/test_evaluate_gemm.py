@@ -76,7 +76,7 @@ def test_gpu_fp16() -> None:
         memory_s=memory_s,
         # start of a product and the gap between kernels
         launch_s=clocks(4200 + 1000),
-        # alone it is a layer amid others: six weights of 2 MiB and what is in and out stay in 32 MiB of L2
+        # a layer amid others: six copies of 2 MiB of weights stay in L2, and so does what comes in and goes out
         dram_bytes=0,
         bottleneck="compute",
     )
@@ -109,7 +109,7 @@ def test_gpu_fp32_splits_the_inner_dimension_of_large_tiles() -> None:
         memory_s=memory_s,
         # two parts of a million outputs, added up
         launch_s=clocks(7500 + 1000 + 4000) + 8 / 7 * 2 * MIB / 2e12,
-        # six weights of 4 MiB and 8 MiB in and out are what L2 holds
+        # six copies of 4 MiB and 8 MiB in and out fill its 32 MiB
         dram_bytes=0,
         bottleneck="compute",
     )
