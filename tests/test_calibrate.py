@@ -15,7 +15,7 @@ from compare import assert_close
 from conftest import Run
 from joulemap.answer.measurement import find_workloads
 from joulemap.calibrate.bench import LatencyModel, make_bench
-from joulemap.calibrate.calibration import COMMON, Freedom, Outcome, calibrate
+from joulemap.calibrate.calibration import Freedom, Outcome, calibrate
 from joulemap.calibrate.fit import Fitter, Solution, Target
 from joulemap.calibrate.observation import Observation, balance, credibility, divide
 from joulemap.calibrate.parameter import Parameter, bounds_of, coefficient_parameters, rounded, values_at
@@ -387,18 +387,14 @@ def test_few_rows_move_less_than_many(workloads: Mapping[tuple[str, int], Worklo
             attrs.evolve(one, latency_s=3.0 * run.latency_fs / FS_PER_S, energy_j=2.0 * run.energy_fj / FJ_PER_J)
         )
     ratios, weights = [], []
-    # as many rows as coefficients still leave the overall scale to tell what they cannot
-    few = len(load_spreads("kpu").coefficients)
-    for count in (1, 2, few):
+    for count in (1, 2, 30):
         found = fit(target, rows[:count]).calibration
         ratios.append(found.coefficients["device_time_scale"].ratio)
         weights.append(found.coefficients["device_time_scale"].data_weight)
         assert_close(found.latency_credibility, count / (count + 4.0), rel=1e-2)
     assert 1.0 < ratios[0] < ratios[1] < ratios[2] < 3.1
     assert ratios[0] < 3.0**0.25
-    assert 0.0 < weights[0] < weights[1] < 0.5 < weights[2] < few / (few + 4.0)
-    assert not set(COMMON) & fit(target, rows[: few + 1]).calibration.coefficients.keys()
-    assert_close(fit(target, rows).calibration.latency_credibility, 30.0 / 34.0, rel=1e-2)
+    assert 0.0 < weights[0] < weights[1] < 0.8 < weights[2] < 1.0
 
 
 # fits
@@ -468,9 +464,9 @@ def test_a_fit_finds_the_hardware_that_gave_the_measurements(
         assert errors[quantity, "cross_validated"].mean_error_fraction < 0.08
         assert errors[quantity, "cross_validated"].row_count == len(workloads) * 4
     found = outcome.calibration
-    # rows enough tell coefficients apart: no overall scale stands for them
-    assert "launch_time_scale" not in found.coefficients
-    assert_close(found.coefficients["program_cost"].value, 2.5e-6, rel=0.1)
+    # every cost of a kernel is that of its program times the overall scale
+    scale = found.coefficients["launch_time_scale"].value
+    assert_close(found.coefficients["program_cost"].value * scale, 2.5e-6, rel=0.1)
     assert_close(found.coefficients["fp32_passes"].value, 5.0, rel=0.1)
     assert found.static_power is not None
     assert_close(found.static_power.value, 75.0, rel=0.1)
