@@ -10,9 +10,9 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import find_operator
 from joulemap.fuse import fuse
-from joulemap.model.architecture.gpu import ARCHITECTURE, amid_others, stream_time
-from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level
-from joulemap.model.architecture.gpu.sort import SORTS, Traits
+from joulemap.model.architecture.gpu import ARCHITECTURE, amid_others
+from joulemap.model.architecture.gpu.device import Engine, find_device, find_last_level, stream_seconds
+from joulemap.model.architecture.gpu.sort import SORTS, SortedTraits
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.pipeline import place
@@ -67,13 +67,13 @@ def timed(
     level = find_last_level(device)
     read, written = dram_bytes(kernels, level.capacity.value, keeps_weights=level.kind == "cache")
     engine = Engine.of(device, precision)
-    return time_operators(kernels, engine, stream_time(kernels, engine, read + written)), kernels
+    return time_operators(kernels, engine, stream_seconds(engine, kernels.moved_bytes, read + written)), kernels
 
 
 def sort_name(work: WorkloadColumns, precision: str, runtime: str = "graph") -> str:
     """Return the sort of the first operator."""
     kernels = form_kernels(work, precision, runtime)
-    return SORTS[int(Traits.of(kernels, Engine.of(TOY, precision)).index[0])].name
+    return SORTS[int(SortedTraits.of(kernels, Engine.of(TOY, precision)).index[0])].name
 
 
 def placed(

@@ -9,10 +9,13 @@ from torch import nn
 
 from chip import DRAM_BYTES_PER_S, npu, number
 from compare import assert_close
-from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, with_level
+from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, target, with_level
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.operator.name import find_operator
+from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnsupportedError
-from models import columns, image
+from joulemap.trace.single import describe
+from models import KEY, columns, image
 
 MOVED = INPUT + WEIGHT + OUTPUT
 BUSY_HZ = 1e9 * 0.5
@@ -164,3 +167,11 @@ def test_a_model_that_does_not_fit_a_chip_without_dram_or_host_memory_is_refused
     small = attrs.evolve(fabric(), memory_capacity=number(1e5, "B"))
     with pytest.raises(UnsupportedError, match=r"toy_npu has 0\.0001 GB of memory"):
         run(small, "int8", convolution())
+
+
+def test_a_fabric_has_nothing_to_lay_out_where_a_host_computes_all() -> None:
+    rotary = find_operator("rotary(rows=64,heads=32,head_dim=128)")
+    assert rotary is not None
+    hosted = target("hailo_8").with_host(target("raspberry_pi_5"), is_counted=False)
+    found = run(hosted, "int8", columns_of(describe(rotary, 1, KEY)), "engine")
+    assert found.latency_fs > 0

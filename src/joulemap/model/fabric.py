@@ -90,11 +90,14 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
 
     `tile_clocks` is e w of each operator for the batch, `tile_share` what one tile takes of a unit, R C / q.
     """
+    if not kernels.kernel_count:  # all of it falls back to the host
+        nothing = np.zeros(0)
+        return Layout(context_count=nothing, kernel_count=nothing, image_s=nothing)
     each = take(hardware, kernels.first_row)
     demand = _ask(kernels, hardware, tile_clocks, tile_share)
     needed = kernels.sum_workload(demand.layers)
-    batch = _of_workload(kernels, kernels.batch)
-    held = _of_workload(kernels, kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
+    batch = kernels.largest(kernels.batch)
+    held = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
     load_s = kernels.sum_workload(kernels.weight_bytes) / _link_rate(each)
     single, several = (each.coefficient(f"context_share.{name}") for name in ("single", "several"))
     unit_count, capacity = each.peaks[kernels.precision].unit_count, each.level("sram").capacity.value
@@ -144,11 +147,6 @@ def _ask(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, tile_s
         tile_share=tile_share,
         unit_reach=hardware.coefficient("unit_reach"),
     )
-
-
-def _of_workload(kernels: KernelColumns, values: Floats | float) -> Floats:
-    """Return what every operator of a workload has, per workload."""
-    return np.broadcast_to(np.asarray(values, dtype=np.float64), kernels.work.operator_count)[kernels.first_row]
 
 
 def _link_rate(hardware: Hardware) -> Floats | float:

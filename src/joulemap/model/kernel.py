@@ -215,7 +215,7 @@ class KernelColumns:
         """Sum a per-kernel column over each workload."""
         return sum_by(self.workload_index[self.leader], values, self.workload_count)
 
-    def largest(self, values: Floats) -> Floats:
+    def largest(self, values: Floats | float) -> Floats:
         """Return the largest of a per-operator column in each workload, or 0."""
         found = np.zeros(self.workload_count)
         np.maximum.at(found, self.workload_index, values)

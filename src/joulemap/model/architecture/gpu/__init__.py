@@ -43,11 +43,12 @@ from joulemap.model.architecture.gpu.device import (
     find_device,
     find_last_level,
     packing,
+    stream_seconds,
     uses_tensor_cores,
 )
 from joulemap.model.architecture.gpu.product import smooth_max
-from joulemap.model.architecture.gpu.sort import Traits
 from joulemap.model.architecture.gpu.time import Times, time_operators
+from joulemap.model.architecture.gpu.trait import Traits
 from joulemap.model.column import is_one, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
@@ -126,7 +127,7 @@ class Gpu:
         engine = Engine.of(device, kernels.precision)
         level = find_last_level(device)
         read, written = dram_bytes(kernels, level.capacity.value, keeps_weights=level.kind == "cache")
-        times = time_operators(kernels, engine, stream_time(kernels, engine, read + written))
+        times = time_operators(kernels, engine, stream_seconds(engine, kernels.moved_bytes, read + written))
         tiles = np.where(times.tiles > 0.0, times.tiles, ceil_divide(work.output_element_count, ELEMENTS_PER_BLOCK))
         tiles = np.where(kernels.rides, 0.0, tiles)
         compute, memory = _balance(kernels, times)
@@ -301,15 +302,6 @@ def amid_others(kernels: KernelColumns) -> KernelColumns:
 def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:
     """Return the bytes of passes that the last cache does not hold: all of one that is larger, or none."""
     return np.where(moved_bytes > capacity_bytes, moved_bytes, 0.0)
-
-
-def stream_time(kernels: KernelColumns, engine: Engine, dram_bytes: Floats) -> Floats:
-    """Return the time of the bytes of kernels that are no products: through the last cache, and DRAM what misses."""
-    level = find_last_level(engine.hardware)
-    bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
-    near = kernels.moved_bytes / (bandwidth * engine.value(f"{level.name}_efficiency"))
-    far = dram_bytes / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
-    return np.maximum(near, far)
 
 
 def _share_devices(

@@ -199,10 +199,19 @@ def _name_memory(memory_type: str) -> str:
     return "protected" if memory_type.endswith("with ECC") else "planar"
 
 
-def stream_seconds(engine: Engine, byte_count: Floats) -> Floats:
-    """Return the time to move bytes once: through the last cache what fits there, through DRAM what does not."""
+def find_near_rate(engine: Engine) -> float:
+    """Return the bytes per second at which the last cache streams."""
     level = find_last_level(engine.hardware)
     bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
-    near = byte_count / (bandwidth * engine.hardware.coefficient(f"{level.name}_efficiency"))
-    far = byte_count / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
-    return np.where(byte_count <= level.capacity.value, near, np.maximum(near, far))
+    return bandwidth * engine.value(f"{level.name}_efficiency")
+
+
+def stream_seconds(engine: Engine, byte_count: Floats, dram_bytes: Floats | None = None) -> Floats:
+    """Return the time to move bytes: through the last cache, and through DRAM what misses it.
+
+    Where that is not said, bytes miss it that do not fit.
+    """
+    if dram_bytes is None:
+        dram_bytes = np.where(byte_count <= find_last_level(engine.hardware).capacity.value, 0.0, byte_count)
+    far = dram_bytes / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
+    return np.maximum(byte_count / find_near_rate(engine), far)

@@ -27,7 +27,7 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.model.architecture.gpu.device import Engine, find_last_level, stream_seconds
+from joulemap.model.architecture.gpu.device import Engine, find_last_level, find_near_rate, stream_seconds
 from joulemap.model.architecture.gpu.product import smooth_max
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
@@ -134,13 +134,6 @@ def _number(engine: Engine, name: str, family: str) -> float:
     return engine.hardware.coefficient(f"experts_{name}", family)
 
 
-def _near_rate(engine: Engine, far_rate: Floats | float) -> Floats:
-    level = find_last_level(engine.hardware)
-    bandwidth = (level.bandwidth or engine.hardware.memory_bandwidth).value
-    rate: Floats = np.maximum(far_rate, bandwidth * engine.hardware.coefficient(f"{level.name}_efficiency"))
-    return rate
-
-
 def _tile(
     kernels: KernelColumns, call: _Call, engine: Engine, family: str, mine: Integers
 ) -> tuple[Floats, Floats, Floats]:
@@ -150,7 +143,7 @@ def _tile(
     weights = kernels.weight_bytes[mine]
     wide = np.maximum(engine.item_bytes, BETWEEN_BYTES)
     far = engine.hardware.memory_bandwidth.value * _number(engine, "dram_share", family)
-    near = _near_rate(engine, far)
+    near = np.maximum(far, find_near_rate(engine))
     moved = rows * (k + n) * wide
     memory = weights / np.where(call.weight_bytes <= capacity, near, far)
     written = rows * (k + engine.value("write_ratio") * n) * wide

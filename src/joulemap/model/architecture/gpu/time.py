@@ -34,7 +34,8 @@ from joulemap.model.architecture.gpu.product import (
     smooth_max,
     tile_products,
 )
-from joulemap.model.architecture.gpu.sort import NATIVE_WIDTH, Sorted, Traits, look_up, read_again
+from joulemap.model.architecture.gpu.sort import Sorted, SortedTraits, look_up, read_again
+from joulemap.model.architecture.gpu.trait import NATIVE_WIDTH, Traits
 from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide, holds_weights, is_resident
@@ -95,7 +96,7 @@ class Times:
 
 def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> Times:
     """Return the times of operators, given those of their bytes."""
-    traits = Traits.of(kernels, engine)
+    traits = SortedTraits.of(kernels, engine)
     sorts = look_up(traits, engine)
     work = kernels.work
     is_product = sorts.share > 0.0
@@ -112,10 +113,10 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
     attends = traits.is_of("attention")
     attention = time_attention(kernels, engine, attends)
-    direct = np.where(attends, attention.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
     mixes = traits.is_of("experts")
     experts = time_experts(kernels, engine, mixes)
-    direct = np.where(mixes, experts.busy_s, direct)
+    has_name = attends | mixes
+    direct = np.where(has_name, attention.busy_s + experts.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
     memory_s = np.where(mixes, experts.memory_s, memory_s)
     issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
     product = direct + column.shared(lambda one: one.compute_s)
@@ -123,11 +124,11 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
-    called = np.where(attends, attention.blocks, np.where(mixes, experts.blocks, blocks))
-    tiles = np.where(is_product & untiled, called, column.shared(lambda one: one.tile_count))
+    blocks = np.where(has_name, attention.blocks + experts.blocks, blocks)
+    tiles = np.where(is_product & untiled, blocks, column.shared(lambda one: one.tile_count))
     filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
     return Times(
-        start_s=np.where(attends, attention.start_s, np.where(mixes, experts.start_s, sorts.start_s))
+        start_s=np.where(has_name, attention.start_s + experts.start_s, sorts.start_s)
         + column(lambda one: one.split_s)
         + passes.start_s,
         starts=~kernels.leads & ~kernels.rides & ~kernels.is_sibling & ~traits.is_attention & ~kernels.loops,
@@ -176,7 +177,7 @@ class _Tiled:
         return self(read) * self.share
 
 
-def _tile(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
+def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
     """Return the tiles of products; those of small groups have columns of their own."""
     is_built = traits.kernels.runtime == "engine"
     tiles = (BUILT_TILES if is_built else TILES)[engine.mode]
@@ -214,7 +215,7 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     return slower
 
 
-def _shapes(traits: Traits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
+def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, rows: Integers) -> Shapes:
     """Return the tiled products, of siblings the one whose columns are those of all.
 
     Convolutions spend more on operands, whose addresses lanes compute: on tensor cores where channels fill no line.
