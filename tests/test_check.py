@@ -241,6 +241,16 @@ def test_a_healthy_database_passes(joulemap: Run, database: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ok: everything is as it was written, and every part adds up\n")
 
 
+def test_experts_that_are_not_hit_alike_break_no_rule(joulemap: Run, tmp_path: Path) -> None:
+    # 16 x 8 choices fall on 83 of 128 experts: 45 of them have two, the others one
+    mixture, path = "experts(rows=16,hidden=64,inner=32,taken=8,experts=128)", tmp_path / "mixture.duckdb"
+    assert joulemap("analyze", mixture, "l4", "--precision", "bf16", "--db", path).returncode == 0
+    assert joulemap("db", "check", "--db", path).returncode == 0
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE internal.workload_operator SET mac_count = mac_count // 2 WHERE mac_count > 0")
+    assert "GEMM view" in joulemap("db", "check", "--db", path).stdout
+
+
 def blocks(path: Path) -> range:
     return range((path.stat().st_size - HEADER_BYTES) // BLOCK_BYTES)
 

@@ -95,8 +95,8 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_260,
-    "trace": 9_300,
-    "model": 7_900,
+    "trace": 9_600,
+    "model": 8_250,
     "store": 6_440,
     "domain": 4_680,
     "cli": 4_380,

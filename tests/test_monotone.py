@@ -59,6 +59,8 @@ OPEN: Final[dict[tuple[str, str], str]] = {
     ("hailo_8", "channels"): "what does not fit is streamed, in other parts the more there is",
     ("hailo_8", "groups"): "as channels",
     ("hailo_8", "bandwidth"): "a price by time that the probe of a faster link raises, under the cap",
+    ("epyc_9755", "engine"): "batches that overlap draw more, and the cap lowers the clock of each",
+    ("epyc_9965", "engine"): "as epyc_9755",
     ("inferentia2", "queries"): "a block of rows that others fill better",
 }
 """Hardware and what grows -> why it does not hold there yet."""
@@ -117,6 +119,7 @@ def test_more_bandwidth_is_never_slower(hardware: Hardware, what: str) -> None:
 @pytest.mark.slow
 @EACH
 def test_an_engine_is_never_slower_than_a_compiler(hardware: Hardware) -> None:
+    _expect(hardware, "engine")
     for model, batch in itertools.product(("resnet18", "mobilenet_v3_small", "regnet_y_400mf", "vit_b_16"), (1, 8, 64)):
         found = dict(runs(hardware, shipped(model, batch)))
         for precision in hardware.peaks:
@@ -127,6 +130,7 @@ def test_an_engine_is_never_slower_than_a_compiler(hardware: Hardware) -> None:
 @pytest.mark.slow
 @EACH
 def test_nor_is_one_of_a_product_that_nothing_follows(hardware: Hardware) -> None:
+    _expect(hardware, "engine")
     for size in (7, 28, 112):
         found = dict(runs(hardware, single(_conv(1, 64, size))))
         for precision in hardware.peaks:

@@ -205,16 +205,18 @@ broken AS (
         CAST(o.mac_count AS VARCHAR)
     FROM (
         SELECT
-            *,
+            workload_id,
+            operator_index,
+            mac_count,
             CAST(gemm_m AS HUGEINT) * gemm_n * gemm_k * gemm_groups AS view_mac_count,
             -- groups of unlike sizes have the view of their mean, which is rounded up
-            operation = 'grouped_mm' AND gemm_groups > 1 AS is_rounded
+            CASE
+                WHEN operation = 'grouped_mm' AND gemm_groups > 1 THEN least(gemm_m, gemm_n, gemm_k)
+            END AS rounded_count
         FROM internal.workload_operator
     ) AS o
     WHERE o.mac_count > o.view_mac_count
-        OR o.mac_count <= o.view_mac_count - if(
-            o.is_rounded, o.view_mac_count // greatest(least(o.gemm_m, o.gemm_n, o.gemm_k), 1), 1
-        )
+        OR o.mac_count <= o.view_mac_count - coalesce(o.view_mac_count // o.rounded_count, 1)
     UNION ALL
     SELECT
         'a ledger line belongs to an operator of its subgraph',

@@ -68,9 +68,12 @@ SPELLED: Final[Mapping[str, str]] = {
     short: short.upper()
     for short in (
         "alu", "axi", "cmem", "cuda", "dma", "dram", "dsp", "fifo", "fma", "gemm", "l1", "l2", "l3", "mac", "msmc",
-        "mxu", "noc", "pe", "pmu", "sdpa", "simd", "simt", "sram", "tlb", "vliw", "vmem", "vpu",
+        "mla", "mxu", "noc", "pe", "pmu", "sdpa", "simd", "simt", "sram", "tlb", "vliw", "vmem", "vpu",
     )
-} | {"b": "byte", "op": "operation", "conv": "convolution"}  # fmt: skip
+} | {
+    "b": "byte", "op": "operation", "conv": "convolution", "triton": "Triton", "marlin": "Marlin", "cutlass": "CUTLASS",
+    "trtllm": "TensorRT-LLM", "flashinfer": "FlashInfer",
+}  # fmt: skip
 """Parts of names that are read otherwise than they are written."""
 
 PREFIXES: Final = ("geometry", "memory", "peak", "coefficient", "energy")

@@ -261,9 +261,10 @@ def complete(text: str) -> list[str]:
     done, _, last = inside.rpartition(",")
     told = {one.partition("=")[0].strip() for one in done.split(",")}
     start = text[: len(text) - len(last)]
-    if last.startswith("kind="):
-        kinds = (name for one in ARGUMENTS[kind] if one.name == "kind" for name in one.choices)
-        return [f"{start}kind={name}" for name in kinds if name.startswith(last.removeprefix("kind="))]
+    name, equals, begun = last.partition("=")
+    if equals:
+        choices = (choice for one in ARGUMENTS[kind] if one.name == name.strip() for choice in one.choices)
+        return [f"{start}{name}={choice}" for choice in choices if choice.startswith(begun)]
     return [
         f"{start}{one.name}=" for one in ARGUMENTS[kind] if one.name.startswith(last.strip()) and one.name not in told
     ]
