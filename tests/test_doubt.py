@@ -197,7 +197,7 @@ def test_shares_and_intervals_are_found_again(tmp_path: Path) -> None:
     assert 0.1 < found["model"] + found["case"] < 0.32
     assert found["class"] < 0.06
     for part in ("hardware", "family"):
-        judged = SURENESS["leave_out"](rows, lambda one, part=part: getattr(one, part))  # type: ignore[misc]
+        judged = SURENESS["leave_out"](rows, lambda one, part=part: getattr(one, part))
         (coverage,) = SURENESS["score_coverage"](judged, lambda one: one.architecture)
         assert 0.76 < coverage.covered_fraction < 0.84
         assert 0.23 < coverage.median_half_width < 0.29  # 0.2 x 1.28
