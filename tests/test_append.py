@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from chips import find
+from joulemap.answer.caveat import describe_caveat
 from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.workload import APPEND, Workload
 from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import ROLE_CODE, columns_of
+from joulemap.row.model import Caveat
 from models import Function, shipped, trace
 
 PAST, NEW, HEADS, WIDTH = 500, 4, 2, 16
@@ -175,3 +177,21 @@ def test_a_run_of_a_step_conserves_energy_time_and_bytes(runtime: Runtime) -> No
     # keys and values, and what goes in and comes out, at two bytes an element; who copies holds a past beside it
     held = (2 * (PAST + NEW) + 2 * NEW) * ROW // 2
     assert run.activation_bytes == held if runtime == "engine" else run.activation_bytes > held + PAST * ROW // 4
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "writes", "copies"),
+    [
+        (("engine",), True, False),
+        (("eager", "fused"), True, True),
+        (("engine", "fused"), True, True),
+        ((), True, True),
+    ],
+)
+def test_an_answer_says_of_its_own_runtimes_what_they_do_to_a_past(
+    runtimes: tuple[str, ...], writes: bool, copies: bool
+) -> None:
+    (note,) = traced(legacy).notes
+    told = describe_caveat(Caveat(kind="assumed", text=note, operator_count=None), runtimes)
+    assert ("beside it" in told, "cop" in told) == (writes, copies)
+    assert told.startswith("traced: 2 x cat joins")

@@ -128,8 +128,9 @@ def run(name: str, model: str, weights: str, batch: int, cached: int, runtime: R
         ("h100_sxm5", "Llama-3-8B", "int4", 1, 2048, 4.14, 1.24, 2.4),
         ("h200_sxm", "Llama-3-8B", "bf16", 1, 2048, 15.28, 3.18, 1.66),
         ("h200_sxm", "Llama-3-8B", "bf16", 16, 2048, 19.30, 4.02, 1.6),
-        ("l4", "Llama-3-8B", "bf16", 1, 2048, 15.28, 50.9, 1.15),
-        ("l4", "Llama-2-7B", "bf16", 16, 512, 17.51, 58.4, 1.15),
+        # check bits share the wires of its memory: operands stream at 0.8 of them
+        ("l4", "Llama-3-8B", "bf16", 1, 2048, 15.28, 50.9, 1.3),
+        ("l4", "Llama-2-7B", "bf16", 16, 512, 17.51, 58.4, 1.3),
         ("mi300x", "Llama-3-8B", "bf16", 1, 2048, 15.28, 2.88, 1.8),
         ("mi300x", "Llama-2-7B", "bf16", 16, 2048, 30.39, 5.73, 1.6),
         ("tpu_v5e", "Llama-2-7B", "bf16", 1, 1024, 13.75, 16.8, 1.25),

@@ -340,15 +340,15 @@ def test_a_layer_norm_reads_rows_again_that_the_cache_does_not_hold() -> None:
 
 
 def test_kernels_of_inference_engines_take_elements_one_at_a_time() -> None:
-    # 80 instructions for each element, of a norm for rows that fill blocks of 512, and no unit splits a row; two
-    # divisions, 110 each, for each element that is looked up
+    # 80 instructions for each element, those of a norm's row padded to a multiple of 512, of which a block issues 128 a
+    # clock; two divisions, 110 each, for each element that is looked up
     slots = 128 * ISSUE_HZ
     for name, row, start in (
         ("rms_norm(rows=7,columns=2050)", 2560, 4500),
         ("gated(kind=silu,rows=7,columns=1024)", 1024, 2000),
     ):
         times, _ = timed(single(name), "fp16")
-        assert_close(float(times.busy_s[0]), norm(80 * 7 * row / slots, clocks(80 * row / 128)), rel=1e-9)
+        assert_close(float(times.busy_s[0]), norm(80 * 7 * row / slots, clocks(row * 80 / 128)), rel=1e-9)
         assert_close(float(times.start_s[0]), clocks(start), rel=1e-9)
     times, _ = timed(single("rotary(rows=7,heads=4,kv_heads=2,head_dim=64)"), "fp16")
     assert_close(float(times.busy_s[0]), 80 * 7 * 6 * 64 / slots, rel=1e-9)

@@ -155,3 +155,8 @@ def test_a_host_is_set_as_any_constant_and_what_it_computes_with_is_not(workspac
     assert_close(doubled - plain, 3.0 * interval, rel=1e-9)
     with pytest.raises(UsageError, match="no constant"):
         workspace.compare("mobilenet_v2", attrs.evolve(asked, changes={"host_l1.read": "1pJ"}))
+
+
+def test_what_a_host_launches_is_no_host() -> None:
+    with pytest.raises(UsageError, match="h100_sxm5"):
+        select_hardware(Settings(hardware=("l4",), host="h100_sxm5"))

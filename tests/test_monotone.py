@@ -124,6 +124,16 @@ def test_an_engine_is_never_slower_than_a_compiler(hardware: Hardware) -> None:
                 assert found[precision, "engine"] <= found[precision, "fused"] * (1.0 + 1e-9), (model, batch, precision)
 
 
+@pytest.mark.slow
+@EACH
+def test_nor_is_one_of_a_product_that_nothing_follows(hardware: Hardware) -> None:
+    for size in (7, 28, 112):
+        found = dict(runs(hardware, single(_conv(1, 64, size))))
+        for precision in hardware.peaks:
+            if (precision, "fused") in found:
+                assert found[precision, "engine"] <= found[precision, "fused"] * (1.0 + 1e-9), (size, precision)
+
+
 def _assert_never_slower(chips: Sequence[Hardware], works: Sequence[WorkloadColumns], tolerance: float) -> None:
     for work in works:
         found = [dict(runs(chip, work)) for chip in chips]

@@ -159,7 +159,7 @@ def test_a_calibrated_hardware_was_scored_itself(tmp_path: Path) -> None:
     rows = workspace.query("report.accuracy", {"run_ids": run_ids}).records()
     assert {row["standing"] for row in rows} == {"this hardware"}
     assert {row["basis"] for row in rows} == {"its calibration"}
-    assert {row["measurement_count"] for row in rows} == {396}
+    assert {row["measurement_count"] for row in rows} == {416}
 
 
 def test_a_switch_is_told_what_it_switches(answer: ReportAnswer) -> None:

@@ -51,7 +51,7 @@ BUDGETS = {
     ("query", "run", "run.list"): Budget(67, 260, 21, 72),
     ("hardware", "list"): Budget(74, 262, 20, 72),
     ("compare", "resnet18"): Budget(118, 300, 62, 80),
-    ("compare", "mobilenet_v2"): Budget(144, 490, 110, 105),
+    ("compare", "mobilenet_v2"): Budget(146, 490, 112, 105),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last one evaluates."""
 

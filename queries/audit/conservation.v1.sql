@@ -201,10 +201,20 @@ broken AS (
         'the MACs of an operator are those of its GEMM view',
         o.workload_id,
         'operator ' || o.operator_index,
-        CAST(o.gemm_m * o.gemm_n * o.gemm_k * o.gemm_groups AS VARCHAR),
+        CAST(o.view_mac_count AS VARCHAR),
         CAST(o.mac_count AS VARCHAR)
-    FROM internal.workload_operator AS o
-    WHERE o.mac_count <> CAST(o.gemm_m AS HUGEINT) * o.gemm_n * o.gemm_k * o.gemm_groups
+    FROM (
+        SELECT
+            *,
+            CAST(gemm_m AS HUGEINT) * gemm_n * gemm_k * gemm_groups AS view_mac_count,
+            -- groups of unlike sizes have the view of their mean, which is rounded up
+            operation = 'grouped_mm' AND gemm_groups > 1 AS is_rounded
+        FROM internal.workload_operator
+    ) AS o
+    WHERE o.mac_count > o.view_mac_count
+        OR o.mac_count <= o.view_mac_count - if(
+            o.is_rounded, o.view_mac_count // greatest(least(o.gemm_m, o.gemm_n, o.gemm_k), 1), 1
+        )
     UNION ALL
     SELECT
         'a ledger line belongs to an operator of its subgraph',

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from joulemap.row.model import Caveat, ModelCaveat
 
 
-def describe_caveat(row: Caveat | ModelCaveat) -> str:
-    """Return what a trace assumed or did not count, for people."""
+def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -> str:
+    """Return what a trace assumed or did not count, for people; of runs, what concerns their runtimes."""
     if row.kind == "uncounted":
         name = "::".join(row.text.split(".")[:2])
         return f'not counted: {row.operator_count} x {name}: only bytes; @joulemap.formula("{name}") counts it'
-    return f"traced: {row.text}"
+    what, colon, _ = row.text.partition(": engine ")
+    if not colon or not runtimes or len({one == "engine" for one in runtimes}) > 1:
+        return f"traced: {row.text}"
+    if "engine" in runtimes:
+        return f"traced: {what}, which are written beside it"
+    return f"traced: {what}, all of which is copied; `--runtime engine` writes them beside it"

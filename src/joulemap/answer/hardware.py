@@ -141,8 +141,9 @@ class HardwareAnswer(Answer):
         fastest = max(self.ridge, key=lambda row: row.peak_ops_per_s)
         peak = show_quantity(fastest.peak_ops_per_s, "ops/s")
         where = f", for {join_words(one.deployment)}" if one.deployment else ""
+        article = "An" if one.architecture == "npu" else "A"
         text = (
-            f"A {one.architecture} of {show_count(one.units_total_count, one.unit_name)}, {peak} at most "
+            f"{article} {one.architecture} of {show_count(one.units_total_count, one.unit_name)}, {peak} at most "
             f"({fastest.precision}), with {found['memory_capacity']} at {found['memory_bandwidth']} "
             f"({one.memory_type}), within {found['tdp']}{where}."
         )

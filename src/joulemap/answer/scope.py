@@ -189,9 +189,15 @@ class Scope:
             ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
             spans += [f"{' to '.join(ends)} ({quantity})"] if ends else []
         told = [f"4 in 5 measurements are within {' and '.join(spans)} of the figure"] if spans else []
-        whose = "any of them" if len(self.new) == len(self.doubts) else join_words([self.mark(one) for one in self.new])
-        new = [f"no work of this sort was measured on the class of {whose}"] if self.new else []
-        return ", ".join((*told, *new, *self.say_own_doubts(is_yours=True)))
+        return ", ".join((*told, *self._say_new(), *self.say_own_doubts(is_yours=True)))
+
+    def _say_new(self) -> list[str]:
+        """Return of which hardware's figures that is a guess by other work."""
+        if not self.new:
+            return []
+        whose = "" if len(self.new) == len(self.doubts) else f"for {join_words([self.mark(one) for one in self.new])} "
+        its = "its class" if len(self.new) == 1 else "their classes"
+        return [f"{whose}judged by other work of {its}, on which nobody measured this sort"]
 
     def say_own_doubts(
         self, quantities: Collection[str] = ("latency", "energy"), *, is_yours: bool = False
@@ -260,7 +266,7 @@ class Scope:
             *(line for row in self.calibrations for line in describe_calibration(row, self.hardware)),
             *self._describe_uncalibrated(),
             *(f"of how far off it may be: {line.removeprefix('of which ')}" for line in self.say_own_doubts()),
-            *map(describe_caveat, self.caveats),
+            *(describe_caveat(row, self.settings.runtime) for row in self.caveats),
         ]
 
     def _describe_weights(self) -> list[str]:

@@ -21,9 +21,6 @@ from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
-COMMON: Final = ("device_time_scale", "launch_time_scale")
-"""Factors that stand for coefficients which few measurements cannot tell apart: held where there are more of them."""
-
 CONTRADICTION: Final = 1.5
 """Factor between measurements of one configuration from which they contradict each other."""
 
@@ -71,12 +68,9 @@ def calibrate(
     """
     ordered = tuple(sorted(observations, key=_order))
     tell(f"fitting {len(ordered)} measurements …")
-    spreads = dict(freedom.coefficients)
-    if len(ordered) > len(spreads):
-        spreads = {name: spread for name, spread in spreads.items() if name not in COMMON}
     target = Target(
         bench=make_bench(hardware, ordered),
-        parameters=coefficient_parameters(hardware, spreads),
+        parameters=coefficient_parameters(hardware, freedom.coefficients),
         scales=tuple(scale for scale, _ in freedom.scales),
         scale_parameters=tuple(_scale_parameter(hardware, scale, spread) for scale, spread in freedom.scales),
     )

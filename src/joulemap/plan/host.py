@@ -49,11 +49,13 @@ def find_hosts(
     """Return id -> host of the hardware that has one: the one that settings name, else what its compiler leaves to.
 
     The one that is named is counted with what needs a host; of what else a host launches it sets the pace.
-    UsageError for a host that needs one itself.
+    UsageError for a host that needs one itself, or one that launches its kernels.
     """
     asked = _find(settings.host, known, is_counted=True) if settings.host else None
     if asked is not None and asked.entry.needs_host:
         raise UsageError(f"--host {settings.host}: {asked.entry.id} needs a host itself: {asked.entry.needs_host}")
+    if asked is not None and asked.entry.is_launched:
+        raise UsageError(f"--host {settings.host}: {asked.entry.id} is launched by a host itself")
     found: dict[str, Hosting] = {}
     for entry in chosen:
         if asked is not None and (entry.needs_host or (entry.is_launched and "eager" in settings.runtime)):

@@ -45,8 +45,8 @@ BOUNDARY_HELP: Final = (
 
 HOST_HELP: Final = (
     "The computer that chips and cards sit in which need one, e.g. raspberry_pi_5: its static power joins their "
-    "energies and counts within a power budget. `joulemap hardware list` says which need one. Kernels of GPUs are "
-    "launched at its pace in eager."
+    "energies and counts within a power budget. `joulemap hardware list` says which need one. In eager it "
+    "launches the kernels of GPUs, at its own pace."
 )
 
 WEIGHT_HELP: Final = (

@@ -13,9 +13,9 @@ A unit takes in q p / operand_reach bytes of operands each clock: that is what s
 can stream weights. Splitting K is what lets products of few outputs use the whole chip. One side of a tile is at least
 `instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate.
 
-An engine builds a kernel for each shape and takes the fastest of more tiles than a library chooses from. Its blocks do
-more beside their loop, a turn: scales, bias, residual, requantization. Blocks on a unit hide it from one another, all
-but the root of their number.
+An engine builds a kernel for each shape and takes the fastest of more tiles than a library chooses from. Where
+something follows a convolution its blocks do more beside their loop, a turn: scales, residual, requantization. Blocks
+on a unit hide it from one another, all but the root of their number.
 
 Source: fitted on products that others measured on H200, A100 and B200 (cuBLAS under vLLM and SGLang) and on one H200.
 """

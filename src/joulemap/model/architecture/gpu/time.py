@@ -249,9 +249,16 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
         stored=traits.kernels.stored_share[rows],
         at_once=np.where(traits.is_looped, GROUPS_AT_ONCE, groups)[rows],
         splits=traits.is_of("product")[rows],
-        turn=np.where(is_conv, turn, 0.0)[rows],
+        turn=np.where(is_conv & _is_followed(traits.kernels), turn, 0.0)[rows],
         memory_s=traits.kernels.over_siblings(memory_s)[rows],
     )
+
+
+def _is_followed(kernels: KernelColumns) -> Booleans:
+    """Return the operators of kernels in which something computes on the result of the leader."""
+    follows = np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0)
+    mask: Booleans = kernels.per_operator(kernels.per_kernel(follows)) > 0.0
+    return mask
 
 
 def _quantizes(kernels: KernelColumns, engine: Engine) -> Booleans:
@@ -292,8 +299,8 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     )
     zero = np.zeros(work.operator_count)
     if kernels.runtime in MERGING:
-        follows = kernels.per_operator(kernels.per_kernel(np.where(kernels.rides & ~kernels.feeds, 1.0, 0.0))) > 0.0
-        passes = kernels.leads & follows & work.has_macs & ~traits.is_attention & (kernels.runtime == "fused")
+        passes = kernels.leads & _is_followed(kernels) & work.has_macs & ~traits.is_attention
+        passes = passes & (kernels.runtime == "fused")
         passes = passes & ~kernels.loops
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
         moved = 2.0 * often * work.output_element_count * kernels.item_bytes
