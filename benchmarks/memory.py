@@ -5,7 +5,7 @@ python benchmarks/memory.py
 Columns, each the mean absolute relative error over a model's rows:
 
     alone   weights + activations, against all that the allocator had handed out
-    rule    the same with the workspaces of the process's streams (`mapping.memory.allocated_bytes`)
+    rule    the same with the workspaces of the process's streams (`allocated_bytes`)
     own     weights + activations, against the measurement less those workspaces
     read    as `own`, if every activation were freed after its last reader
 
@@ -31,7 +31,6 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.fuse import fuse
 from joulemap.hub.build import trace_request
-from joulemap.model.memory import allocated_bytes
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.store.connection import open_in_memory
 from joulemap.store.workload import read_columns
@@ -43,6 +42,15 @@ HARDWARE: Final = "h200_sxm"
 """What was measured."""
 WORKSPACE: Final = "allocator_workspace"
 LIMIT: Final = "allocator_stream_limit"
+
+
+def allocated_bytes(run_bytes: float, hardware: Hardware, *, stream_count: int) -> float:
+    """Return the peak that torch's caching allocator reports on a GPU, as the SQL's macro of this name does.
+
+    `stream_count` is of the process, not of the model: 1 where nothing but eager calls ran, 3 after the first captured
+    graph (the default stream, the one that warms up, the one that captures), one more with each further graph.
+    """
+    return run_bytes + min(stream_count, int(hardware.coefficient(LIMIT))) * hardware.coefficient(WORKSPACE)
 
 
 @attrs.frozen(kw_only=True)

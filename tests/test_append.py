@@ -76,7 +76,7 @@ def test_an_engine_moves_the_new_rows_of_a_cache_and_holds_it_once(attend: Atten
     joins = [index for index, one in enumerate(workload.operators) if one.variant == APPEND]
     assert len(joins) == (4 if attend is grown else 2)
     assert sum("past" in note for note in workload.notes) == 1
-    copied, work = columns_of(workload), build(columns_of(workload))
+    copied, work = columns_of(workload), build(columns_of(workload), "engine")
     is_output = work.access_role == ROLE_CODE["output"]
     mine = np.isin(work.access_operator, joins)
     whole = (len(joins) * PAST + 2 * NEW) * ROW
@@ -84,7 +84,7 @@ def test_an_engine_moves_the_new_rows_of_a_cache_and_holds_it_once(attend: Atten
     assert work.access_bytes[mine & is_output].sum() == 2 * NEW * ROW == work.access_bytes[mine & ~is_output].sum()
     assert work.output_element_count[joins].sum() == 2 * NEW * ROW / 4
     assert work.buffer_bytes[work.buffer_bytes >= PAST * ROW].tolist() == [(PAST + NEW) * ROW] * 2
-    assert build(work) is work
+    assert build(work, "engine") is work
 
 
 @pytest.mark.parametrize("attend", [legacy, unreturned])
@@ -107,7 +107,7 @@ def test_a_past_that_is_stacked_is_appended_to_part_by_part() -> None:
 
     workload = trace(Function(attend), meta(1, HEADS, NEW, WIDTH), meta(2, 1, HEADS, PAST, WIDTH))
     assert sum(one.variant == APPEND for one in workload.operators) == 2
-    work = build(columns_of(workload))
+    work = build(columns_of(workload), "engine")
     assert work.buffer_bytes[work.buffer_bytes >= PAST * ROW].tolist() == [(PAST + NEW) * ROW] * 2
 
 

@@ -13,8 +13,8 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.model.architecture.gpu.expert import find_family
 from joulemap.system.errors import UsageError
 from joulemap.trace.formula.product import hit_count
-from joulemap.trace.routing import route
 from joulemap.trace.single import describe
+from joulemap.trace.single.routing import route
 
 CALL = "experts(rows=32,hidden=1024,inner=512,taken=4,experts=16,routing=balanced,kernel=trtllm{more})"
 """128 choices, 8 for each of 16 experts."""

@@ -14,12 +14,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from chip import MIB, gpu, tpu
+from chip import MIB, gpu
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.measurement import load_measurements
-from joulemap.model.memory import allocated_bytes
 from joulemap.model.workload import columns_of
+from joulemap.store.connection import open_in_memory
 from joulemap.trace.library import build_torchvision
 from models import image, trace_zoo
 
@@ -76,11 +76,15 @@ def test_the_peak_is_that_of_the_storages_that_python_keeps(name: str, batch: in
     assert work.peak_activation_bytes("fp32", is_fused=False) == alive.peak
 
 
-def test_workspaces_add_up_to_the_limit_of_streams() -> None:
-    assert allocated_bytes(1e6, gpu(), stream_count=1) == 1e6 + 32 * MIB
-    assert allocated_bytes(0.0, gpu(), stream_count=1000) == 32 * 32 * MIB
-    with pytest.raises(KeyError, match="allocator_stream_limit"):
-        allocated_bytes(0.0, tpu(), stream_count=1)
+@pytest.mark.parametrize(("run", "streams", "expected"), [(1e6, 1, 1e6 + 32 * MIB), (0.0, 1000, 32 * 32 * MIB)])
+def test_workspaces_add_up_to_the_limit_of_streams(
+    run: float, streams: int, expected: float, benchmark: dict[str, Any]
+) -> None:
+    assert benchmark["allocated_bytes"](run, gpu(), stream_count=streams) == expected
+    with open_in_memory() as connection:
+        statement = "SELECT allocated_bytes(?, ?, 32, ?)"
+        (found,) = connection.execute(statement, [run, 32 * MIB, streams]).fetchall()[0]
+    assert found == expected
 
 
 @pytest.mark.slow

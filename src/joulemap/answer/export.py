@@ -135,8 +135,8 @@ def _find_live_bytes(connection: Connection, run_id: int, total: RunTotal) -> di
     from joulemap.model.merge import build
     from joulemap.store.workload import read_columns
 
-    work, is_fused = read_columns(connection, find_workload_of(connection, run_id)), total.runtime in MERGING
-    work = build(work) if total.runtime == "engine" else work
+    work = build(read_columns(connection, find_workload_of(connection, run_id)), total.runtime)
+    is_fused = total.runtime in MERGING
     live: list[float] = work.live_bytes(total.precision, is_fused=is_fused).tolist()
     operators: list[int] = work.active(is_fused=is_fused)[0].tolist()
     scale = total.activation_bytes / (max(live, default=0.0) or 1.0)

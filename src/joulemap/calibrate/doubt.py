@@ -1,4 +1,4 @@
-"""How far predictions may be off, from how far they were: scales by groups, what errors share, and how honest both are.
+"""How far predictions may be off, from how far they were: scales by groups, and what errors share.
 
 Half-widths are of 80 % intervals of ln(measured / predicted). Of rows on one hardware, with one runtime and precision,
 80 % of the absolute errors are below q. A group of such groups has the root mean square of theirs: that is how far
@@ -22,8 +22,7 @@ class), each the mean product of pairs that share it less what those pairs share
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -200,90 +199,6 @@ def correlate_errors(residuals: Iterable[Residual]) -> tuple[float, int]:
     pairs = np.array([[np.mean(row["latency"]), np.mean(row["energy"])] for row in errors.values() if len(row) == 2])
     squares = pairs.T @ pairs
     return float(squares[0, 1] / np.sqrt(squares[0, 0] * squares[1, 1])), len(pairs)
-
-
-Judged = tuple[Residual, float]
-"""An error beside the half-width of the interval that was stated for it."""
-
-
-@frozen(kw_only=True)
-class Coverage:
-    """How often what was measured is within its 80 % interval."""
-
-    part: str
-    row_count: int
-    covered_fraction: float
-    median_half_width: float
-
-
-@frozen(kw_only=True)
-class Reliability:
-    """How often the better of two hardware is the one that was said to be, of pairs called with like probabilities."""
-
-    least: float
-    most: float
-    """Of the probabilities that pairs were called with."""
-    pair_count: int
-    called_fraction: float
-    """Mean probability of being right."""
-    right_fraction: float
-
-
-CALLS: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.95, 0.99, 1.0)
-"""Bounds of the probabilities that are looked at together."""
-
-
-def score_coverage(judged: Iterable[Judged], part_of: Callable[[Residual], str]) -> tuple[Coverage, ...]:
-    """Return how often intervals hold what was measured, part by part."""
-    parts: dict[str, list[Judged]] = defaultdict(list)
-    for residual, width in judged:
-        parts[part_of(residual)].append((residual, width))
-    return tuple(
-        Coverage(
-            part=part,
-            row_count=len(rows),
-            covered_fraction=float(np.mean([abs(residual.error) <= width for residual, width in rows])),
-            median_half_width=float(np.median([width for _, width in rows])),
-        )
-        for part, rows in sorted(parts.items())
-    )
-
-
-def score_calls(calls: Sequence[tuple[float, bool]]) -> tuple[Reliability, ...]:
-    """Return how often calls came true, those of like probabilities together: (probability, whether it was right)."""
-    found = []
-    for least, most in pairwise(CALLS):
-        part = [one for one in calls if least <= one[0] < most or one[0] == most == CALLS[-1]]
-        if part:
-            found.append(
-                Reliability(
-                    least=least,
-                    most=most,
-                    pair_count=len(part),
-                    called_fraction=float(np.mean([called for called, _ in part])),
-                    right_fraction=float(np.mean([is_right for _, is_right in part])),
-                )
-            )
-    return tuple(found)
-
-
-def leave_out(residuals: Sequence[Residual], part_of: Callable[[Residual], object]) -> list[Judged]:
-    """Return each error beside the half-width that follows without its part: its board, or its family."""
-    parts: dict[object, list[Residual]] = defaultdict(list)
-    for one in residuals:
-        parts[part_of(one)].append(one)
-    found = []
-    for name, rows in parts.items():
-        scales = fit_scales([one for one in residuals if part_of(one) != name])
-        kept: dict[Key, ErrorScale | None] = {}
-        for one in rows:
-            key = one.key(len(PARTS))
-            if key not in kept:
-                kept[key] = find_scale(scales, one)
-            scale = kept[key]
-            if scale is not None:
-                found.append((one, scale.half_width))
-    return found
 
 
 def _quantile(rows: Sequence[Residual]) -> float:

@@ -24,10 +24,6 @@ NORMAL: Final = 1.2815515655446004
 LOGISTIC: Final = 2.1972245773362196
 """Half-width of an 80 % interval of the standard logistic distribution: ln(0.9 / 0.1)."""
 
-MEAN_TO_WIDTH: Final = 1.6094379124341003
-"""Half-width of an 80 % interval over the mean of absolute errors, ln(5): exact where they are exponential, 1.606 of a
-normal distribution."""
-
 SCORED: Final = "derived"
 """The least sure basis that peaks, bandwidths and clocks of hardware have on which predictions were scored."""
 

@@ -312,7 +312,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     them what it needs, on chip. Raises UsageError for weights that are no narrower.
     """
     is_fused = runtime in MERGING
-    workload = build(workload) if runtime == "engine" else workload
+    workload = build(workload, runtime)
     rows, work = workload.active(is_fused=is_fused)
     group = workload.kernel_group if workload.kernel_group is not None else workload.subgraph_index
     group = (group if is_fused else workload.call_index)[rows]

@@ -24,9 +24,9 @@ LIGHT_KINDS: Final = ("elementwise", "batch_norm", "normalization", "reduction",
 """Kinds of the members of kernels that are joined where nothing is multiplied."""
 
 
-def build(work: WorkloadColumns) -> WorkloadColumns:
-    """Return the workload as an engine runs it."""
-    return work if work.kernel_group is not None else join_siblings(append_in_place(work))
+def build(work: WorkloadColumns, runtime: str) -> WorkloadColumns:
+    """Return the workload as a runtime runs it."""
+    return join_siblings(append_in_place(work)) if runtime == "engine" and work.kernel_group is None else work
 
 
 def append_in_place(work: WorkloadColumns) -> WorkloadColumns:

@@ -37,7 +37,7 @@ WRITERS: Final = (
     "store/template.py",
     "domain/operator",
     "trace/formula",
-    "trace/single.py",
+    "trace/single",
     "model",
     "plan/boundary.py",
 )

@@ -47,14 +47,14 @@ class _Generator(torch.Generator):
         return super().__new__(cls)
 
 
-_META: Final = torch.device("meta")
-_CPU: Final = torch.device("cpu")
+META: Final = torch.device("meta")
+CPU: Final = torch.device("cpu")
 
 
 @contextlib.contextmanager
 def on_one_device(tape: Tape) -> Iterator[None]:
     """Have tensors without storage answer what needs data, and no device but that of the trace exist."""
-    with _META:
+    with META:
         torch.empty(0)  # torch lists what makes tensors at the first use of a device, and must not list what stands in
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
@@ -82,7 +82,7 @@ def stay(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...]
     if named is None and not any(isinstance(one, torch.device) for one in args):
         return args, kwargs
     first = next((one for one in args if isinstance(one, torch.Tensor)), None)
-    here = _META if first is not None and first.is_meta else _CPU
+    here = META if first is not None and first.is_meta else CPU
 
     def move(value: Any) -> Any:
         return here if isinstance(value, torch.device) and value.type != "meta" else value

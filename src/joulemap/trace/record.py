@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from types import CodeType, FrameType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 import torch
@@ -226,10 +226,6 @@ class Recorder(TorchDispatchMode):
         """Return what a module calls the parameter or buffer whose memory a tensor has; empty for any other."""
         return self.tensors[self.find(tensor)].name
 
-    def move(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return the twin without storage of a tensor with values; any other as it is."""
-        return cast(torch.Tensor, self._move(tensor))
-
     def add_product(self, tensor: torch.Tensor) -> None:
         """Declare what the last call gives besides its outputs, and need not write."""
         self._add(tensor, producer=len(self.calls) - 1, role="activation", new_version=True)
@@ -379,8 +375,8 @@ class Recorder(TorchDispatchMode):
             count = int(torch.broadcast_to(args[1], torch.broadcast_shapes(args[0].shape, args[1].shape)).sum())
             result = torch.empty(count, dtype=args[0].dtype, device="meta")
         if name in _BY_MASK and any(self._is_known(index) and selects(index) for index in args[1]):
-            result = func(self._move(args[0], func).to("meta"), [*self._positions(args[1])])
-        moved = tree_map(lambda value: self._move(value, func), (args, kwargs))
+            result = func(self.move(args[0], func).to("meta"), [*self._positions(args[1])])
+        moved = tree_map(lambda value: self.move(value, func), (args, kwargs))
         return moved[0], moved[1], result
 
     def _floats_on_one_device(
@@ -396,7 +392,7 @@ class Recorder(TorchDispatchMode):
 
         def move(value: Any) -> Any:
             is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
-            return self._move(value, func) if is_float else value
+            return self.move(value, func) if is_float else value
 
         moved: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(move, (args, kwargs))
         return moved
@@ -409,8 +405,11 @@ class Recorder(TorchDispatchMode):
             else:
                 yield index.to("meta") if isinstance(index, torch.Tensor) else index
 
-    def _move(self, value: Any, func: Any = None) -> Any:
-        """Return the twin on meta of a tensor with values: the same memory where its original has the same."""
+    def move(self, value: Any, func: Any = None) -> Any:
+        """Return the twin on meta of a tensor with values: the same memory where its original has the same.
+
+        Any other value as it is, and a number, unless the operator writes to it.
+        """
         if not isinstance(value, torch.Tensor) or value.is_meta:
             return value
         if func is not None and value.dim() == 0 and not func._schema.is_mutable and "masked_fill" not in func.name():

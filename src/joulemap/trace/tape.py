@@ -55,7 +55,7 @@ class Tape(Protocol):
     ) -> None:
         """Record an operator as one of another name, which reads and gives dense tensors."""
 
-    def move(self, tensor: torch.Tensor) -> torch.Tensor:
+    def move(self, value: Any) -> Any:
         """Return the twin without storage of a tensor with values; any other as it is."""
 
     def stand_for(self, tensor: torch.Tensor, other: torch.Tensor) -> None:

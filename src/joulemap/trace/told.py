@@ -15,13 +15,10 @@ from typing import Any, Final
 
 import torch
 
-from joulemap.trace.host import is_ours
+from joulemap.trace.host import CPU, META, is_ours
 
 TOLD: Final = ("cuda:0", "cpu:0")
 """Devices that a model is told of, one pass after the other; with an index, so that they are none that it names."""
-
-_META: Final = torch.device("meta")
-_CPU: Final = torch.device("cpu")
 
 _QUESTIONS: Final[dict[Any, str]] = {
     torch.Tensor.device.__get__: "device",
@@ -64,5 +61,5 @@ class Told:
 
     def _place(self, value: Any) -> Any:
         if value is self._host:
-            return _CPU
-        return _META if isinstance(value, torch.device | str) and value in (self._device, self._name) else value
+            return CPU
+        return META if isinstance(value, torch.device | str) and value in (self._device, self._name) else value

@@ -14,7 +14,7 @@ from joulemap.system.resource import digest_code
 RULES: Final = ("trace", "fuse", "domain/workload.py")
 """Rooms and files that decide what a workload is."""
 
-CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single.py")
+CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single")
 """Folders and files that decide what the workload of a single operator is."""
 
 BUILDERS: Final = ("hub",)

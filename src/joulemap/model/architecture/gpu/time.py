@@ -108,7 +108,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     if engine.mode == "tensor":
         rows = np.maximum(work.gemm_m, 1e-30)
         padding = np.where(traits.is_of("recurrence"), ceil_divide(rows, STATE_ROWS) * STATE_ROWS / rows, padding)
-    executed = np.where(is_product & untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
+    executed = np.where(untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
     attends = traits.is_of("attention")
@@ -125,8 +125,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     hidden = traits.is_attention & work.of_kind("softmax")
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
     blocks = np.where(has_name, attention.blocks + experts.blocks, blocks)
-    tiles = np.where(is_product & untiled, blocks, column.shared(lambda one: one.tile_count))
-    filled = np.where(is_product, np.minimum(tiles / engine.units, 1.0), 0.0)
+    tiles = np.where(untiled, blocks, column.shared(lambda one: one.tile_count))
     return Times(
         start_s=np.where(has_name, attention.start_s + experts.start_s, sorts.start_s)
         + column(lambda one: one.split_s)
@@ -137,17 +136,15 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         product_s=product,
         issue_s=issue + passes.issue_s,
         tiles=tiles,
-        waves=np.where(is_product & untiled, ceil_divide(tiles, engine.units), column.shared(lambda one: one.waves)),
-        tile_rows=np.where(
-            attends, ROWS, np.where(is_product & untiled, BLOCK_EDGE, column(lambda one: one.tile_rows))
-        ),
+        waves=np.where(untiled, ceil_divide(tiles, engine.units), column.shared(lambda one: one.waves)),
+        tile_rows=np.where(attends, ROWS, np.where(untiled, BLOCK_EDGE, column(lambda one: one.tile_rows))),
         tile_columns=np.where(
-            attends, work.gemm_n, np.where(is_product & untiled, BLOCK_EDGE, column(lambda one: one.tile_columns))
+            attends, work.gemm_n, np.where(untiled, BLOCK_EDGE, column(lambda one: one.tile_columns))
         ),
         executed_macs=executed,
         multiplied_macs=executed * attention.seen_share / np.maximum(sorts.share, 1.0),
         seen_share=attention.seen_share,
-        occupancy=np.where(untiled, filled, column(lambda one: one.occupancy)),
+        occupancy=np.where(untiled, np.minimum(tiles / engine.units, 1.0), column(lambda one: one.occupancy)),
         looped_count=np.where(traits.is_looped & traits.on_tensor_cores, work.gemm_groups, 0.0),
         pass_bytes=passes.moved_bytes + experts.pass_bytes + (moves - 1.0) * kernels.moved_bytes,
     )

@@ -7,7 +7,7 @@ of `bmm`, rows of what has rows, elements of `elementwise`, of all others their 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -15,50 +15,16 @@ import attrs
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
-from joulemap.domain.workload import NARROW_CACHE, Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.domain.workload import NARROW_CACHE, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
 from joulemap.trace.formula.attention import STEPS, attend
-from joulemap.trace.routing import route
-
-DTYPE: Final = "fp32"
-ITEM_BYTES: Final = 4
-"""Of an element as traced: a precision scales it."""
-
-WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1}
-"""Bytes of an element."""
-
-LARGEST: Final = 2**60
-"""Of a count: the store's sums are of 63 bits."""
-
-LEARNED: Final = ("weight", "bias", "up", "down")
-"""What is trained, beside the statistics that a batch normalization holds."""
+from joulemap.trace.single.flow import DTYPE, LARGEST, LEARNED, Flow, Held, Shape, form, make_operator
+from joulemap.trace.single.routing import route
 
 SCALAR: Final = 2.0
 """Second operand where it is a number: the exponent of a square."""
-
-Shape = tuple[int, ...]
-
-
-@frozen
-class Held:
-    """A tensor of a call, of which formulas see the shape."""
-
-    shape: Shape
-    name: str = ""
-    """Of a weight; empty for an input."""
-    dtype: str = DTYPE
-
-    @property
-    def byte_count(self) -> int:
-        """Bytes as traced."""
-        return WIDTHS[self.dtype] * math.prod(self.shape)
-
-    @property
-    def item_bytes(self) -> int:
-        """Of an element that a precision scales; 0 of any other."""
-        return ITEM_BYTES if self.dtype == DTYPE else 0
 
 
 @frozen
@@ -163,24 +129,28 @@ def _conv2d(operator: SingleOperator, batch: int) -> Made:
     return Made("conv2d.default", args, (image[0], channels, *_windows(operator)))
 
 
+def _rows(operator: SingleOperator, batch: int) -> tuple[int, int]:
+    return batch * operator.size("rows"), operator.size("columns")
+
+
 def _softmax(operator: SingleOperator, batch: int) -> Made:
-    shape = batch * operator.size("rows"), operator.size("columns")
+    shape = _rows(operator, batch)
     return Made("softmax.int", (Held(shape), -1), shape)
 
 
 def _layer_norm(operator: SingleOperator, batch: int) -> Made:
-    rows, columns = batch * operator.size("rows"), operator.size("columns")
-    weights = (Held((columns,), name) for name in LEARNED[:2])
-    return Made("layer_norm.default", (Held((rows, columns)), [columns], *weights), (rows, columns))
+    shape = _rows(operator, batch)
+    weights = (Held(shape[1:], name) for name in LEARNED[:2])
+    return Made("layer_norm.default", (Held(shape), [shape[1]], *weights), shape)
 
 
 def _rms_norm(operator: SingleOperator, batch: int) -> Made:
-    rows, columns = batch * operator.size("rows"), operator.size("columns")
-    return Made("rms_norm.default", (Held((rows, columns)), [columns], Held((columns,), "weight")), (rows, columns))
+    shape = _rows(operator, batch)
+    return Made("rms_norm.default", (Held(shape), [shape[1]], Held(shape[1:], "weight")), shape)
 
 
 def _embedding(operator: SingleOperator, batch: int) -> Made:
-    rows, columns = batch * operator.size("rows"), operator.size("columns")
+    rows, columns = _rows(operator, batch)
     table = Held((operator.size("table"), columns), "weight")
     return Made("embedding.default", (table, Held((rows,), dtype="int64")), (rows, columns))
 
@@ -194,8 +164,7 @@ def _rotary(operator: SingleOperator, batch: int) -> Made:
 
 
 def _gated(operator: SingleOperator, batch: int) -> Made:
-    rows, columns = batch * operator.size("rows"), operator.size("columns")
-    output = rows, columns
+    rows, columns = output = _rows(operator, batch)
     gate = Made(ELEMENTWISE[str(operator.arguments["kind"])].aten, (Held(output),), output).count()
     cost = attrs.evolve(gate, operation="gated", elementwise_count=gate.elementwise_count + math.prod(output))
     return Made("gated.default", (Held((rows, 2 * columns)),), output, cost)
@@ -249,127 +218,14 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
 """Kind -> the call that it is; attention and experts are told as three."""
 
 
-def _operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
-    m, n, k, groups = cost.gemm
-    return Operator(
-        name=name,
-        module_path="",
-        operation=cost.operation,
-        kind=cost.kind,
-        aten=f"aten.{aten}",
-        output_shape=output,
-        dtype=DTYPE,
-        mac_count=cost.mac_count,
-        elementwise_count=cost.elementwise_count,
-        special_count=cost.special_count,
-        output_element_count=math.prod(output),
-        gemm_m=m,
-        gemm_n=n,
-        gemm_k=k,
-        gemm_groups=groups,
-        tap_count=cost.tap_count,
-        scalars=cost.scalars,
-        variant=cost.variant,
-    )
-
-
-@frozen
-class Flow:
-    """A tensor of a workload of calls in a row, and which of them makes and reads it."""
-
-    held: Held
-    maker: int | None = None
-    """None for what comes from outside."""
-    reader: int | None = None
-    """None for what the last one returns."""
-    most_bytes: int = LARGEST
-    """That are read of it."""
-
-    def accesses(self, tensor_index: int) -> Iterator[Access]:
-        """Yield what is written and read of it."""
-        is_hidden = self.maker is not None and self.reader is not None
-        read_as = "weight" if self.held.name else "input"
-        for operator_index, role in ((self.maker, "output"), (self.reader, read_as)):
-            if operator_index is not None:
-                byte_count = min(self.held.byte_count, self.most_bytes)
-                yield Access(
-                    operator_index=operator_index,
-                    tensor_index=tensor_index,
-                    role=role,
-                    byte_count=byte_count,
-                    fused_byte_count=0 if is_hidden else byte_count,
-                    item_bytes=self.held.item_bytes,
-                    is_boundary=role != "weight" and not is_hidden,
-                )
-
-
-def _form(
-    operator: SingleOperator,
-    batch: int,
-    key: WorkloadKey,
-    operators: tuple[Operator, ...],
-    flows: Sequence[Flow],
-    pattern: str,
-) -> Workload:
-    """Return the workload of the operators of one call, whose flows are in the order of its arguments and results."""
-    last = len(operators) - 1
-    listed = sorted(flows, key=lambda one: (one.maker is not None, bool(one.held.name)))
-    number = {id(one): index for index, one in enumerate(listed)}
-    weights = [one.held for one in listed if one.held.name]
-    kept = [one for one in listed if not one.held.name]
-    position = {id(one): index for index, one in enumerate(kept)}
-
-    def told(one: Flow) -> Tensor:
-        role = "parameter" if one.held.name else "activation" if one.maker is not None else "input"
-        return Tensor(
-            shape=one.held.shape,
-            dtype=one.held.dtype,
-            byte_count=one.held.byte_count,
-            role=role,
-            name=one.held.name,
-            producer_index=one.maker,
-            buffer_index=None if one.held.name else position[id(one)],
-            is_output=one.reader is None,
-        )
-
-    return Workload(
-        key=key,
-        model=str(operator),
-        batch=batch,
-        parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED),
-        weight_bytes=sum(one.byte_count for one in weights),
-        operators=operators,
-        tensors=tuple(map(told, listed)),
-        accesses=tuple(access for one in flows for access in one.accesses(number[id(one)])),
-        edges=tuple(
-            Edge(producer_index=one.maker, consumer_index=one.reader, tensor_index=index)
-            for index, one in enumerate(listed)
-            if one.maker is not None and one.reader is not None
-        ),
-        buffers=tuple(
-            Buffer(
-                birth_index=one.maker or 0,
-                death_index=last if one.reader is None else one.reader,
-                release_index=last if one.maker is None or one.reader is None else one.reader,
-                byte_count=one.held.byte_count,
-                item_bytes=one.held.item_bytes,
-                is_hidden=one.maker is not None and one.reader is not None,
-            )
-            for one in kept
-        ),
-        subgraphs=(Subgraph(pattern=pattern, name=operators[0].name, operator_indices=tuple(range(len(operators)))),),
-        inner_batch=int(operator.arguments.get("batch", 1)),
-    )
-
-
 def _single(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return the workload of one call that reads inputs and weights and writes one output."""
     call = _CALLS[operator.kind](operator, batch)
     cost, output = call.count(), Held(call.output)
     most = output.byte_count if cost.gathers else LARGEST
     flows = [Flow(one, reader=0, most_bytes=most if one.name else LARGEST) for one in call.held]
-    made = _operator(call.aten, cost, output.shape, cost.operation)
-    return _form(operator, batch, key, (made,), [*flows, Flow(output, maker=0)], cost.operation)
+    made = make_operator(call.aten, cost, output.shape, cost.operation)
+    return form(operator, batch, key, (made,), [*flows, Flow(output, maker=0)], cost.operation)
 
 
 def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
@@ -391,7 +247,7 @@ def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Worklo
     words = (costs[0].variant, NARROW_CACHE if is_narrow else "", str(operator.arguments["kernel"]))
     variant = " ".join(filter(None, words))
     operators = tuple(
-        _operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
+        make_operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
         for name, cost, one in zip(STEPS, costs, (scores, scores, result), strict=True)
     )
     flows = [
@@ -400,7 +256,7 @@ def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Worklo
         Flow(result, maker=2),
         *(Flow(scores, maker=step, reader=step + 1) for step in (0, 1)),
     ]
-    return _form(operator, batch, key, operators, flows, "attention")
+    return form(operator, batch, key, operators, flows, "attention")
 
 
 def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
@@ -433,15 +289,15 @@ def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload
     gate = attrs.evolve(function, operation="gated" if is_gated else "relu", elementwise_count=simple)
     sums = attrs.evolve(multiply(width, inner), elementwise_count=2 * rows * width)
     operators = (
-        _operator("experts.default", multiply(columns, width), up.shape, "up"),
-        _operator("experts.default", gate, down.shape, "gate"),
-        _operator("experts.default", sums, x.shape, "down"),
+        make_operator("experts.default", multiply(columns, width), up.shape, "up"),
+        make_operator("experts.default", gate, down.shape, "gate"),
+        make_operator("experts.default", sums, x.shape, "down"),
     )
     flows = [
         *(Flow(x, reader=0), weigh("up", columns, width), Flow(up, maker=0, reader=1), Flow(down, maker=1, reader=2)),
         *(weigh("down", width, inner), Flow(Held(x.shape), maker=2)),
     ]
-    return _form(operator, batch, key, operators, flows, "experts")
+    return form(operator, batch, key, operators, flows, "experts")
 
 
 def _stored_bytes(stored: str, count: int) -> int:

@@ -1,0 +1,162 @@
+"""What the calls of a single operator read, make and hand on to each other, and the workload that they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.operator.name import SingleOperator
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Subgraph, Tensor, Workload
+from joulemap.system.record import frozen
+from joulemap.trace.formula import Cost
+
+DTYPE: Final = "fp32"
+ITEM_BYTES: Final = 4
+"""Of an element as traced: a precision scales it."""
+
+WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1}
+"""Bytes of an element."""
+
+LARGEST: Final = 2**60
+"""Of a count: the store's sums are of 63 bits."""
+
+LEARNED: Final = ("weight", "bias", "up", "down")
+"""What is trained, beside the statistics that a batch normalization holds."""
+
+Shape = tuple[int, ...]
+
+
+@frozen
+class Held:
+    """A tensor of a call, of which formulas see the shape."""
+
+    shape: Shape
+    name: str = ""
+    """Of a weight; empty for an input."""
+    dtype: str = DTYPE
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes as traced."""
+        return WIDTHS[self.dtype] * math.prod(self.shape)
+
+    @property
+    def item_bytes(self) -> int:
+        """Of an element that a precision scales; 0 of any other."""
+        return ITEM_BYTES if self.dtype == DTYPE else 0
+
+
+def make_operator(aten: str, cost: Cost, output: Shape, name: str) -> Operator:
+    """Return an operator of a workload."""
+    m, n, k, groups = cost.gemm
+    return Operator(
+        name=name,
+        module_path="",
+        operation=cost.operation,
+        kind=cost.kind,
+        aten=f"aten.{aten}",
+        output_shape=output,
+        dtype=DTYPE,
+        mac_count=cost.mac_count,
+        elementwise_count=cost.elementwise_count,
+        special_count=cost.special_count,
+        output_element_count=math.prod(output),
+        gemm_m=m,
+        gemm_n=n,
+        gemm_k=k,
+        gemm_groups=groups,
+        tap_count=cost.tap_count,
+        scalars=cost.scalars,
+        variant=cost.variant,
+    )
+
+
+@frozen
+class Flow:
+    """A tensor of a workload of calls in a row, and which of them makes and reads it."""
+
+    held: Held
+    maker: int | None = None
+    """None for what comes from outside."""
+    reader: int | None = None
+    """None for what the last one returns."""
+    most_bytes: int = LARGEST
+    """That are read of it."""
+
+    def accesses(self, tensor_index: int) -> Iterator[Access]:
+        """Yield what is written and read of it."""
+        is_hidden = self.maker is not None and self.reader is not None
+        read_as = "weight" if self.held.name else "input"
+        for operator_index, role in ((self.maker, "output"), (self.reader, read_as)):
+            if operator_index is not None:
+                byte_count = min(self.held.byte_count, self.most_bytes)
+                yield Access(
+                    operator_index=operator_index,
+                    tensor_index=tensor_index,
+                    role=role,
+                    byte_count=byte_count,
+                    fused_byte_count=0 if is_hidden else byte_count,
+                    item_bytes=self.held.item_bytes,
+                    is_boundary=role != "weight" and not is_hidden,
+                )
+
+
+def form(
+    operator: SingleOperator,
+    batch: int,
+    key: WorkloadKey,
+    operators: tuple[Operator, ...],
+    flows: Sequence[Flow],
+    pattern: str,
+) -> Workload:
+    """Return the workload of the operators of one call, whose flows are in the order of its arguments and results."""
+    last = len(operators) - 1
+    listed = sorted(flows, key=lambda one: (one.maker is not None, bool(one.held.name)))
+    number = {id(one): index for index, one in enumerate(listed)}
+    weights = [one.held for one in listed if one.held.name]
+    kept = [one for one in listed if not one.held.name]
+    position = {id(one): index for index, one in enumerate(kept)}
+
+    def told(one: Flow) -> Tensor:
+        role = "parameter" if one.held.name else "activation" if one.maker is not None else "input"
+        return Tensor(
+            shape=one.held.shape,
+            dtype=one.held.dtype,
+            byte_count=one.held.byte_count,
+            role=role,
+            name=one.held.name,
+            producer_index=one.maker,
+            buffer_index=None if one.held.name else position[id(one)],
+            is_output=one.reader is None,
+        )
+
+    return Workload(
+        key=key,
+        model=str(operator),
+        batch=batch,
+        parameter_count=sum(math.prod(one.shape) for one in weights if one.name in LEARNED),
+        weight_bytes=sum(one.byte_count for one in weights),
+        operators=operators,
+        tensors=tuple(map(told, listed)),
+        accesses=tuple(access for one in flows for access in one.accesses(number[id(one)])),
+        edges=tuple(
+            Edge(producer_index=one.maker, consumer_index=one.reader, tensor_index=index)
+            for index, one in enumerate(listed)
+            if one.maker is not None and one.reader is not None
+        ),
+        buffers=tuple(
+            Buffer(
+                birth_index=one.maker or 0,
+                death_index=last if one.reader is None else one.reader,
+                release_index=last if one.maker is None or one.reader is None else one.reader,
+                byte_count=one.held.byte_count,
+                item_bytes=one.held.item_bytes,
+                is_hidden=one.maker is not None and one.reader is not None,
+            )
+            for one in kept
+        ),
+        subgraphs=(Subgraph(pattern=pattern, name=operators[0].name, operator_indices=tuple(range(len(operators)))),),
+        inner_batch=int(operator.arguments.get("batch", 1)),
+    )
