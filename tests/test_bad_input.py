@@ -61,6 +61,7 @@ COMMANDS: dict[str, tuple[ExitCode, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", COMMANDS)
+@pytest.mark.sample(14)
 def test_a_command_that_cannot_be_meant_is_one_line(case: str, joulemap: Run, own_database: Path) -> None:
     code, arguments = COMMANDS[case]
     done = joulemap(*arguments, variables={"JOULEMAP_DB": str(own_database)})

@@ -228,6 +228,7 @@ def test_a_prediction_is_what_a_run_under_the_calibration_gives(
 
 
 @pytest.mark.parametrize("name", ["xeon_8490h", "tpu_v4", "hailo_8", "dpu_b4096x3_zcu102"])
+@pytest.mark.sample(1)
 def test_slopes_of_the_kernels_that_depend_are_slopes_of_all(
     name: str, workloads: Mapping[tuple[str, int], WorkloadColumns]
 ) -> None:

@@ -285,6 +285,7 @@ def test_pairs_agree_with_draws(tmp_path: Path) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("goal", ["energy", "latency", "edp"])
+@pytest.mark.slow
 def test_one_question_has_one_probability(tmp_path: Path, goal: Literal["energy", "latency", "edp"]) -> None:
     """Whoever is asked which of two runs is better."""
     workspace = Workspace(tmp_path / "a.duckdb")

@@ -237,6 +237,7 @@ def test_cuts_are_those_of_the_ranking(case: str, answers: Mapping[str, EdpAnswe
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sample(2)
 def test_no_bound_gains_more_than_there_is(case: str, answers: Mapping[str, EdpAnswer]) -> None:
     answer = answers[case]
     bounds = {row.remedy: row for row in answer.bounds}

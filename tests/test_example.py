@@ -54,6 +54,7 @@ def run_all(examples: Iterable[Example], folder: Path) -> list[str]:
     return failures
 
 
+@pytest.mark.slow
 def test_the_first_example_of_each_command_answers(tmp_path: Path) -> None:
     prepare(tmp_path)
     first: dict[str, Example] = {}

@@ -305,6 +305,7 @@ def test_the_limit_on_time_leaves_nothing_behind() -> None:
     assert cProfile.Profile().runcall(lambda: 1) == 1
 
 
+@pytest.mark.slow
 def test_a_loop_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(OPERATORS, "500")
     text = refusal(spin)

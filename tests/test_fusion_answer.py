@@ -168,6 +168,7 @@ def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionA
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.sample(2)
 def test_fusing_moves_no_more_bytes(name: str, answers: Mapping[str, FusionAnswer]) -> None:
     for row in answers[name].subgraphs:
         assert row.moved_bytes <= row.separate_moved_bytes

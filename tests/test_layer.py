@@ -358,12 +358,14 @@ def test_listings_need_neither_a_database_nor_torch(listing: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("model", ["mobilenet_v2", "gemm(m=8,n=8,k=8)", "attention(queries=4,heads=2,head_dim=8)"])
+@pytest.mark.sample(1)
 def test_a_first_comparison_of_a_shipped_model_imports_no_torch(model: str, tmp_path: Path) -> None:
     loaded = loaded_after(command("compare", model, "--batch", "3"), tmp_path)
     assert "numpy" in loaded
     assert not loaded & {"torch", "torchvision"}
 
 
+@pytest.mark.sample(1)
 def test_a_second_comparison_imports_no_torch(own_database: Path) -> None:
     stored = loaded_after(command("compare", "resnet18", "--db", str(own_database)), own_database.parent)
     assert not stored & {"torch", "numpy", "pyarrow"}

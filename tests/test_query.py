@@ -64,6 +64,7 @@ def test_the_types_of_rows_are_what_the_headers_say() -> None:
 
 
 @pytest.mark.parametrize("query", list_queries(), ids=titles)
+@pytest.mark.sample(40)
 def test_a_cell_is_empty_only_where_the_header_says_so(query: Query, connection: Connection) -> None:
     ids = run_ids(connection, "workload_id = (SELECT workload_id FROM internal.run ORDER BY run_id LIMIT 1)")
     hardware = connection.execute("SELECT hardware FROM runs WHERE run_id = $1", [ids[0]]).fetchall()[0][0]
@@ -319,6 +320,7 @@ def test_a_healthy_database_passes_the_audit(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(CORRUPTIONS))
+@pytest.mark.sample(18)
 def test_the_audit_finds_what_is_broken(rule: str, own_database: Path) -> None:
     connection = duckdb.connect(str(own_database))
     connection.execute(CORRUPTIONS[rule])

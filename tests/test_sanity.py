@@ -29,6 +29,7 @@ def test_every_target_is_probed_at_every_precision(everything: list[dict[str, ob
     assert {row["hardware"] for row in everything if row["model"] == "stream_copy"} == set(catalogue)
 
 
+@pytest.mark.slow
 def test_no_probe_draws_more_than_the_cap_or_attains_more_than_the_peak(everything: list[dict[str, object]]) -> None:
     for row in everything:
         if row["status"] != "unsupported":
