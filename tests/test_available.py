@@ -140,6 +140,7 @@ def told(answer: RunAnswer) -> dict[str, Any]:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("question", ["pareto", "recommend", "cost"])
+@pytest.mark.sample(1)
 def test_what_cannot_be_had_changes_nothing_of_what_can(question: str, workspace: Workspace) -> None:
     method = getattr(workspace, question)
     without = told(method("resnet18", Settings(hardware=SOLD, **ONE)))

@@ -511,6 +511,7 @@ ASKED = {
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("command", thin(ASKED, 2))
+@pytest.mark.slow
 def test_every_answer_can_be_had_under_a_calibration_or_none(command: str, joulemap: Run, tmp_path: Path) -> None:
     target = "l4" if "l4" in ASKED[command] else TARGET
     write_calibration(made(hardware(target)), tmp_path / "mine.toml")

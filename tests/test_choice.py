@@ -665,6 +665,7 @@ def test_what_cannot_be_had_wins_nothing_and_says_what_it_would(chosen: Path, jo
 
 
 @pytest.mark.parametrize("command", ["recommend", "cost", "pareto"])
+@pytest.mark.sample(1)
 def test_an_answer_is_one_screen(command: str, chosen: Path, joulemap: Run) -> None:
     words = ["--hardware", "tpu_v4,h100_sxm5,kpu_t256@30W", "--precision", "fp32,bf16", "--batch", "1", "--db", chosen]
     screen = joulemap(command, "resnet18", *words).stdout.splitlines()

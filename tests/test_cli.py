@@ -268,6 +268,7 @@ def test_help_explains_and_gives_an_example(command: tuple[str, ...], joulemap: 
     ],
     ids=" ".join,
 )
+@pytest.mark.sample(1)
 def test_a_process_answers_what_these_tests_see(
     arguments: tuple[str, ...], joulemap: Run, joulemap_process: Run, database: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_broken_file_is_one_line_and_nothing_is_written(joulemap: Run, tmp_pat
     assert {path.name for path in tmp_path.iterdir()} == set(cases)
 
 
+@pytest.mark.slow
 def test_every_deployment_compares(joulemap: Run) -> None:
     done = joulemap("compare", "mobilenet_v2", "--deployment", "edge", "--precision", "int8", "--format", "json")
     rows = json.loads(done.stdout)["rows"]

@@ -84,6 +84,7 @@ def test_parts_of_an_event_sum_to_it_where_they_are_its_two_halves(
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CHIPS)
+@pytest.mark.sample(1)
 def test_only_caches_have_hits(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     has_hits = any("hit" in row.event for row in analyses[name].events)
     assert has_hits == (name in CACHED)

@@ -73,6 +73,7 @@ def test_every_figure_has_a_question() -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", thin(HARDWARE, 2))
+@pytest.mark.slow
 def test_a_figure_is_drawn_as_svg_and_png(name: FigureName, draw: Draw) -> None:
     figure = draw(name)
     for theme in ("light", "dark"):

@@ -507,6 +507,7 @@ def test_a_refusal_says_what_a_class_means(tmp_path: Path) -> None:
         Workspace(tmp_path / "own.duckdb").compare("resnet18", hardware="dpu")
 
 
+@pytest.mark.slow
 def test_a_calibration_that_misfits_keeps_nothing_else_out(
     joulemap: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

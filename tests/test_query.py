@@ -42,6 +42,7 @@ def titles(query: Query) -> str:
 
 
 @pytest.mark.parametrize("query", list_queries(), ids=titles)
+@pytest.mark.sample(40)
 def test_a_header_says_what_the_engine_says(query: Query, connection: Connection) -> None:
     check_query(connection, query, SCHEMA_VERSION)
 

@@ -26,6 +26,7 @@ def test_the_tables_that_are_shown_are_the_promise(joulemap: Run, database: Path
 
 
 @pytest.mark.parametrize("schema", ["", pytest.param("main.", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_view_of_ones_own_stands_beside_the_results(schema: str, database: Path, tmp_path: Path) -> None:
     """As `joulemap sql --help` says it: each view answers there as it does in the file itself."""
     mine = tmp_path / "mine.duckdb"

@@ -72,6 +72,7 @@ def test_a_sweep_stores_what_single_questions_store_to_the_last_bit(swept: Path,
         assert together[table] == expected, table
 
 
+@pytest.mark.sample(1)
 def test_a_sweep_adds_up(swept: Path) -> None:
     assert Workspace(swept).check().findings.rows == ()
 

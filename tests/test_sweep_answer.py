@@ -165,6 +165,7 @@ def answer(path: Path) -> SweepAnswer:
     )
 
 
+@pytest.mark.sample(1)
 def test_every_point_is_a_run_and_every_best_is_the_best(path: Path, answer: SweepAnswer) -> None:
     assert len(answer.points) == answer.tally.run_count == len(answer.scope.run_ids)
     assert answer.tally.refused_count > 0

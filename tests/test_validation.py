@@ -273,6 +273,7 @@ WORKSPACE_BYTES = 33 * 1024**2 + 1024
 """What torch's allocator keeps for a stream that has run a product: 33 MiB and 1 KiB."""
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     path = tmp_path / "mine.csv"
