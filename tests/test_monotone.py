@@ -56,11 +56,6 @@ def _attention(queries: int, cached: int) -> str:
 
 
 OPEN: Final[dict[tuple[str, str], str]] = {
-    ("hailo_8", "channels"): "what does not fit is streamed, in other parts the more there is",
-    ("hailo_8", "groups"): "as channels",
-    ("hailo_8", "bandwidth"): "a price by time that the probe of a faster link raises, under the cap",
-    ("epyc_9755", "engine"): "batches that overlap draw more, and the cap lowers the clock of each",
-    ("epyc_9965", "engine"): "as epyc_9755",
     ("inferentia2", "queries"): "a block of rows that others fill better",
 }
 """Hardware and what grows -> why it does not hold there yet."""

@@ -207,6 +207,10 @@ class KernelColumns:
         """Give each operator its kernel's value."""
         return values[self.kernel_index]
 
+    def growth(self, before: Floats, after: Floats) -> Floats:
+        """Return by which factor each operator's kernel grows, 1 where it had nothing."""
+        return self.per_operator(np.divide(after, before, out=np.ones_like(before), where=before > 0.0))
+
     def sum_workload(self, values: Floats) -> Floats:
         """Sum a per-operator column over each workload."""
         return sum_by(self.workload_index, values, self.workload_count)

@@ -3,7 +3,7 @@
     form kernels ─► place ─► count ─► power cap ─► latency ─► price ─► ledger
          └─ the same once more with a kernel per call: what each operator would cost on its own
 
-    kernel time = launch + max(sum of compute / clock, sum of memory)      sums over the kernel's operators
+    kernel time = launch + max(sum of compute / clock, sum of memory)      sums over its operators; of a GPU their norm
     latency     = sum of kernel times                                      kernels run one after another
 
     interval    = latency                                                  where a batch starts after the one before
@@ -13,7 +13,8 @@
 
 The interval is the time from one batch to the next, repeated without a pause; the throughput is batch / interval. The
 clock is the share of the full one that the power cap leaves such a run, and the voltage factor what an action on the
-chip then costs: see `power`. Static power is drawn for the interval, since overlapping batches share it.
+chip then costs: see `power`. Static power is drawn for the interval, since overlapping batches share it. The latency is
+that of a batch which has the chip to itself, at the clock that the cap leaves batches one by one.
 
 A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
 the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host. An
@@ -28,7 +29,7 @@ where nothing is fused.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -49,7 +50,7 @@ from joulemap.model.ledger import (
     split_j,
     with_unattributed,
 )
-from joulemap.model.placement import Overlap, Placed, Placement, add_host
+from joulemap.model.placement import Overlap, Placed, Placement, add_host, balance, unbalance
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import (
     BANDWIDTH,
@@ -412,35 +413,56 @@ def to_fs(seconds: Floats, hardware: Hardware) -> Integers:
 
 
 def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> Timing:
-    """Return how long kernels take under the power cap, of each workload by itself, and what they count."""
-    kernels, placement, counts = _count(kernels, hardware, architecture)
+    """Return how long kernels take under the power cap, of each workload by itself, and what they count.
+
+    An engine takes each batch in the parts that take it least time.
+    """
+    part, times = split(kernels, hardware)
+    whole = _time_parts(kernels, part, times, hardware, architecture)
+    least = hardware.coefficients.get(ENGINE_PART)
+    if kernels.runtime != "engine" or least is None:
+        return whole
+    batch = np.broadcast_to(kernels.batch, kernels.work.operator_count)
+    trials, count = [times], 2.0
+    while (batch >= count * least.value).any():
+        trials.append(np.where((batch % count == 0.0) & (batch >= count * least.value), count, times))
+        count *= 2.0
+
+    def time(trial: Floats) -> Timing:
+        return _time_parts(kernels, _called_once(kernels, trial), trial, hardware, architecture)
+
+    found = [whole, *map(time, trials[1:])]
+    best = np.argmin([kernels.sum_kernels(one.kernel_s) for one in found], axis=0)
+    if (best == best[0]).all():
+        return found[best[0]]
+    return time(np.choose(best[kernels.workload_index], trials))
+
+
+def _time_parts(
+    kernels: KernelColumns,
+    part: KernelColumns,
+    times: Floats,
+    hardware: Hardware,
+    architecture: Architecture[Placement],
+) -> Timing:
+    """Return how long kernels take in equal parts, one after the other: `part` so many times."""
+    kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
     law = PowerLaw.of_all(take(hardware, kernels.first_row))
     pace = _Pace(kernels, hardware, placement, law)
-    clock = np.ones(kernels.workload_count)
+    clock = alone = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
     full_s = pace.interval_s(clock)
     uncapped_w = law.power(clock, full_s, chip_j, memory_j)
     if (uncapped_w > law.limit_w).any():
-        steady = law.clock_under_cap(pace.interval_s, chip_j, memory_j)
-        is_lone = kernels.sum_kernels(np.ones(kernels.kernel_count)) == 1.0
-        at_first = law.at_first(steady, pace.interval_s, chip_j, memory_j)
-        clock, factor = (
-            np.where(is_lone, *pair) for pair in zip(at_first, (steady, law.energy_factor(steady)), strict=True)
-        )
-        row, stretch, owner = kernels.workload_index, law.stretch(clock), pace.owner
-        placement = attrs.evolve(
-            placement,
-            compute_s=placement.compute_s / clock[row],
-            memory_s=placement.memory_s * stretch[row],
-            launch_s=placement.launch_s * stretch[owner],
-        )
+        clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
+        alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
     interval_s = pace.interval_s(clock)
     return Timing(
         kernels=kernels,
-        placement=placement,
+        placement=pace.placed(alone),
         counts=counts,
-        kernel_s=pace.kernel_s(clock),
+        kernel_s=pace.kernel_s(alone),
         interval_s=interval_s,
         throughput_limit=np.where(interval_s > full_s * (1.0 + SAME), POWER_CAP, pace.limit(clock)),
         clock_fraction=clock,
@@ -463,13 +485,41 @@ class _Pace:
         """The workload of each kernel."""
         return self.kernels.workload_index[self.kernels.leader]
 
+    def settle(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> tuple[Floats, Floats]:
+        """Return the clock that the cap leaves each workload that takes so long, and what an action then costs it."""
+        steady = self.law.clock_under_cap(seconds_at, chip_j, memory_j)
+        factor = self.law.energy_factor(steady)
+        is_lone = self.kernels.sum_kernels(np.ones(self.kernels.kernel_count)) == 1.0
+        if not is_lone.any():
+            return steady, factor
+        first, first_factor = self.law.at_first(steady, seconds_at, chip_j, memory_j)
+        return np.where(is_lone, first, steady), np.where(is_lone, first_factor, factor)
+
+    def placed(self, clock: Floats) -> Placement:
+        """Return the placement with its times at these clocks."""
+        if (clock == 1.0).all():
+            return self.placement
+        placement, kernels = self.placement, self.kernels
+        before = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
+        compute, memory = map(kernels.growth, before, self._times_at(placement, clock))
+        return attrs.evolve(
+            placement,
+            compute_s=placement.compute_s * compute,
+            memory_s=placement.memory_s * memory,
+            launch_s=placement.launch_s * self.law.stretch(clock)[self.owner],
+        )
+
     def kernel_s(self, clock: Floats) -> Floats:
         """Return what each kernel takes."""
         return self._busy_s(self.placement, clock)
 
+    def latency_s(self, clock: Floats) -> Floats:
+        """Return what a batch of each workload takes that has the chip to itself."""
+        return self.kernels.sum_kernels(self.kernel_s(clock))
+
     def interval_s(self, clock: Floats) -> Floats:
         """Return the time from one batch of each workload to the next."""
-        latency = self.kernels.sum_kernels(self.kernel_s(clock))
+        latency = self.latency_s(clock)
         if self.placement.overlap is None:
             return latency
         shortest: Floats = np.minimum(latency, np.maximum(*self._bounds(self.placement.overlap, clock)))
@@ -481,7 +531,7 @@ class _Pace:
         if overlap is None:
             return np.full(self.kernels.workload_count, ONE_BY_ONE)
         units, shared = self._bounds(overlap, clock)
-        latency = self.kernels.sum_kernels(self.kernel_s(clock))
+        latency = self.latency_s(clock)
         busy, memory = (self.kernels.per_kernel(column) for column in (overlap.compute_s, overlap.memory_s))
         waits = self.kernels.sum_kernels(np.where(memory > busy, memory, 0.0))
         bound = np.where((shared > units) | (waits > units / 2.0), BANDWIDTH, overlap.limit)
@@ -497,9 +547,18 @@ class _Pace:
     def _busy_s(self, times: Placement | Overlap, clock: Floats) -> Floats:
         """Return launch + max(compute, memory) of each kernel."""
         stretch = self.law.stretch(clock)[self.owner]
-        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
-        seconds: Floats = times.launch_s * stretch + np.maximum(compute / clock[self.owner], memory * stretch)
+        seconds: Floats = times.launch_s * stretch + np.maximum(*self._times_at(times, clock))
         return seconds
+
+    def _times_at(self, times: Placement | Overlap, clock: Floats) -> tuple[Floats, Floats]:
+        """Return what units and memory of each kernel take at these clocks, of which the longer counts."""
+        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
+        each, stretch = clock[self.owner], self.law.stretch(clock)[self.owner]
+        sharpness = self.placement.sharpness
+        if sharpness is None:
+            return compute / each, memory * stretch
+        compute, memory = unbalance(compute, memory, sharpness)
+        return balance(compute / each, memory * stretch, sharpness)
 
 
 def count_parts(samples: Floats, hardware: Hardware) -> Floats:
@@ -518,35 +577,10 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
     return (kernels.part(times) if (times > 1.0).any() else kernels), times
 
 
-def split_fastest(
-    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
-) -> tuple[KernelColumns, Floats]:
-    """Return what `split` does, or the parts in which an engine takes each batch least time; the host calls it once."""
-    part, times = split(kernels, hardware)
-    least = hardware.coefficients.get(ENGINE_PART)
-    if kernels.runtime != "engine" or least is None:
-        return part, times
-    batch = np.broadcast_to(kernels.batch, kernels.work.operator_count)
-    shortest = np.full(kernels.workload_count, np.inf)
-    count, fewest = 1.0, times
-    while count == 1.0 or (batch >= count * least.value).any():
-        trial = np.where((batch % count == 0.0) & (batch >= count * least.value), count, fewest)
-        seconds = _full_clock_s(place_parts(_called_once(kernels, trial), trial, hardware, architecture), kernels)
-        times = np.where((seconds < shortest)[kernels.workload_index], trial, times)
-        shortest = np.minimum(seconds, shortest)
-        count *= 2.0
-    return (_called_once(kernels, times), times) if (times > 1.0).any() else (kernels, times)
-
-
 def _called_once(kernels: KernelColumns, times: Floats) -> KernelColumns:
+    """Return a part of the kernels where the host calls all parts once."""
     part = kernels.part(times)
     return attrs.evolve(part, host_launch_count=part.host_launch_count / times)
-
-
-def _full_clock_s(placement: Placement, kernels: KernelColumns) -> Floats:
-    """Return the latency of each workload before the power cap."""
-    busy = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
-    return kernels.sum_kernels(placement.launch_s + busy)
 
 
 def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
@@ -555,10 +589,13 @@ def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architec
 
 
 def _count(
-    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]
+    kernels: KernelColumns,
+    part: KernelColumns,
+    times: Floats,
+    hardware: Hardware,
+    architecture: Architecture[Placement],
 ) -> tuple[KernelColumns, Placement, Floats]:
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
-    part, times = split_fastest(kernels, hardware, architecture)
     step = take_step(part, hardware)
     one, placement = _place(part, step, hardware, architecture)
     counted = with_unattributed(

@@ -100,6 +100,10 @@ class Placement:
     overlap: Overlap | None = None
     """None where a batch starts after the one before it has ended."""
 
+    sharpness: float | None = None
+    """How abruptly the longer time of a kernel, of units or of memory, takes over, where it holds what both take above
+    it: see `balance`. None where it holds nothing besides."""
+
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
         """What units and memory are busy for in a batch of the steady state, (compute, memory), at the full clock.
@@ -227,6 +231,26 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
         return attrs.evolve(placement, launch_s=placement.launch_s + host_s)
     device_s = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
     return attrs.evolve(placement, launch_s=np.maximum(placement.launch_s, host_s - device_s))
+
+
+def smooth_max(first: Floats, second: Floats, sharpness: float) -> Floats:
+    """Return the p-norm of two times: near the larger, and somewhat above it where they are alike."""
+    larger = np.maximum(np.maximum(first, second), 1e-30)
+    total: Floats = larger * ((first / larger) ** sharpness + (second / larger) ** sharpness) ** (1.0 / sharpness)
+    return total
+
+
+def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
+    """Return two times that overlap such that the larger is their p-norm: what is above it belongs to it."""
+    whole, is_busy = smooth_max(compute_s, memory_s, sharpness), compute_s >= memory_s
+    return np.where(is_busy, whole, compute_s), np.where(is_busy, memory_s, whole)
+
+
+def unbalance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
+    """Return the two times of which `balance` makes these."""
+    whole, is_busy = np.maximum(np.maximum(compute_s, memory_s), 1e-30), compute_s >= memory_s
+    bare = whole * (1.0 - (np.minimum(compute_s, memory_s) / whole) ** sharpness) ** (1.0 / sharpness)
+    return np.where(is_busy, bare, compute_s), np.where(is_busy, memory_s, bare)
 
 
 def overlap_engines(kernels: KernelColumns, first_s: Floats, second_s: Floats) -> Floats:

@@ -46,13 +46,13 @@ from joulemap.model.architecture.gpu.device import (
     stream_seconds,
     uses_tensor_cores,
 )
-from joulemap.model.architecture.gpu.product import smooth_max
+from joulemap.model.architecture.gpu.product import SHARPNESS
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.architecture.gpu.trait import Traits
 from joulemap.model.column import is_one, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
-from joulemap.model.placement import Overlap, Placement
+from joulemap.model.placement import Overlap, Placement, balance
 from joulemap.model.run import DEVICES
 from joulemap.model.traffic import ceil_divide, dram_bytes, tiled_bytes
 from joulemap.model.workload import Floats
@@ -160,6 +160,7 @@ class Gpu:
             seen_share=times.seen_share,
             near_bytes=kernels.moved_bytes - far + times.pass_bytes - again,
             pass_bytes=times.pass_bytes,
+            sharpness=SHARPNESS,
         )
 
     def count(self, kernels: KernelColumns, placement: GpuPlacement, hardware: Hardware) -> ActionCounts:
@@ -325,12 +326,8 @@ def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:
     above it where they are alike. What is above it belongs to the larger.
     """
     busy, memory = kernels.per_kernel(times.busy_s), kernels.per_kernel(times.memory_s)
-    larger = np.maximum(busy, memory)
-    grow = np.divide(smooth_max(busy, memory), larger, out=np.ones_like(busy), where=larger > 0.0)
-    is_busy = busy >= memory
-    busy_factor = kernels.per_operator(np.where(is_busy, grow, 1.0))
-    memory_factor = kernels.per_operator(np.where(is_busy, 1.0, grow))
-    return times.busy_s * busy_factor, times.memory_s * memory_factor
+    busier, longer = balance(busy, memory, SHARPNESS)
+    return times.busy_s * kernels.growth(busy, busier), times.memory_s * kernels.growth(memory, longer)
 
 
 ARCHITECTURE = Gpu()

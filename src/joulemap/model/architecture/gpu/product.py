@@ -27,6 +27,7 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.model import placement
 from joulemap.model.architecture.gpu.device import Engine
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
@@ -67,10 +68,8 @@ SHARPNESS: Final = 2.5
 
 
 def smooth_max(first: Floats, second: Floats) -> Floats:
-    """Return the p-norm of two times: near the larger, and somewhat above it where they are alike."""
-    larger = np.maximum(np.maximum(first, second), 1e-30)
-    total: Floats = larger * ((first / larger) ** SHARPNESS + (second / larger) ** SHARPNESS) ** (1.0 / SHARPNESS)
-    return total
+    """Return what two overlapping times take together."""
+    return placement.smooth_max(first, second, SHARPNESS)
 
 
 @define(kw_only=True, eq=False)
