@@ -18,7 +18,7 @@ from joulemap.device.processor import read_cpu
 from joulemap.device.subject import Subject, prepare
 from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
-from joulemap.system.errors import ModelError
+from joulemap.system.errors import ExitCode, ModelError
 from joulemap.trace.source import parse_input, resolve_model
 from joulemap.workspace import Workspace
 from sample import thin
@@ -275,3 +275,9 @@ def test_a_host_is_timed_call_by_call(joulemap: Run) -> None:
     # 98,000 clocks of a launch over 4.65 us at 3.79 GHz of a dispatch
     assert_close(row["launch_s"] / row["call_s"], 98_000 / (4.65e-6 * 3.79e9), rel=1e-3)
     assert row["setting"] == f"host_launch={row['launch_s'] * 1e6:.3g}us"
+
+
+def test_a_host_takes_nothing_that_concerns_a_model(joulemap: Run) -> None:
+    done = joulemap("measure", "host", "--threads", "2", "--hardware", "l4", "--batch", "4", "--precision", "bf16")
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert done.stderr.endswith("leave out --hardware, --threads, --batch, --precision\n")

@@ -56,6 +56,10 @@ def _attention(queries: int, cached: int) -> str:
 
 
 OPEN: Final[dict[tuple[str, str], str]] = {
+    **{
+        (one, "channels"): "a library takes Winograd's algorithm from 128 channels on, of fewer multiplications"
+        for one in ("apple_m2", "apple_m4", "jetson_orin_nano_8gb", "jetson_orin_nx_16gb")
+    },
     ("inferentia2", "queries"): "a block of rows that others fill better",
 }
 """Hardware and what grows -> why it does not hold there yet."""

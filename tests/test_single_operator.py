@@ -18,6 +18,7 @@ from joulemap.domain.operator.name import (
     ARGUMENTS,
     ELEMENTWISE,
     EXAMPLES,
+    MIXING,
     SingleOperator,
     complete,
     find_operator,
@@ -156,6 +157,11 @@ WRONG = {
     "attention(queries=1,heads=6,kv_heads=4,head_dim=8)": "attention: kv_heads is 4, expected a divisor of heads, 6",
     "attention(queries=1,heads=6,head_dim=8,kernel=a b)": (
         "attention: kernel is 'a b', expected a word like flash_attention"
+    ),
+    "rotary(rows=1,heads=6,kv_heads=4,head_dim=8)": "rotary: kv_heads is 4, expected a divisor of heads, 6",
+    "rotary(rows=1,heads=6,head_dim=7)": "rotary: head_dim is 7, expected an even number: elements turn in pairs",
+    "experts(rows=1,hidden=8,inner=8,taken=1,experts=2,kernel=nobody)": (
+        f"experts: kernel is 'nobody', expected a name with one of {', '.join(MIXING)}"
     ),
     "elementwise(kind=twist,elements=4)": f"elementwise: kind is 'twist', expected one of {', '.join(ELEMENTWISE)}",
     "elementwise(kind=relu,elements=4,operand=2)": "elementwise: relu takes one operand; leave out operand",

@@ -351,8 +351,10 @@ CREATE MACRO logistic_width() AS ln(9e0);
 CREATE MACRO mean_to_width() AS ln(5e0);
 
 -- Whose errors an interval is made of: what tells a level of groups from the one above.
+CREATE MACRO other_work() AS 'other work of its class';
+
 CREATE MACRO scale_basis(level) AS
-    ['measurements of other classes, widened', 'measurements of other classes, widened', 'other work of its class',
+    ['measurements of other classes, widened', 'measurements of other classes, widened', other_work(),
      'its class', 'its runtime', 'its precision', 'its own measurements'][level + 1];
 
 -- The runtime whose errors are those of a run: where a class has nothing but its vendor's compiler, fused is the engine.

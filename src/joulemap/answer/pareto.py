@@ -135,7 +135,7 @@ class ParetoAnswer(CandidateAnswer):
         stays = sum(1 for row in front if (row.probability_front or 0.0) > TOLD_APART)
         comes = sum(1 for row in known if row.status == "dominated" and (row.probability_front or 0.0) >= EVEN)
         verb = "are" if stays > 1 else "is"
-        sure = f"of the {len(front)} {stays or 'none'} {verb} on it with over {show_chance(TOLD_APART)}"
+        sure = f"of the {len(front)} {stays or 'none'} {verb} on the front with over {show_chance(TOLD_APART)}"
         return f"{sure}; {comes} of those beaten as likely on it as not" if comes else sure
 
     def _steps(self, front: Table[ParetoPoint], repeated: Sequence[str]) -> list[list[str]]:

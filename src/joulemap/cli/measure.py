@@ -7,9 +7,10 @@ from typing import Annotated, Final
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.option.run import Model, RunOptions
+from joulemap.cli.option.run import Model, RunOptions, name_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import Device
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 HOST: Final = "host"
@@ -59,6 +60,9 @@ def measure(
     joulemap measure host
     """
     if model == HOST:
+        own = ["--hardware"] * bool(hardware) + ["--threads"] * (threads is not None)
+        if given := [*own, *name_options(run)]:
+            raise UsageError(f"measure host times this machine, not a model; leave out {', '.join(given)}")
         output.write(output.workspace().measure_host(device=device, seconds=seconds).document())
         return
     answer = output.workspace().measure(

@@ -17,6 +17,7 @@ from joulemap.device.window import measure_window
 from joulemap.domain.measurement import Timing
 
 BLOCKS: Final = 25
+"""In a pass, whose calls are then about those of a small model."""
 CALLS: Final = 4 * BLOCKS
 """Of the framework, in a pass."""
 

@@ -233,7 +233,7 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
     return attrs.evolve(placement, launch_s=np.maximum(placement.launch_s, host_s - device_s))
 
 
-def smooth_max(first: Floats, second: Floats, sharpness: float) -> Floats:
+def p_norm(first: Floats, second: Floats, sharpness: float) -> Floats:
     """Return the p-norm of two times: near the larger, and somewhat above it where they are alike."""
     larger = np.maximum(np.maximum(first, second), 1e-30)
     total: Floats = larger * ((first / larger) ** sharpness + (second / larger) ** sharpness) ** (1.0 / sharpness)
@@ -242,7 +242,7 @@ def smooth_max(first: Floats, second: Floats, sharpness: float) -> Floats:
 
 def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
     """Return two times that overlap such that the larger is their p-norm: what is above it belongs to it."""
-    whole, is_busy = smooth_max(compute_s, memory_s, sharpness), compute_s >= memory_s
+    whole, is_busy = p_norm(compute_s, memory_s, sharpness), compute_s >= memory_s
     return np.where(is_busy, whole, compute_s), np.where(is_busy, memory_s, whole)
 
 

@@ -268,6 +268,15 @@ def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def name_options(record: Any) -> tuple[str, ...]:
+    """Return the options of a record that are not at their default."""
+    return tuple(
+        _written(type(record), field.name)
+        for field in attrs.fields(type(record))
+        if getattr(record, field.name) != field.default
+    )
+
+
 def _written(record: type, name: str) -> str:
     (option,) = get_type_hints(record, include_extras=True)[name].__metadata__
     return str(option.default)

@@ -90,6 +90,9 @@ STORED: Final = ("fp8_block", "int4", "mxfp4")
 """How weights of `experts` are stored, where not as they are multiplied: with a scale for each block of 128 x 128, each
 128 or each 32 of them."""
 
+MIXING: Final = ("cutlass", "fused_moe", "marlin", "torch_flow", "triton", "trtllm")
+"""Designs of kernels for `experts`; the name of a kernel has the word of its own. Without a name it is Triton's."""
+
 POWER_LAW: Final = "power_law_"
 """Routing of `experts` by which the share of the i-th falls with a power of i; an exponent follows."""
 
@@ -312,14 +315,17 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
     if kind == "conv2d":
         _check_divisor(kind, number, "groups", "channels_in")
         _check_divisor(kind, number, "groups", "channels_out")
-    if kind == "attention":
+    if kind in ("attention", "rotary"):
         _check_divisor(kind, number, "kv_heads", "heads")
-        if number["latent"]:
-            _check_most(kind, number, "value_dim", number["head_dim"], "head_dim")
+    if kind == "attention" and number["latent"]:
+        _check_most(kind, number, "value_dim", number["head_dim"], "head_dim")
+    if kind == "rotary" and number["head_dim"] % 2:
+        raise UsageError(f"rotary: head_dim is {number['head_dim']}, expected an even number: elements turn in pairs")
     if kind == "experts":
         _check_most(kind, number, "taken", number["experts"], "experts")
         _check_divisor(kind, number, "held", "experts")
         _check_routing(str(values["routing"]))
+        _check_mixing(str(values["kernel"]))
     if kind == "elementwise":
         if ELEMENTWISE[str(values["kind"])].is_binary:
             _check_divisor(kind, number, "operand", "elements")
@@ -333,6 +339,11 @@ def _check_routing(routing: str) -> None:
         raise UsageError(
             f"experts: routing is {_short(routing)}, expected balanced, {POWER_LAW}1.2 or its like, or none"
         )
+
+
+def _check_mixing(kernel: str) -> None:
+    if kernel and not any(word in kernel for word in MIXING):
+        raise UsageError(f"experts: kernel is {_short(kernel)}, expected a name with one of {', '.join(MIXING)}")
 
 
 def _check_most(kind: str, number: Mapping[str, int], name: str, most: int, what: str) -> None:

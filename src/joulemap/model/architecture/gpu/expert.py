@@ -39,12 +39,13 @@ BLOCKS: Final = ((16.0, 64.0), (64.0, 128.0), (128.0, 128.0))
 """Rows x columns of outputs."""
 
 K_BLOCK: Final = 32.0
+"""Elements along K that a block takes at a time. Source: vLLM, fused_moe.py, the least BLOCK_SIZE_K of its defaults."""
 
 BETWEEN_BYTES: Final = 2.0
 """Of an activation between kernels."""
 
 HELD_SHARE: Final = 0.5
-"""Of the last cache, that activations find beside weights."""
+"""Of the last cache, that activations find beside weights: an even split, assumed."""
 
 NAMES: Final = (
     (("marlin",), "marlin"),

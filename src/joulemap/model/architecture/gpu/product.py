@@ -27,8 +27,8 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.model import placement
 from joulemap.model.architecture.gpu.device import Engine
+from joulemap.model.placement import p_norm
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import define
@@ -68,8 +68,8 @@ SHARPNESS: Final = 2.5
 
 
 def smooth_max(first: Floats, second: Floats) -> Floats:
-    """Return what two overlapping times take together."""
-    return placement.smooth_max(first, second, SHARPNESS)
+    """Return what two times take that overlap."""
+    return p_norm(first, second, SHARPNESS)
 
 
 @define(kw_only=True, eq=False)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING
@@ -102,7 +103,28 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     is_product = sorts.share > 0.0
     moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
-    untiled = traits.is_of("recurrence", "few_rows", "attention", "experts")
+    products = _time_products(traits, engine, sorts, memory_s)
+    issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
+    waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
+    passes = _passes(kernels, engine, traits)
+    hidden = traits.is_attention & work.of_kind("softmax")
+    return attrs.evolve(
+        products,
+        start_s=products.start_s + passes.start_s,
+        busy_s=np.where(hidden, 0.0, products.product_s + waiting + passes.busy_s),
+        issue_s=issue + passes.issue_s,
+        pass_bytes=passes.moved_bytes + products.pass_bytes + (moves - 1.0) * kernels.moved_bytes,
+    )
+
+
+def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats) -> Times:
+    """Return the times of products, of all else those of a kernel that starts and reads and writes."""
+    kernels, work = traits.kernels, traits.kernels.work
+    is_product = sorts.share > 0.0
+    attends, mixes = traits.is_of("attention"), traits.is_of("experts")
+    attention, experts = time_attention(kernels, engine, attends), time_experts(kernels, engine, mixes)
+    has_name = attends | mixes
+    untiled = has_name | traits.is_of("recurrence", "few_rows")
     column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled & ~kernels.is_sibling)
     padding = np.ones(work.operator_count)
     if engine.mode == "tensor":
@@ -111,30 +133,19 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     executed = np.where(untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
-    attends = traits.is_of("attention")
-    attention = time_attention(kernels, engine, attends)
-    mixes = traits.is_of("experts")
-    experts = time_experts(kernels, engine, mixes)
-    has_name = attends | mixes
     direct = np.where(has_name, attention.busy_s + experts.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
-    memory_s = np.where(mixes, experts.memory_s, memory_s)
-    issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
     product = direct + column.shared(lambda one: one.compute_s)
-    waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
-    passes = _passes(kernels, engine, traits)
-    hidden = traits.is_attention & work.of_kind("softmax")
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
     blocks = np.where(has_name, attention.blocks + experts.blocks, blocks)
     tiles = np.where(untiled, blocks, column.shared(lambda one: one.tile_count))
+    start = np.where(has_name, attention.start_s + experts.start_s, sorts.start_s)
     return Times(
-        start_s=np.where(has_name, attention.start_s + experts.start_s, sorts.start_s)
-        + column(lambda one: one.split_s)
-        + passes.start_s,
+        start_s=start + column(lambda one: one.split_s),
         starts=~kernels.leads & ~kernels.rides & ~kernels.is_sibling & ~traits.is_attention & ~kernels.loops,
-        busy_s=np.where(hidden, 0.0, product + waiting + passes.busy_s),
-        memory_s=memory_s,
+        busy_s=product,
+        memory_s=np.where(mixes, experts.memory_s, memory_s),
         product_s=product,
-        issue_s=issue + passes.issue_s,
+        issue_s=np.zeros(work.operator_count),
         tiles=tiles,
         waves=np.where(untiled, ceil_divide(tiles, engine.units), column.shared(lambda one: one.waves)),
         tile_rows=np.where(attends, ROWS, np.where(untiled, BLOCK_EDGE, column(lambda one: one.tile_rows))),
@@ -146,7 +157,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
         seen_share=attention.seen_share,
         occupancy=np.where(untiled, np.minimum(tiles / engine.units, 1.0), column(lambda one: one.occupancy)),
         looped_count=np.where(traits.is_looped & traits.on_tensor_cores, work.gemm_groups, 0.0),
-        pass_bytes=passes.moved_bytes + experts.pass_bytes + (moves - 1.0) * kernels.moved_bytes,
+        pass_bytes=experts.pass_bytes,
     )
 
 

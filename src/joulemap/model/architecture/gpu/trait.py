@@ -38,9 +38,10 @@ LONG_ROW: Final = 1024.0
 """Elements of a row from which on a softmax does not keep it in registers."""
 
 NORM_BLOCK: Final = 512.0
-"""Elements of a row that the 128 threads of a layer norm's block take at a time."""
+"""Elements of a row that the threads of a layer norm's block take at a time, four each."""
 
 NORM_THREADS: Final = 128.0
+"""Of such a block. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu, rowwise moments of vectorized rows."""
 
 LONGEST_ROW: Final = 2.0**15
 """Elements that one thread block reduces; a longer row is of several, which meet in a second phase."""

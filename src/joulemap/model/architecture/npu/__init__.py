@@ -9,7 +9,7 @@ geometry:
         busy = waves x (ceil(K R C / q) + tile_overhead)
     neither                                   as outputs, in a square of floor(sqrt(q))
     dataflow_intervals d                      every layer has its part of the fabric, images follow each other
-        tensor = MACs / model's MACs x (batch + d - 1) x image         d = 1 in several contexts: see `model/fabric.py`
+        tensor = MACs / model's MACs x (batch + d - 1) x image         d = 1 in several contexts: see `fabric`
 
     tensor = busy / (clock x e)                                                  e = tensor_efficiency
     vector = (EW + special_function_clocks SF) / (vector lanes x clock)
@@ -42,8 +42,8 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
+from joulemap.model.architecture.npu.fabric import lay_out, start_s
 from joulemap.model.column import of_each, take
-from joulemap.model.fabric import lay_out, start_s
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
