@@ -431,10 +431,10 @@ def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Archi
     def time(trial: Floats) -> Timing:
         return _time_parts(kernels, _called_once(kernels, trial), trial, hardware, architecture)
 
-    found = [whole, *map(time, trials[1:])]
+    found: list[Timing] = [whole, *map(time, trials[1:])]
     best = np.argmin([kernels.sum_kernels(one.kernel_s) for one in found], axis=0)
     if (best == best[0]).all():
-        return found[best[0]]
+        return found[int(best[0])]
     return time(np.choose(best[kernels.workload_index], trials))
 
 
