@@ -96,7 +96,7 @@ BELOW: dict[str, set[str]] = {
 LINES: dict[str, int] = {
     "answer": 12_300,
     "trace": 9_590,
-    "model": 8_200,
+    "model": 8_280,
     "store": 6_460,
     "domain": 4_800,
     "cli": 4_390,
