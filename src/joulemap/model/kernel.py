@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING, PRECISION_BYTES
-from joulemap.domain.weight import OPERATIONS
 from joulemap.model.merge import build
 from joulemap.model.workload import (
     ROLE_CODE,
@@ -47,7 +46,9 @@ class KernelColumns:
 
     work: Work
     precision: str
-    """Of products; weights may be stored at another."""
+    """Of products."""
+    weight_precision: str
+    """That weights of products are stored at; empty for the same."""
     runtime: str
     operator_index: Integers
     """Which operator of the workload each row is."""
@@ -146,8 +147,15 @@ class KernelColumns:
         make what it multiplies by on the way in.
         """
         has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
-        in_loop = self.work.of_kind(*LOOP_KINDS) & ~has_product
+        in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)
         mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | in_loop | self.feeds)
+        return mask
+
+    @cached_property
+    def mixes(self) -> Booleans:
+        """Operators of kernels that compute both products of a mixture of experts, whatever else they do."""
+        grouped = np.where(self.work.of_operation("grouped_mm"), 1.0, 0.0)
+        mask: Booleans = self.per_operator(self.per_kernel(grouped)) >= 2.0
         return mask
 
     @cached_property
@@ -329,7 +337,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     own = workload.access_bytes * scale
     moved = np.where(is_fused | _is_inner(workload), workload.access_fused_bytes, workload.access_bytes)
     moved = moved * workload.stored_scale(precision, weight_precision)
-    dequantization = OPERATIONS * workload.dequantized_count(precision, weight_precision)[rows]
+    dequantization = workload.dequantization_count(precision, weight_precision)[rows]
     if dequantization.any():
         work = attrs.evolve(work, elementwise_count=work.elementwise_count + dequantization)
     is_output, is_weight = (workload.access_role == ROLE_CODE[role] for role in ("output", "weight"))
@@ -341,6 +349,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     return KernelColumns(
         work=work,
         precision=precision,
+        weight_precision=weight_precision,
         runtime=runtime,
         operator_index=rows,
         operator_count=workload.operator_count,
