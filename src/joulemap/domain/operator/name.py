@@ -15,6 +15,9 @@
     batch_norm(channels=64,size=56)
     max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)
     global_avg_pool(channels=2048,size=7)
+    all_reduce(elements=65536,devices=8)                what one device has to do with a sum over all of them
+    all_gather, reduce_scatter, all_to_all              `elements` are those of the whole buffer, gathered or to scatter
+    send(elements=65536,devices=8)                      to one other of a group of so many
 
 A name has one spelling, with arguments in a fixed order and without those that are what they would be anyway. However
 it is written, it is read as that, so that two spellings are one workload.
@@ -97,6 +100,14 @@ MIXING: Final = ("cutlass", "fused_moe", "marlin", "torch_flow", "triton", "trtl
 POWER_LAW: Final = "power_law_"
 """Routing of `experts` by which the share of the i-th falls with a power of i; an exponent follows."""
 
+COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
+"""What devices do together; `send` is of two of them."""
+
+LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep")
+"""What runs a collective, where one is named: a library of rings, kernels of an inference engine that read the memories
+of the others, or those that send tokens to experts and fetch them back. Where none is named it is what an engine takes
+of the first two."""
+
 GATES: Final = ("silu", "gelu")
 """What the first half of `gated` goes through."""
 
@@ -124,7 +135,8 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("value_dim", default=0),
         Argument("latent", default=False),
         Argument("causal", default=False),
-        Argument("cache", default="", choices=tuple(NARROW_CACHES)),
+        Argument("window", default=0, least=0),
+        Argument("cache", default="", choices=(*NARROW_CACHES, "bf16")),
         Argument("kernel", default=""),
     ),
     "experts": (
@@ -135,13 +147,14 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("experts"),
         Argument("held", default=0),
         Argument("gated", default=True),
+        Argument("bias", default=False),
         Argument("stored", default="", choices=STORED),
         Argument("routing", default=""),
         Argument("kernel", default=""),
     ),
     "softmax": (Argument("rows"), Argument("columns")),
-    "layer_norm": (Argument("rows"), Argument("columns")),
-    "rms_norm": (Argument("rows"), Argument("columns")),
+    "layer_norm": (Argument("rows"), Argument("columns"), Argument("bias", default=True)),
+    "rms_norm": (Argument("rows"), Argument("columns"), Argument("weight", default=True)),
     "embedding": (Argument("rows"), Argument("columns"), Argument("table")),
     "rotary": (Argument("rows"), Argument("heads"), Argument("kv_heads", default=0), Argument("head_dim")),
     "gated": (Argument("kind", choices=GATES), Argument("rows"), Argument("columns")),
@@ -156,6 +169,10 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("padding", default=0, least=0),
     ),
     "global_avg_pool": (Argument("batch", default=1), Argument("channels"), Argument("size")),
+    **dict.fromkeys(
+        COLLECTIVES,
+        (Argument("elements"), Argument("devices", least=2), Argument("kernel", default="", choices=LIBRARIES)),
+    ),
 }
 """Kind -> its arguments, in the order of a name. What is 0 by default follows from the others."""
 
@@ -175,6 +192,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "batch_norm": "batch_norm(channels=64,size=56)",
     "max_pool2d": "max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)",
     "global_avg_pool": "global_avg_pool(channels=2048,size=7)",
+    **{name: f"{name}(elements=65536,devices=8)" for name in COLLECTIVES},
 }
 """Kind -> a name of it."""
 
@@ -226,22 +244,40 @@ def find_operator(name: str, given: Iterable[tuple[str, str]] = ()) -> SingleOpe
     kind = find_kind(name)
     if found is None or not kind:
         return None
-    texts = [*_split(kind, name, (found["rest"] or "()").strip()), *given]
     known = {argument.name: argument for argument in ARGUMENTS[kind]}
+    values = read_arguments(kind, name, (found["rest"] or "()").strip(), ARGUMENTS[kind], EXAMPLES[kind], given)
+    missing = [one.name for one in known.values() if one.default is None and one.name not in values]
+    if missing:
+        raise UsageError(f"{kind} needs {', '.join(missing)}: write {EXAMPLES[kind]}")
+    return make_operator(kind, values)
+
+
+def read_arguments(
+    kind: str,
+    name: str,
+    rest: str,
+    arguments: Iterable[Argument],
+    example: str,
+    given: Iterable[tuple[str, str]] = (),
+) -> dict[str, Value]:
+    """Return what stands in the brackets of a name and beside it, by argument; UsageError for what is wrong."""
+    known = {argument.name: argument for argument in arguments}
     values: dict[str, Value] = {}
-    for argument, text in texts:
+    for argument, text in [*_split(name, rest, example), *given]:
         if argument not in known:
             raise UsageError(f"{kind} takes no argument {_short(argument)}; it takes: {', '.join(known)}")
         value = known[argument].read(kind, text)
         if values.setdefault(argument, value) != value:
             raise UsageError(f"{kind}: {argument} is {values[argument]} and {value}, expected one value")
-    missing = [one.name for one in known.values() if one.default is None and one.name not in values]
-    if missing:
-        raise UsageError(f"{kind} needs {', '.join(missing)}: write {EXAMPLES[kind]}")
+    return values
+
+
+def make_operator(kind: str, values: Mapping[str, Value]) -> SingleOperator:
+    """Return the operator of a kind with these arguments, the others as they follow; UsageError as `find_operator`."""
     whole: dict[str, Value] = {}
-    for argument in known:
-        value = values[argument] if argument in values else _implied(kind, argument, {**values, **whole})
-        whole[argument] = value
+    for one in ARGUMENTS[kind]:
+        value = values[one.name] if one.name in values else _implied(kind, one.name, {**values, **whole})
+        whole[one.name] = value
     if kind == "attention" and whole["queries"] == 1:
         whole["causal"] = False  # the last token sees all others anyway
     _check(kind, whole)
@@ -274,16 +310,16 @@ def complete(text: str) -> list[str]:
     ]
 
 
-def _split(kind: str, name: str, rest: str) -> list[tuple[str, str]]:
+def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:
     """Return (argument, text) of what stands in brackets."""
     if not rest.endswith(")") or "(" in rest[1:]:
-        raise UsageError(f"cannot read {_short(name)}: write {EXAMPLES[kind]}")
+        raise UsageError(f"cannot read {_short(name)}: write {example}")
     inside = rest[1:-1].strip()
     found = []
     for part in inside.split(",") if inside else []:
         argument, equals, text = part.partition("=")
         if not equals:
-            raise UsageError(f"cannot read {_short(part.strip())} in {_short(name)}: write {EXAMPLES[kind]}")
+            raise UsageError(f"cannot read {_short(part.strip())} in {_short(name)}: write {example}")
         found.append((argument.strip(), text.strip()))
     return found
 
