@@ -22,7 +22,14 @@ def test_quantities_are_columns() -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("scope", "online"), ("batch", "many"), ("power_w", "-1"), ("tensor_parallel", "0"), ("model", "")],
+    [
+        ("scope", "online"),
+        ("batch", "many"),
+        ("power_w", "-1"),
+        ("request_latency_s", "inf"),
+        ("tensor_parallel", "0"),
+        ("model", ""),
+    ],
 )
 def test_what_is_no_row_is_refused(name: str, text: str) -> None:
     with pytest.raises(UsageError, match=name):

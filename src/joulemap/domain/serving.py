@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
@@ -83,6 +84,8 @@ class ServingRow:
     speculative: str = ""
     """How tokens are guessed ahead; empty or `none` where they are not."""
     notes: str = ""
+    seen: str = ""
+    """Which coefficients were chosen with this row in view; empty where none was."""
 
     def measured(self) -> dict[str, float]:
         """Return quantity -> value of what the row says."""
@@ -116,6 +119,9 @@ def _read(name: str, text: str) -> object:
     if name not in _COUNTS + _LENGTHS + QUANTITIES:
         return text
     try:
-        return int(text) if name in _COUNTS else float(text)
+        value = int(text) if name in _COUNTS else float(text)
     except ValueError as error:
         raise UsageError(f"{name} is {text!r}, expected a number") from error
+    if not math.isfinite(value):
+        raise UsageError(f"{name} is {text!r}, expected a finite number")
+    return value
