@@ -98,7 +98,7 @@ LINES: dict[str, int] = {
     "trace": 9_590,
     "model": 8_200,
     "store": 6_460,
-    "domain": 4_660,
+    "domain": 4_800,
     "cli": 4_390,
     "catalog": 3_220,
     "hub": 2_160,

@@ -15,7 +15,8 @@ import attrs
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
-from joulemap.domain.workload import NARROW_CACHE, Workload
+from joulemap.domain.weight import read_weight_format
+from joulemap.domain.workload import NARROW_CACHES, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
@@ -228,6 +229,10 @@ def _single(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     return form(operator, batch, key, (made,), [*flows, Flow(output, maker=0)], cost.operation)
 
 
+_CACHED: Final = {"fp8": "float8_e4m3fn", "int8": "int8"}
+"""Precision of a cache -> dtype of its elements, where a run's precision does not scale them."""
+
+
 def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once.
 
@@ -238,13 +243,13 @@ def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Worklo
     columns = operator.size("cached") + rows
     query, scores = Held((images, heads, rows, width)), Held((images, heads, rows, columns))
     result = attrs.evolve(query, shape=(*query.shape[:-1], operator.size("value_dim")))
-    is_narrow = bool(operator.arguments["cache"])
+    cache = str(operator.arguments["cache"])
     keys, values = (
-        Held((images, operator.size("kv_heads"), columns, one.shape[-1]), dtype="float8_e4m3fn" if is_narrow else DTYPE)
+        Held((images, operator.size("kv_heads"), columns, one.shape[-1]), dtype=_CACHED.get(cache, DTYPE))
         for one in (query, result)
     )
     costs = attend(query.shape, columns, result.shape[-1], is_causal=bool(operator.arguments["causal"]))
-    words = (costs[0].variant, NARROW_CACHE if is_narrow else "", str(operator.arguments["kernel"]))
+    words = (costs[0].variant, NARROW_CACHES.get(cache, ""), str(operator.arguments["kernel"]))
     variant = " ".join(filter(None, words))
     operators = tuple(
         make_operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
@@ -281,7 +286,8 @@ def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload
         return Cost(kind="matmul", operation="grouped_mm", mac_count=rows * n * k, gemm=shape, variant=variant)
 
     def weigh(name: str, n: int, k: int) -> Flow:
-        held_of = Held((held, n, k), name) if not stored else Held((held, n, _stored_bytes(stored, k)), name, "uint8")
+        width = math.ceil(read_weight_format(stored).row_bytes(k)) if stored else k
+        held_of = Held((held, n, width), name, "uint8" if stored else DTYPE)
         return Flow(held_of, reader=0 if name == "up" else 2, most_bytes=held_of.byte_count // held * hit)
 
     function = Made("silu.default" if is_gated else "relu.default", (down,), down.shape).count()
@@ -298,14 +304,6 @@ def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload
         *(weigh("down", width, inner), Flow(Held(x.shape), maker=2)),
     ]
     return form(operator, batch, key, operators, flows, "experts")
-
-
-def _stored_bytes(stored: str, count: int) -> int:
-    """Return the bytes of so many weights in a row, with their scales."""
-    if stored == "fp8_block":
-        return count
-    group, scale = (128, 2) if stored == "int4" else (32, 1)
-    return -(-count // 2) + scale * -(-count // group)
 
 
 _WORKLOADS: Final[Mapping[str, Callable[[SingleOperator, int, WorkloadKey], Workload]]] = {
