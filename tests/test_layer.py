@@ -31,6 +31,7 @@ BELOW: dict[str, set[str]] = {
     "fuse": {"domain"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
+    "serving": {"catalog", "decoder", "domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
@@ -98,7 +99,7 @@ LINES: dict[str, int] = {
     "trace": 9_590,
     "model": 8_200,
     "store": 6_460,
-    "domain": 4_800,
+    "domain": 5_200,
     "cli": 4_390,
     "catalog": 3_220,
     "hub": 2_160,
@@ -112,6 +113,7 @@ LINES: dict[str, int] = {
     "webpage": 570,
     "exchange": 450,
     "figure": 750,
+    "serving": 2_000,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -134,7 +136,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "model", "store"},
+    "numpy": {"calibrate", "model", "serving", "store"},
 }
 """library -> rooms that may import it."""
 

@@ -1,1 +1,1 @@
-"""Language models as they are served: engines, the time and energy of batches and of steady loads."""
+"""Language models as they are served: batches, a steady load, and requests one by one."""
