@@ -29,6 +29,7 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain"},
     "hub": {"domain", "trace"},
     "fuse": {"domain"},
+    "decoder": {"domain", "fuse", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
@@ -36,6 +37,7 @@ BELOW: dict[str, set[str]] = {
     "store": {"domain", "model", "row"},
     "plan": {
         "catalog",
+        "decoder",
         "domain",
         "fuse",
         "hub",
@@ -51,6 +53,7 @@ BELOW: dict[str, set[str]] = {
     "answer": {
         "calibrate",
         "catalog",
+        "decoder",
         "device",
         "domain",
         "exchange",
@@ -96,7 +99,8 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_300,
-    "trace": 9_590,
+    "trace": 9_650,
+    "decoder": 1_600,
     "model": 8_200,
     "store": 6_460,
     "domain": 5_200,
