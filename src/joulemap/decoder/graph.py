@@ -12,9 +12,7 @@ from joulemap.domain.operator.name import Value, make_operator
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
-from joulemap.trace.single.flow import DTYPE, Held, Shape
-from joulemap.trace.single.flow import make_operator as count_operator
-
+from joulemap.trace.single.flow import DTYPE, Held, Shape, make_operator as count_operator
 
 Read = int | tuple[int, int]
 """A tensor, or (a tensor, bytes of it)."""
@@ -91,6 +89,7 @@ class Graph:
         """Return what a single operator of these sizes makes of tensors; its weights are called by the module.
 
         An input may lie in several tensors one behind the other, or be a part of one. It waits for those `beside`.
+        What it makes besides its first result takes the place of the last input.
         """
         parts = break_up(make_operator(what, sizes), 1)
         first, last = len(self.operators), len(parts.operators) - 1
@@ -101,7 +100,9 @@ class Graph:
         waiting = iter(inputs)
         result = -1
         for flow in parts.flows:
-            if flow.maker is not None:
+            if flow.maker is not None and flow.reader is None and result >= 0:
+                tensor = self._measure(inputs[-1])[0]
+            elif flow.maker is not None:
                 tensor = self._make(first + flow.maker, flow.held)
                 result = tensor if flow.reader is None else result
             elif flow.held.name:
@@ -118,7 +119,8 @@ class Graph:
                 role = "weight" if flow.held.name else "input"
                 self._access(first + flow.reader, tensor, role, byte_count)
         for tensor in beside:
-            self._access(first, tensor, "input", self.held[tensor].byte_count)
+            role = "weight" if self.held[tensor].name else "input"
+            self._access(first, tensor, role, self.held[tensor].byte_count)
         return result
 
     def _read(self, index: int, waiting: Iterator[Read], byte_count: int) -> None:
@@ -131,6 +133,10 @@ class Graph:
 
     def _measure(self, one: Read) -> tuple[int, int]:
         return one if isinstance(one, tuple) else (one, self.held[one].byte_count)
+
+    def overwrite(self, tensor: int) -> None:
+        """Let the last call write a tensor anew, where it is."""
+        self._access(len(self.operators) - 1, tensor, "output", self.held[tensor].byte_count)
 
     def keep(self, tensor: int) -> int:
         """Return a tensor, which the pass returns."""

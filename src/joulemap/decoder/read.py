@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from joulemap.decoder.config import Decoder
-from joulemap.decoder.family import FAMILIES, Settings
+from joulemap.decoder.family import DENSE, Family, Settings
+from joulemap.decoder.hybrid import HYBRIDS
+from joulemap.decoder.mixture import MIXTURES
 from joulemap.system.errors import ModelError
+
+FAMILIES: Final[Mapping[str, Family]] = {**DENSE, **MIXTURES, **HYBRIDS}
+"""model_type -> what reads it."""
 
 TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 """Where a model of several modalities has its decoder."""

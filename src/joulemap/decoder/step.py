@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
 from joulemap.decoder.config import Attention, Decoder, Experts, Network, Recurrence
 from joulemap.decoder.graph import Graph
 from joulemap.decoder.layer import Rows, Split, decode
