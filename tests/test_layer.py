@@ -29,7 +29,7 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain"},
     "hub": {"domain", "trace"},
     "fuse": {"domain"},
-    "decoder": {"domain", "fuse", "trace"},
+    "decoder": {"domain", "fuse", "model", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "calibrate": {"domain", "model"},
@@ -138,7 +138,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "model", "store"},
+    "numpy": {"calibrate", "decoder", "model", "store"},
 }
 """library -> rooms that may import it."""
 

@@ -261,7 +261,7 @@ def olmo2(settings: Settings) -> Decoder:
                 network=net,
                 has_norms_before=False,
                 has_norms_behind=True,
-            )  # fmt: skip
+            )
             for one in attrs.evolve(settings, every=4).windows
         ]
     )
@@ -435,8 +435,8 @@ def mllama(settings: Settings) -> Decoder:
 
 DENSE: Final[Mapping[str, Family]] = {
     **dict.fromkeys(
-        ("llama", "mistral", "ministral", "ministral3", "yi", "granite", "internlm2", "deci", "minicpm", "smollm3", "arcee",
-         "seed_oss", "exaone", "olmo", "helium", "ernie4_5", "apertus"), dense
+        ("llama", "mistral", "ministral", "ministral3", "yi", "granite", "internlm2", "deci", "minicpm", "smollm3",
+         "arcee", "seed_oss", "exaone", "olmo", "helium", "ernie4_5", "apertus"), dense
     ),
     "qwen2": qwen2, "qwen2_vl": qwen2, "qwen2_5_vl": qwen2,
     "qwen3": qwen3, "qwen3_vl": qwen3, "hunyuan_v1_dense": qwen3,

@@ -29,6 +29,8 @@ class Graph:
     outputs: set[int] = attrs.field(factory=set)
     weights: dict[str, int] = attrs.field(factory=dict)
     accesses: list[Access] = attrs.field(factory=list)
+    marks: list[tuple[int, int, int]] = attrs.field(factory=list)
+    """Operators, accesses and tensors but weights, at the end of each layer."""
 
     def add(self, held: Held, role: str) -> int:
         """Return a new tensor that nothing here makes."""
@@ -137,6 +139,10 @@ class Graph:
     def overwrite(self, tensor: int) -> None:
         """Let the last call write a tensor anew, where it is."""
         self._access(len(self.operators) - 1, tensor, "output", self.held[tensor].byte_count)
+
+    def mark(self) -> None:
+        """Say that a layer ends here."""
+        self.marks.append((len(self.operators), len(self.accesses), len(self.held) - len(self.weights)))
 
     def keep(self, tensor: int) -> int:
         """Return a tensor, which the pass returns."""

@@ -16,9 +16,12 @@ from joulemap.trace.single.flow import ITEM_BYTES
 def decode(graph: Graph, decoder: Decoder, rows: Rows, split: Split) -> None:
     """Tell a pass of a decoder, from its tokens to its logits."""
     one = Pass(graph, decoder, rows, split)
+    for layer in decoder.layers:
+        one.find_angles(getattr(layer.mixer, "rotary", 0))
     x = _embed(one)
     for index, layer in enumerate(decoder.layers):
         x = _tell_layer(one, f"layers.{index}", layer, x)
+        graph.mark()
     if decoder.final_norm:
         x = one.norm("norm", x, rows.count, decoder.hidden)
     _tell_logits(one, x)

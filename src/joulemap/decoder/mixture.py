@@ -147,7 +147,7 @@ def shared_keys(settings: Settings) -> Decoder:
     """Return norms before and behind, windows in five layers of six, keys of wider heads that are values too, later
     layers that use keys of earlier ones, tables for each layer, and experts beside the network (gemma 4).
     """
-    count, own = settings.layers, settings.layers - settings.number("num_kv_shared_layers", default=0)
+    own = settings.layers - settings.number("num_kv_shared_layers", default=0)
     wide = settings.number("global_head_dim", default=512)
     pairs = settings.number("num_global_key_value_heads", default=settings.pairs)
     same = settings.flag("attention_k_eq_v")
@@ -186,7 +186,8 @@ MIXTURES: Final[Mapping[str, Family]] = {
     "dots1": qwen3_moe, "glm4_moe": glm4_moe, "minimax_m2": minimax_m2, "hunyuan_v1_moe": hunyuan_moe,
     "gpt_oss": gpt_oss, "llama4": llama4, "granitemoe": granitemoe, "granitemoeshared": granitemoe,
     **dict.fromkeys(
-        ("deepseek", "deepseekv2", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "minicpm3", "youtu"), deepseek
+        ("deepseek", "deepseekv2", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "minicpm3", "youtu"),
+        deepseek
     ),
     "gemma4": shared_keys,
 }  # fmt: skip

@@ -20,7 +20,7 @@ TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
 def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
-    """Return the decoder of a configuration; ModelError for a model_type that is not known, or sizes that are missing."""
+    """Return the decoder of a configuration; ModelError for an unknown model_type, or sizes that are missing."""
     outer = dict(mapping)
     for key in TEXT:
         inner = outer.get(key)

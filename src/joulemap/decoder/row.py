@@ -142,14 +142,18 @@ class Pass:
         elements = self.rows.count * (width or self.decoder.hidden)
         return self.collect(path, "all_reduce", x, self.split.devices, elements)
 
+    def find_angles(self, rotary: int) -> int:
+        """Return the table of angles by which so many elements are turned."""
+        if rotary and rotary not in self.angles:
+            self.angles[rotary] = self.graph.enter((self.rows.count, rotary))
+        return self.angles.get(rotary, -1)
+
     def turn(self, path: str, parts: Sequence[tuple[int, int]], width: int, rotary: int) -> int:
         """Return heads of (tensor, heads) whose first elements are turned by their position, all in one kernel."""
         rows, heads = self.rows.count, sum(count for _, count in parts)
-        if rotary not in self.angles:
-            self.angles[rotary] = self.graph.enter((rows, rotary))
         cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * rows * heads * rotary)
         reads = [(tensor, ITEM_BYTES * rows * count * width) for tensor, count in parts]
-        return self.graph.call(path, cost, (*reads, self.angles[rotary]), (rows, heads, width), suffix="rotary")
+        return self.graph.call(path, cost, (*reads, self.find_angles(rotary)), (rows, heads, width), suffix="rotary")
 
     def append(
         self,
