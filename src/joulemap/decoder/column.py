@@ -129,7 +129,7 @@ def step_columns(decoder: Decoder, steps: Sequence[Step], batch: int) -> list[Wo
 
 
 def _fill(found: dict[Step, WorkloadColumns], decoder: Decoder, group: Sequence[Step], batch: int) -> None:
-    """Find passes in order of what is cached, from the first and the last where both are fused alike, else by halves."""
+    """Find passes in order of what is cached: from the first and the last where both fuse alike, else by halves."""
     first, last = group[0], group[-1]
     for end in (first, last):
         if end not in found:

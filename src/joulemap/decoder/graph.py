@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import attrs
 
@@ -12,10 +13,16 @@ from joulemap.domain.operator.name import Value, make_operator
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
-from joulemap.trace.single.flow import DTYPE, Held, Shape, make_operator as count_operator
+from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape, make_operator as count_operator
 
 Read = int | tuple[int, int]
 """A tensor, or (a tensor, bytes of it)."""
+
+
+@lru_cache(maxsize=4096)
+def _break_up(what: str, sizes: tuple[tuple[str, Value], ...]) -> Parts:
+    """Return the parts of a single operator of these sizes: those of a layer are those of the next."""
+    return break_up(make_operator(what, dict(sizes)), 1)
 
 
 @attrs.define
@@ -93,7 +100,7 @@ class Graph:
         An input may lie in several tensors one behind the other, or be a part of one. It waits for those `beside`.
         What it makes besides its first result takes the place of the last input.
         """
-        parts = break_up(make_operator(what, sizes), 1)
+        parts = _break_up(what, tuple(sizes.items()))
         first, last = len(self.operators), len(parts.operators) - 1
         prefix = f"{path}.{suffix}" if suffix else path
         for operator in parts.operators:

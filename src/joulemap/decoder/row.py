@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, Literal
 
 import attrs
@@ -91,6 +92,19 @@ class Piece:
         return self.sequences * self.tokens
 
 
+@lru_cache(maxsize=1024)
+def _count(kind: str, elements: int) -> tuple[str, Cost]:
+    """Return the ATen operator of a kind of elementwise operation, and what it costs."""
+    (one,) = break_up(make_operator("elementwise", {"kind": kind, "elements": elements}), 1).operators
+    cost = Cost(
+        kind=one.kind,
+        operation=one.operation,
+        elementwise_count=one.elementwise_count,
+        special_count=one.special_count,
+    )
+    return one.aten.removeprefix("aten."), cost
+
+
 @attrs.define
 class Pass:
     """A pass that is being told."""
@@ -121,14 +135,8 @@ class Pass:
     def each(self, path: str, kind: str, *inputs: int, suffix: str = "") -> int:
         """Return an elementwise operation of tensors that are alike."""
         shape = self.graph.shape(inputs[0])
-        (operator,) = break_up(make_operator("elementwise", {"kind": kind, "elements": math.prod(shape)}), 1).operators
-        cost = Cost(
-            kind="elementwise",
-            operation=operator.operation,
-            elementwise_count=operator.elementwise_count,
-            special_count=operator.special_count,
-        )
-        return self.graph.call(path, cost, inputs, shape, suffix=suffix or kind, aten=operator.aten[5:])
+        aten, cost = _count(kind, math.prod(shape))
+        return self.graph.call(path, cost, inputs, shape, suffix=suffix or kind, aten=aten)
 
     def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
         """Return what devices make of a tensor together; `elements` are those of the whole buffer."""
