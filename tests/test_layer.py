@@ -29,7 +29,7 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain"},
     "hub": {"domain", "trace"},
     "fuse": {"domain"},
-    "decoder": {"domain", "fuse", "trace"},
+    "decoder": {"domain", "fuse", "model", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
