@@ -140,7 +140,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "model", "serving", "store"},
+    "numpy": {"calibrate", "decoder", "model", "serving", "store"},
 }
 """library -> rooms that may import it."""
 
