@@ -41,7 +41,7 @@ def find(name: str) -> SingleOperator:
     return operator
 
 
-BARE = ("rotary", "gated", "experts")
+BARE = ("rotary", "gated", "experts", "scan")
 """Kernels that torch has not."""
 
 NAMES = (

@@ -133,9 +133,9 @@ class Graph:
         return result
 
     def _read(self, index: int, waiting: Iterator[Read], byte_count: int) -> None:
-        """Let an operator read so many bytes of the tensors that come next."""
-        while byte_count > 0:
-            tensor, most = self._measure(next(waiting))
+        """Let an operator read so many bytes of the tensors that come next, or what there is of them."""
+        while byte_count > 0 and (one := next(waiting, None)) is not None:
+            tensor, most = self._measure(one)
             taken = min(byte_count, most)
             self._access(index, tensor, "input", taken)
             byte_count -= taken
