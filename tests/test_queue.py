@@ -131,6 +131,13 @@ def test_who_reserves_room_preempts_none() -> None:
     assert served.outcomes.finished_s == (near(0.220), near(0.440))
 
 
+def test_a_batch_that_waits_for_its_longest_admits_none() -> None:
+    """The second arrives in the first's answer, and starts after it."""
+    limits = Limits(step_tokens=1000, cache_tokens=1_000_000, waits=True)
+    served = simulate(PLAIN, Load(trace=trace((0.0, 1000, 11), (0.125, 500, 1))), limits)
+    assert served.outcomes.finished_s == (near(0.210), near(0.270))
+
+
 LOADS = {
     "at once": Load(requests=60, prompt_tokens=300, output_tokens=80, spread_fraction=0.9),
     "in flight": Load(requests=80, in_flight=9, prompt_tokens=300, output_tokens=80, spread_fraction=0.9),

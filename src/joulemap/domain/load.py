@@ -97,6 +97,8 @@ class Limits:
     reserves_output: bool = False
     """Room for the whole answer is set aside at admission (TensorRT-LLM); else the last that was admitted gives its
     room back when there is none, and is worked out again."""
+    waits: bool = False
+    """Nothing is admitted until all that was admitted together is done (batches of a framework without a scheduler)."""
     request_s: float = attrs.field(default=0.0, validator=_within(0.0))
     """Of a request before its prompt may start: network, words to tokens."""
     speculated_tokens: int = attrs.field(default=0, validator=_within(0))

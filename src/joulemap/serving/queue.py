@@ -166,7 +166,8 @@ class Server:
                 break
             pieces.append((number, min(budget, self.target[number] - self.done[number])))
             budget -= pieces[-1][1]
-        while budget > 0 and self.waiting and len(self.running) < self.sequences:
+        most = 0 if limits.waits and self.running else self.sequences
+        while budget > 0 and self.waiting and len(self.running) < most:
             number = self.waiting[0]
             room = self.needed(number)
             if self.running and self.held + room + self.growth * self.answering > limits.cache_tokens:
@@ -239,7 +240,7 @@ class Server:
         if self.growth and len(self.running) > 1:
             count = min(count, int((self.limits.cache_tokens - self.held) / (self.growth * answers)))
         longer, dearer = longer * gain, dearer * gain
-        if self.coming and not self.waiting and len(self.running) < self.sequences:
+        if self.coming and not self.waiting and not self.limits.waits and len(self.running) < self.sequences:
             count = min(count, count_until(self.coming[0][0] - self.now, seconds, longer))
         self.pass_by(answers, max(1, count), seconds, longer, joules, dearer, 0)
 
