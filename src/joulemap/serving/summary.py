@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 MOMENTS: Final = 100
 """Times that a run is cut into."""
+PARTS: Final = 8
+"""Of a spell of passes, whose time differs little, in what is told of times between tokens."""
 LEAST_GROWTH: Final = 0.05
 """Share of arrivals that must stay waiting for a queue to be called growing."""
 DEVIATIONS: Final = 3.0
@@ -83,16 +85,20 @@ def _spread(values: Array, weights: Array | None = None) -> Spread:
 
 
 def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> tuple[Array, Array]:
-    """Return times between tokens, and how many sequences had each; tokens of one pass share its time."""
+    """Return times between tokens, and how many sequences had each; tokens of one pass share its time.
+
+    The first pass of a spell stands alone, the others in a few equal parts at most, each at its mean.
+    """
     kept = spell["answers"] > 0
-    passes = spell["passes"][kept].astype(int)
-    first = np.concatenate(([0], np.cumsum(passes)[:-1])) if len(passes) else np.zeros(0, dtype=int)
-    place = np.arange(passes.sum()) - np.repeat(first, passes)
-    gaps = np.repeat(spell["seconds"][kept], passes) + place * np.repeat(spell["longer"][kept], passes)
-    counts = np.repeat(spell["answers"][kept], passes)
-    gaps[first] += spell["stall"][kept]
-    counts[first] -= spell["fresh"][kept]
-    return np.concatenate((gaps / gain, apart)), np.concatenate((counts, np.ones(len(apart))))
+    seconds, longer, answers, others = (spell[name][kept] for name in ("seconds", "longer", "answers", "passes"))
+    others = others - 1.0
+    parts = np.minimum(others, PARTS).astype(int)
+    size = others / np.maximum(parts, 1)
+    before = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    middle = 0.5 + (before + 0.5) * np.repeat(size, parts)
+    gaps = (seconds + spell["stall"][kept], np.repeat(seconds, parts) + middle * np.repeat(longer, parts))
+    counts = (answers - spell["fresh"][kept], np.repeat(answers * size, parts))
+    return np.concatenate((*(one / gain for one in gaps), apart)), np.concatenate((*counts, np.ones(len(apart))))
 
 
 def _find_rates(
