@@ -113,7 +113,7 @@ LINES: dict[str, int] = {
     "webpage": 570,
     "exchange": 450,
     "figure": 750,
-    "serving": 820,
+    "serving": 900,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 

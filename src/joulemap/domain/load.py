@@ -169,7 +169,8 @@ class Served:
     prompt_tokens: int
     """Of prompts served, hits included."""
     computed_tokens: int
-    """Prompt tokens that passes worked out: hits are not in it, what was preempted is again."""
+    """Prompt tokens that passes worked out: hits are not in it, what was preempted is again, and so is the first token
+    of an answer where a pool of its own goes on with it."""
     energy_j: float
     idle_j: float
     """Of it, while there was nothing to do."""
