@@ -20,6 +20,7 @@ from joulemap.domain.key import NO_KEY
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.workload import FEW_TOKENS
 from joulemap.model.bulk import Together, Total
+from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.workload import Workload
     from joulemap.serving.stack import Stack
 
 FJ_PER_J: Final = 1e15
@@ -48,16 +48,16 @@ class Book:
 
     decoder: Decoder
     _together: dict[tuple[Asked, ...], Together] = attrs.field(factory=dict, init=False)
-    _workloads: dict[Asked, Workload] = attrs.field(factory=dict, init=False)
+    _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
 
     def describe(self, asked: Sequence[Asked]) -> Together:
         """Return the workloads of passes, with what was formed of them."""
         key = tuple(asked)
         if key not in self._together:
             for one in key:
-                if one not in self._workloads:
-                    self._workloads[one] = describe_step(self.decoder, *one, NO_KEY)
-            self._together[key] = Together(tuple(self._workloads[one] for one in key))
+                if one not in self._works:
+                    self._works[one] = columns_of(describe_step(self.decoder, *one, NO_KEY))
+            self._together[key] = Together(tuple(self._works[one] for one in key))
         return self._together[key]
 
 

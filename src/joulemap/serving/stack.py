@@ -86,7 +86,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products that our kernels reach"),
     "prompt_host": Coefficient(value=0.0, unit="s", meaning="the host for a pass over prompts, beyond that of a step"),
-    "memory_share": Coefficient(value=0.9, unit="1", meaning="of a device's memory, for weights, cache, activations"),
+    "memory_share": Coefficient(value=0.95, unit="1", meaning="of a device's memory, for weights, cache, activations"),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
 }
