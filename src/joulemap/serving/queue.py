@@ -55,23 +55,25 @@ def accept(requests: Requests, limits: Limits) -> list[int]:
     return accepted
 
 
+def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int, int]:
+    """Return the most that passes may have: sequences at once, tokens of prompts, and tokens of one in the cache."""
+    ahead, count = limits.speculated_tokens + 1, len(requests.prompt_tokens)
+    lengths = map(operator.add, requests.prompt_tokens, requests.output_tokens)
+    return (
+        min(limits.sequences, limits.step_tokens // ahead, load.in_flight or count, count),
+        min(limits.step_tokens, sum(requests.prompt_tokens) + sum(requests.output_tokens)),
+        min(max(lengths), limits.cache_tokens) + ahead,
+    )
+
+
 class Server:
     """What is in work at one time. Sequences are known by their number among the requests."""
 
     def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
         """Stand idle, with a surface for as many sequences and tokens as may come together."""
         count = len(requests.prompt_tokens)
-        ahead = limits.speculated_tokens + 1
-        self.sequences = min(limits.sequences, limits.step_tokens // ahead, load.in_flight or count, count)
-        """Most that are in work at once."""
-        longest = max(map(operator.add, requests.prompt_tokens, requests.output_tokens))
-        self.grid = Grid(
-            surface,
-            self.sequences,
-            min(limits.step_tokens, sum(requests.prompt_tokens) + sum(requests.output_tokens)),
-            min(longest, limits.cache_tokens) + ahead,
-            mixes=limits.mixes,
-        )
+        self.sequences, step_tokens, longest = find_reach(requests, load, limits)
+        self.grid = Grid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
         self.requests, self.limits, self.in_flight, self.log = requests, limits, load.in_flight, log
         self.spells: list[Spell] = []
         self.source = self
