@@ -29,9 +29,10 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain"},
     "hub": {"domain", "trace"},
     "fuse": {"domain"},
-    "decoder": {"domain", "fuse", "trace"},
+    "decoder": {"domain", "fuse", "model", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
+    "serving": {"catalog", "decoder", "domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
@@ -98,15 +99,15 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_300,
-    "trace": 9_650,
-    "decoder": 1_600,
-    "model": 8_500,
+    "trace": 9_720,
+    "decoder": 2_600,
+    "model": 8_600,
     "store": 6_460,
-    "domain": 4_900,
+    "domain": 5_250,
     "cli": 4_390,
     "catalog": 3_330,
     "hub": 2_160,
-    "plan": 2_470,
+    "plan": 2_510,
     "present": 2_090,
     "calibrate": 1_820,
     "tools": 1_920,
@@ -116,6 +117,7 @@ LINES: dict[str, int] = {
     "webpage": 570,
     "exchange": 450,
     "figure": 750,
+    "serving": 2_400,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -138,7 +140,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "model", "store"},
+    "numpy": {"calibrate", "decoder", "model", "serving", "store"},
 }
 """library -> rooms that may import it."""
 

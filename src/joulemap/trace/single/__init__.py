@@ -23,6 +23,7 @@ from joulemap.trace.formula import FORMULAS, Call, Cost
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.single.flow import DTYPE, LARGEST, LEARNED, Flow, Held, Parts, Shape, form, make_operator
 from joulemap.trace.single.routing import route
+from joulemap.trace.single.scan import scan_parts
 
 SCALAR: Final = 2.0
 """Second operand where it is a number: the exponent of a square."""
@@ -58,7 +59,11 @@ class Made:
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of an operator at a batch; UsageError for counts whose sums no database holds."""
     parts = break_up(operator, batch)
-    workload = form(operator, batch, key, parts.operators, parts.flows, parts.pattern)
+    return check_counts(form(operator, batch, key, parts.operators, parts.flows, parts.pattern))
+
+
+def check_counts(workload: Workload) -> Workload:
+    """Return a workload; UsageError for counts whose sums no database holds."""
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),
@@ -67,7 +72,8 @@ def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload
     for noun, count in counts.items():
         if count > LARGEST:
             raise UsageError(
-                f"{operator} at batch {batch} has {count:.3g} {noun}, more than the {LARGEST:.3g} that can be added up"
+                f"{workload.model} at batch {workload.batch} has {count:.3g} {noun}, more than the {LARGEST:.3g} that "
+                "can be added up"
             )
     return workload
 
@@ -332,9 +338,10 @@ def _experts(operator: SingleOperator, batch: int) -> Parts:
         one = Held((held, n), name)
         return (Flow(one, reader=0 if name == "up_bias" else 2, most_bytes=one.byte_count // held * hit),) * biased
 
-    function = Made("silu.default" if is_gated else "relu.default", (down,), down.shape).count()
+    applied = str(operator.arguments["function"])
+    function = Made(f"{applied}.default", (down,), down.shape).count()
     simple = function.elementwise_count + is_gated * choices * inner
-    gate = attrs.evolve(function, operation="gated" if is_gated else "relu", elementwise_count=simple)
+    gate = attrs.evolve(function, operation="gated" if is_gated else applied, elementwise_count=simple)
     sums = attrs.evolve(multiply(width, inner), elementwise_count=(2 + biased) * rows * width)
     operators = (
         make_operator("experts.default", multiply(columns, width), up.shape, "up"),
@@ -357,4 +364,5 @@ def _experts(operator: SingleOperator, batch: int) -> Parts:
 _PARTS: Final[Mapping[str, Callable[[SingleOperator, int], Parts]]] = {
     "attention": _attention,
     "experts": _experts,
+    "scan": scan_parts,
 }

@@ -1,0 +1,223 @@
+"""A model on devices under a stack: its passes, evaluated as workloads of one device, and what all devices hold.
+
+pass     = passes of the devices / (rates of the engine) + gap x layers, no less than the host's time for the layers
+         + host for a step + host for its sequences
+pipeline : sequences go in as many parts as stages, which work side by side: a step is the pass of one part
+joules   = devices x (joules of one + static power x what the stack adds)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import numpy as np
+
+from joulemap.decoder.column import step_columns
+from joulemap.decoder.step import Step
+from joulemap.domain.quantity import Quantity
+from joulemap.model.bulk import Together, Total
+from joulemap.model.workload import WorkloadColumns
+from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FS_PER_S
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from joulemap.decoder.config import Decoder
+    from joulemap.domain.hardware import Hardware
+    from joulemap.serving.stack import Stack
+
+FJ_PER_J: Final = 1e15
+
+NORM: Final = 2.5
+"""Of the times of devices and host, which go on side by side.
+
+Source: as that of compute and memory; vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100
+(LLM-Inference-Bench, commit 4211f5d): 8 % mean, 10 % where both are added up."""
+
+UNLIMITED: Final = 1e6
+"""Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
+
+Asked = tuple[Step, int]
+"""A pass of so many sequences."""
+
+
+@define(eq=False)
+class Book:
+    """Passes of a model as workloads, told once for all hardware."""
+
+    decoder: Decoder
+    _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
+    _together: dict[tuple[str, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
+
+    def describe(self, asked: Sequence[Asked], attention: str = "") -> Together:
+        """Return the workloads of passes whose attention a family of kernels runs, with what was formed of them."""
+        key = attention, tuple(asked)
+        if key not in self._together:
+            missing: dict[int, list[Step]] = {}
+            for step, count in asked:
+                if (step, count) not in self._works:
+                    missing.setdefault(count, []).append(step)
+            for count, steps in missing.items():
+                found = step_columns(self.decoder, steps, count)
+                self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
+            self._together[key] = Together(tuple(_attending(self._works[one], attention) for one in asked))
+        return self._together[key]
+
+
+def _attending(work: WorkloadColumns, attention: str) -> WorkloadColumns:
+    """Return a pass whose products of queries with keys and values are of a family of kernels."""
+    if not attention:
+        return work
+    words = np.char.strip(np.char.add(work.variant, f" {attention}"))
+    return attrs.evolve(work, variant=np.where(work.of_operation("matmul"), words, work.variant))
+
+
+@frozen(kw_only=True, eq=False)
+class Deployment:
+    """A model on all devices that serve it; a surface."""
+
+    book: Book
+    hardware: Hardware
+    """At its mode, calibrated, and at a boundary."""
+    stack: Stack
+    precision: str
+    weight_precision: str = ""
+    cache: str = ""
+    """What keys and values are stored at; empty for the precision of the run."""
+    devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Over which each product is divided."""
+    expert_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    data_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Of a pipeline, each with as many devices."""
+    routing: str = ""
+
+    @property
+    def decoder(self) -> Decoder:
+        """The model."""
+        return self.book.decoder
+
+    @property
+    def world(self) -> int:
+        """All devices."""
+        return self.devices * self.data_devices * self.stages
+
+    @property
+    def idle_w(self) -> float:
+        """Watts of all devices while they wait for the host."""
+        return self.world * self.hardware.static_power.value
+
+    @cached_property
+    def chip(self) -> Hardware:
+        """The hardware at the rates that the engine's kernels reach; what its memory holds is asked of `Room`."""
+
+        def scaled(quantity: Quantity, by: float) -> Quantity:
+            return attrs.evolve(quantity, value=quantity.value * by)
+
+        memory, compute = self.stack.value("memory_rate"), self.stack.value("compute_rate")
+        return attrs.evolve(
+            self.hardware,
+            memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
+            memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
+            peaks={
+                name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in self.hardware.peaks.items()
+            },
+        )
+
+    def price(self, passes: Passes, /) -> Cost:
+        """Return what passes take; UnsupportedError for what hardware cannot run, UsageError for what is no pass."""
+        parts = np.clip(np.rint(passes.sequences), 1.0, self.stages)
+        asked = [
+            self._ask(*sizes)
+            for sizes in zip(
+                (passes.sequences / parts).tolist(),
+                passes.tokens.tolist(),
+                passes.context.tolist(),
+                passes.chunk.tolist(),
+                passes.chunk_context.tolist(),
+                strict=True,
+            )
+        ]
+        distinct = list(dict.fromkeys(asked))
+        place = {one: number for number, one in enumerate(distinct)}
+        totals = self.evaluate(distinct)
+        found = [totals[place[one]] for one in asked]
+        device_s = np.array([one.latency_fs or 0 for one in found]) / FS_PER_S
+        drawn_s = np.array([one.interval_fs or 0 for one in found]) / FS_PER_S
+        device_j = np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J
+        static_w = self.hardware.static_power.value
+        seconds = self._with_host(device_s, passes)
+        working_j = (device_j - static_w * drawn_s) * parts * self.devices * self.data_devices
+        return Cost(seconds=seconds, joules=working_j + self.world * static_w * seconds)
+
+    def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
+        """Return what one device takes for passes, without the stack's part; raises as `price`."""
+        totals = self.book.describe(asked, self.stack.attention(self.hardware)).evaluate(
+            self.chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision
+        )
+        refusal = next((one.refusal for one in totals if one.refusal), None)
+        if refusal:
+            raise UnsupportedError(refusal)
+        return totals
+
+    def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
+        """Return the pass nearest to sizes that need not be whole."""
+        if sequences <= 0.0:
+            sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
+        size = max(1, round(tokens))
+        step = Step(
+            tokens=size,
+            cached=max(0, round(context)),
+            logits="all" if self.stack.all_logits and size > 1 else "last",
+            chunk=max(0, round(chunk)),
+            chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,
+            devices=self.devices,
+            expert_devices=self.expert_devices,
+            data_devices=self.data_devices,
+            cache=self.cache,
+            routing=self.routing,
+        )
+        return step, max(1, round(sequences))
+
+    def _with_host(self, device_s: Floats, passes: Passes) -> Floats:
+        """Return the time of passes with what the stack adds."""
+        host_s = len(self.decoder.layers) * self.stack.value("host_layer")
+        together_s = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
+        total: Floats = together_s + self.stack.value("host_sequence") * (passes.sequences + (passes.chunk > 0.0))
+        return total
+
+    def step(
+        self,
+        sequences: ArrayLike,
+        context_tokens: ArrayLike,
+        prompt_tokens: ArrayLike = 0.0,
+        prompt_context: ArrayLike = 0.0,
+    ) -> tuple[Floats, Floats]:
+        """Return seconds and joules as `surface.Table.step`, of each place evaluated for itself.
+
+        Beside sequences that decode, several short prompts are as many tokens of one.
+        """
+        columns = (
+            np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context)
+        )
+        count, context, prompt, behind = np.broadcast_arrays(*columns)
+        shape = count.shape
+        count, context, prompt, behind = (np.ravel(one) for one in (count, context, prompt, behind))
+        prompts, length, before = count_prompts(prompt, behind)
+        alone = count <= 0.0
+        cost = self.price(
+            Passes.of(
+                np.where(alone, prompts, count),
+                tokens=np.where(alone, length, 1.0),
+                context=np.where(alone, before, context),
+                chunk=np.where(alone, 0.0, prompt),
+                chunk_context=np.where(alone, 0.0, before),
+            )
+        )
+        return cost.seconds.reshape(shape), cost.joules.reshape(shape)
