@@ -99,15 +99,15 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_300,
-    "trace": 9_650,
-    "decoder": 1_600,
+    "trace": 9_720,
+    "decoder": 2_600,
     "model": 8_500,
     "store": 6_460,
     "domain": 5_250,
     "cli": 4_390,
     "catalog": 3_330,
     "hub": 2_160,
-    "plan": 2_470,
+    "plan": 2_510,
     "present": 2_090,
     "calibrate": 1_820,
     "tools": 1_920,
