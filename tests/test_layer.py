@@ -101,7 +101,7 @@ LINES: dict[str, int] = {
     "answer": 12_300,
     "trace": 9_720,
     "decoder": 2_600,
-    "model": 8_500,
+    "model": 8_600,
     "store": 6_460,
     "domain": 5_250,
     "cli": 4_390,
