@@ -39,6 +39,7 @@ BELOW: dict[str, set[str]] = {
         "fuse",
         "hub",
         "model",
+        "serving",
         "store",
         "trace",
     },

@@ -44,19 +44,34 @@ class OperatorScore(Row, query="validate.operator"):
     """Part of the groups that coefficients were chosen with in view."""
 
 
+class ServingRefusal(Row, query="validate.refusal"):
+    """Measurements of served models that no prediction scores, and why; one row per source, hardware and reason."""
+
+    source: str
+    """Where the measurements come from."""
+    hardware: str
+    """Catalogue id, or the name of hardware that the catalogue does not have."""
+    refusal: str
+    """Why there is no prediction."""
+    measurement_count: int
+    """Measurements of which at least one quantity is not predicted."""
+    quantity_count: int
+    """Quantities of these that are not predicted."""
+
+
 class PredictionScore(Row, query="validate.score"):
     """Predictions against measurements: how far off, which way, and whether they rank as measured; one row per
     group and measured quantity.
     """
 
     quantity: str
-    """latency, rate (inferences per second), energy, power, wall power (of the system around a board, which the
-    prediction for the board may not exceed) or memory.
+    """As in prediction_errors; wall_power_w is that of the system around a board, which the prediction for the
+    board may not exceed.
     """
     hardware: str
-    """Catalogue id, with @MODE where the power mode is not the default."""
+    """Catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides."""
     part: str
-    """Value of what divides the rows; single operators stand apart from models."""
+    """Value of what divides the rows; single operators, models and what is served stand apart."""
     measurement_count: int
     """Measurements that have this quantity and a prediction."""
     mean_error_fraction: float
@@ -70,11 +85,13 @@ class PredictionScore(Row, query="validate.score"):
     highest_error_fraction: float
     """Largest signed relative error."""
     worst_case: str
-    """That row: model, precision, batch, runtime."""
+    """That row: model, precision, batch, runtime; of what is served also tokens in and out, devices and engine."""
     rank_correlation: float | None
     """Spearman's: whether predictions order the rows as measured; null below three different predictions."""
+    covered_fraction: float | None
+    """Part of the rows whose interval holds what was measured; null where predictions have none."""
     exceeded_count: int | None
-    """Of wall power: rows whose system drew less than is predicted for its boards, which cannot be; null for all
+    """Of wall_power_w: rows whose system drew less than is predicted for its boards, which cannot be; null for all
     else.
     """
     seen_fraction: float
