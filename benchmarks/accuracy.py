@@ -485,7 +485,7 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
 def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
     """Yield a list item per public table: what it is, where it is from, what it leaves out."""
     for one in tables:
-        rows = one.read()
+        rows = one.read_served() if one.is_served else one.read()
         boards = sorted({row.hardware for row in rows})
         yield item(
             f"`{one.address}`: {one.title}. {len(rows):,} rows of {', '.join(boards)}; {one.source}; {one.licence}. "
@@ -635,7 +635,7 @@ def score_kinds(workspace: Workspace, tables: Iterable[PublicTable]) -> dict[tup
     """Return precision and source -> scores by kind of operator, of the tables without a doubt, which are imported."""
     asked = set()
     for one in tables:
-        if not one.doubt:
+        if not one.doubt and not one.is_served:
             workspace.import_measurements(one.address)
             asked |= {(row.precision, one.source.partition(",")[0]) for row in one.read()}
     return {
@@ -682,7 +682,7 @@ def main() -> None:
         shipped = len(workspace.measurements())
         apart = [row for row in workspace.validate(by="split").records() if _is_unseen_gpu(row)]
         page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines, sureness_lines)
-    published = sum(len(one.read()) for one in tables.values())
+    published = sum(len(one.read()) for one in tables.values() if not one.is_served)
     paragraph = readme_paragraph((shipped, published), errors[FITTED_ON], products, apart)
     readme, count = PARAGRAPH.subn(lambda _: paragraph, README.read_text(encoding="utf-8"))
     if count != 1:

@@ -747,6 +747,8 @@ CREATE TABLE internal.serving_prediction (
     serving_measurement_id INTEGER PRIMARY KEY,
     prediction_key VARCHAR NOT NULL,
     architecture VARCHAR NOT NULL,
+    vendor VARCHAR NOT NULL,
+    engine VARCHAR NOT NULL,
     work VARCHAR NOT NULL,
     calibration VARCHAR NOT NULL,
     refusal VARCHAR CHECK (refusal <> ''),
@@ -767,6 +769,8 @@ COMMENT ON TABLE internal.serving_prediction IS 'What is predicted of a served c
 COMMENT ON COLUMN internal.serving_prediction.serving_measurement_id IS 'serving_measurement';
 COMMENT ON COLUMN internal.serving_prediction.prediction_key IS 'Digest of all that it depends on';
 COMMENT ON COLUMN internal.serving_prediction.architecture IS 'Architecture class; empty where the hardware is not known';
+COMMENT ON COLUMN internal.serving_prediction.vendor IS 'Of the hardware; empty where it is not known';
+COMMENT ON COLUMN internal.serving_prediction.engine IS 'That is taken; empty where none is';
 COMMENT ON COLUMN internal.serving_prediction.work IS 'model, or experts where tokens choose among weights; empty where the model is not known';
 COMMENT ON COLUMN internal.serving_prediction.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
 COMMENT ON COLUMN internal.serving_prediction.refusal IS 'Why there is no prediction; null where there is one';
@@ -1154,6 +1158,30 @@ COMMENT ON COLUMN internal.error_share.factor IS 'What they share: class, board,
 COMMENT ON COLUMN internal.error_share.share IS 'Of the variance of ln(measured / predicted), together 1; joint: together the correlation of the two';
 COMMENT ON COLUMN internal.error_share.basis IS 'Where the number comes from';
 COMMENT ON COLUMN internal.error_share.source IS 'Measurements or assumption';
+
+CREATE TABLE internal.serving_scale (
+    scale_index INTEGER PRIMARY KEY CHECK (scale_index >= 0),
+    quantity VARCHAR NOT NULL CHECK (quantity <> ''),
+    level INTEGER NOT NULL CHECK (level >= 0),
+    vendor VARCHAR NOT NULL,
+    engine VARCHAR NOT NULL,
+    work VARCHAR NOT NULL,
+    hardware VARCHAR NOT NULL,
+    half_width DOUBLE NOT NULL CHECK (half_width > 0),
+    group_count INTEGER NOT NULL CHECK (group_count >= 0),
+    row_count INTEGER NOT NULL CHECK (row_count >= 0)
+);
+COMMENT ON TABLE internal.serving_scale IS 'How far predictions of served models were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
+COMMENT ON COLUMN internal.serving_scale.scale_index IS 'Order in the catalogue';
+COMMENT ON COLUMN internal.serving_scale.quantity IS 'As in serving_predictions';
+COMMENT ON COLUMN internal.serving_scale.level IS 'How fine the group is: 0 all, then vendor, engine, work, hardware';
+COMMENT ON COLUMN internal.serving_scale.vendor IS 'Of the hardware';
+COMMENT ON COLUMN internal.serving_scale.engine IS 'What serves';
+COMMENT ON COLUMN internal.serving_scale.work IS 'model, or experts where tokens choose among weights';
+COMMENT ON COLUMN internal.serving_scale.hardware IS 'Catalogue id';
+COMMENT ON COLUMN internal.serving_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN internal.serving_scale.group_count IS 'Models times boards with measurements; 0 where it is assumed';
+COMMENT ON COLUMN internal.serving_scale.row_count IS 'Measurements; 0 where it is assumed';
 
 CREATE TABLE internal.basis_spread (
     number_basis VARCHAR PRIMARY KEY,

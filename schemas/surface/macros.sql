@@ -348,6 +348,17 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
+-- Half-width of what is predicted of a served model: that of the finest group of measurements that it is in.
+CREATE MACRO serving_half_width(quantity, vendor, engine, work, hardware) AS (
+    SELECT max_by(s.half_width, s.level)
+    FROM internal.serving_scale AS s
+    WHERE s.quantity = quantity
+        AND s.vendor IN ('', vendor)
+        AND s.engine IN ('', engine)
+        AND s.work IN ('', work)
+        AND s.hardware IN ('', hardware)
+);
+
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);
 

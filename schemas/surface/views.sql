@@ -1290,11 +1290,14 @@ SELECT
     p.predicted,
     CASE WHEN p.predicted IS NULL THEN coalesce(p.refusal, 'its ' || p.quantity || ' is not predicted') END AS refusal,
     p.architecture,
+    p.vendor,
+    p.engine,
     p.work,
     p.calibration,
     p.formula_version,
     p.package_version,
-    p.created_at
+    p.created_at,
+    serving_half_width(p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)) AS half_width
 FROM (
     SELECT
         n.serving_measurement_id,
@@ -1310,7 +1313,10 @@ FROM (
         ], recursive := TRUE),
         n.refusal,
         n.architecture,
+        n.vendor,
+        n.engine,
         n.work,
+        m.hardware,
         n.calibration,
         n.formula_version,
         n.package_version,
@@ -1320,6 +1326,7 @@ FROM (
 ) AS p
 WHERE p.measured IS NOT NULL;
 COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served configuration beside its newest prediction; null where there is none, with the reason as refusal';
+COMMENT ON COLUMN serving_predictions.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
 COMMENT ON COLUMN serving_predictions.quantity IS 'time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
 
 CREATE VIEW serving_refusals AS
@@ -1437,7 +1444,8 @@ FROM (
         p.calibration,
         p.quantity,
         p.measured,
-        p.predicted
+        p.predicted,
+        p.half_width
     FROM serving_predictions AS p
     JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 ) AS p

@@ -81,7 +81,10 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
     none is stored; UnknownNameError for a public table that does not exist.
     """
     table = find_public_table(str(path))
-    rows = table.read() if table else read_measurements(Path(path), known_hardware(), load_models())
+    if table is None:
+        rows = read_measurements(Path(path), known_hardware(), load_models())
+    else:
+        rows = table.read_served() if table.is_served else table.read()
     from joulemap.store.measurement import write_measurements
     from joulemap.store.serving import write_serving_rows
 

@@ -44,7 +44,7 @@ class _Target:
     """None for one that is not known."""
     mode: str = DEFAULT_MODE
     calibration: CalibrationEntry | None = None
-    refusal: str | None = None
+    refusal: str = ""
 
     @property
     def architecture(self) -> str:
@@ -127,14 +127,16 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target, use: CalibrationUs
     return [_record(number, target, one) for number, one in zip(rows, found, strict=True)]
 
 
-def _record(number: int, target: _Target, found: Prediction | str | None) -> ServingPrediction:
+def _record(number: int, target: _Target, found: Prediction | str) -> ServingPrediction:
     """Return what is stored of a measurement: a prediction, or why there is none."""
-    figures = {} if found is None or isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
+    figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
     return ServingPrediction(
         serving_measurement_id=number,
         prediction_key=target.key,
         architecture=target.architecture,
-        work="" if found is None or isinstance(found, str) else found.work,
+        vendor=target.entry.vendor if target.entry else "",
+        engine="" if isinstance(found, str) else found.engine,
+        work="" if isinstance(found, str) else found.work,
         calibration=target.calibration.label if target.calibration else UNCALIBRATED,
         refusal=found if isinstance(found, str) else None,
         formula_version=target.version,

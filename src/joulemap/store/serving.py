@@ -19,6 +19,9 @@ class ServingPrediction:
     serving_measurement_id: int
     prediction_key: str
     architecture: str
+    vendor: str
+    engine: str
+    """That is taken; empty where none is."""
     work: str
     """`model`, or `experts` where tokens choose among weights; empty where the model is not known."""
     calibration: str
