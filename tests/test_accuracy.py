@@ -161,7 +161,8 @@ def test_a_rate_has_a_row_of_its_own_and_a_bound_none() -> None:
 def test_the_worst_are_those_whose_ratio_is_furthest_from_one() -> None:
     # five times too fast is further off than four times too slow
     rows = [{"quantity": "latency_s", "hardware": "a", "model": "m", "precision": "fp16", "batch": 1,
-             "runtime": "graph", "measured": 1.0, "predicted": predicted, "split": "fitted"} for predicted in (4.0, 0.2, 1.5)]  # fmt: skip
+             "runtime": "graph", "measured": 1.0, "predicted": predicted, "split": "fitted"}
+            for predicted in (4.0, 0.2, 1.5)]  # fmt: skip
     lines = list(benchmark()["worst_lines"](rows))[2:-1]
     assert [line.split(" | ")[3] for line in lines] == ["0.20", "4.00", "1.50"]
 

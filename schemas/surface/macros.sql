@@ -349,14 +349,14 @@ CREATE MACRO quantity_place(quantity) AS list_position(
 );
 
 -- Half-width of what is predicted of a served model: that of the finest group of measurements that it is in.
-CREATE MACRO serving_half_width(quantity, vendor, engine, work, hardware) AS (
+CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware) AS (
     SELECT max_by(s.half_width, s.level)
     FROM internal.serving_scale AS s
-    WHERE s.quantity = quantity
-        AND s.vendor IN ('', vendor)
-        AND s.engine IN ('', engine)
-        AND s.work IN ('', work)
-        AND s.hardware IN ('', hardware)
+    WHERE s.quantity = of_quantity
+        AND s.vendor IN ('', of_vendor)
+        AND s.engine IN ('', of_engine)
+        AND s.work IN ('', of_work)
+        AND s.hardware IN ('', of_hardware)
 );
 
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.

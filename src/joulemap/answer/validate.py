@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.estimate import Place
+
+NUMBER: Final = re.compile(r"[\d.,]+")
+"""By which reasons of a kind differ: the first of each stands for all."""
 
 SHOWN_REASONS: Final = 5
 """Of those for which served rows are not predicted, the most frequent."""
@@ -92,9 +96,10 @@ def serving_refusals(database: Source, hardware: str = "", model: str = "", sour
 
 def _tell_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
     """Return what is said of `count` rows of served models that are not predicted."""
-    reasons = Counter[str]()
+    reasons, first = Counter[str](), dict[str, str]()
     for row in refused:
-        reasons[row.refusal] += row.measurement_count
+        alike = NUMBER.sub("", row.refusal)
+        reasons[first.setdefault(alike, row.refusal)] += row.measurement_count
     told = "; ".join(f"{number:,}: {reason}" for reason, number in reasons.most_common(SHOWN_REASONS))
     more = f"; and {len(reasons) - SHOWN_REASONS} more reasons" if len(reasons) > SHOWN_REASONS else ""
     return (f"not predicted, of {show_count(count, 'row')} of served models: {told}{more}",) if reasons else ()

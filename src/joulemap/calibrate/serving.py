@@ -1,14 +1,13 @@
 """How far predictions of served models may be off, from how far they were on measurements.
 
 On one hardware, of one sort of work under one engine, 80 % of the absolute errors ln(measured / predicted) are below q;
-each model weighs alike, because rows of one err alike. A group of such groups has the root mean square of theirs: that is
-how far another part of it, a board or an engine that nobody measured, may be off. Both are shrunk towards the group that
-they are part of, as those of single runs are (`calibrate.doubt`), with n the number of models on each board:
+each model weighs alike, because rows of one err alike. A group of such groups has the root mean square of theirs: that
+is how far another part of it, a board or an engine that nobody measured, may be off. Both are shrunk towards the group
+that they are part of, as those of single runs are (`calibrate.doubt`), n models on each board or n parts weighing as
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
-The coarsest group is shrunk towards what is assumed (Source: SERVING.md of the facts, section 7, as told of runs on rows
-kept aside: a factor of 1.15 on the vendor whose engines were measured most, 1.3 on another, 2 elsewhere).
+and the coarsest towards what is assumed.
 """
 
 from __future__ import annotations
@@ -81,7 +80,9 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
     for level, groups in enumerate(levels):
         for key, rows in groups.items():
             above = found[rows[0].key(level - 1)] if level else ASSUMED
-            count = len({one.group for one in rows}) if level == len(LEVELS) else len(_parts(plain[level + 1], key, level))
+            count = (
+                len({one.group for one in rows}) if level == len(LEVELS) else len(_parts(plain[level + 1], key, level))
+            )
             width = math.sqrt((count * plain[level][key] ** 2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS))
             found[key] = width
             scales.append(

@@ -34,6 +34,20 @@ CODE: Final = ("decoder", "serving", "domain/serving.py")
 FOLDERS: Final = ("decoder", "stack")
 """Code, and data of the catalogue, that a prediction follows from beside the formulas of the class and its hardware."""
 
+DEPLOYMENT: Final = (
+    "model",
+    "engine",
+    "date",
+    "weight_precision",
+    "activation_precision",
+    "cache_precision",
+    "device_count",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "expert_parallel",
+    "data_parallel",
+)
+
 
 @frozen(kw_only=True)
 class _Target:
@@ -123,8 +137,14 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target, use: CalibrationUs
         hardware = bound_hardware(use.apply(known, target.calibration), target.mode, BOARD)
     except CatalogueError as error:
         return [_record(number, target, str(error)) for number in rows]
-    found = predict(list(rows.values()), hardware)
-    return [_record(number, target, one) for number, one in zip(rows, found, strict=True)]
+    numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
+    found = predict([rows[number] for number in numbers], hardware)
+    return [_record(number, target, one) for number, one in zip(numbers, found, strict=True)]
+
+
+def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
+    """Return what rows have alike whose passes are those of one model on the same devices."""
+    return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
 def _record(number: int, target: _Target, found: Prediction | str) -> ServingPrediction:
