@@ -921,15 +921,15 @@ class Workspace:
         model: str = "",
         origin: str = "",
     ) -> Table[ServedMeasurement]:
-        """Return what was measured of served language models: on a hardware, of models and sources that hold these texts."""
+        """Return what was measured of served models, on a hardware, where names of model and source hold these texts."""
     def import_measurements(
         self,
         path: str | Path,
     ) -> tuple[int, int]:
         """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
 
-        They are of single runs, or of language models as they are served, where the columns are those of
-        `served_measurements`. `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
+        They are of single runs, or of language models as they are served, with the columns of `served_measurements`.
+        `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
         none is stored; UnknownNameError for a public table that does not exist.
         """
     def validate(
@@ -946,10 +946,11 @@ class Workspace:
         """Return how far predictions are from measurements, by `by`.
 
         That is runtime, family, kind of operator, model, batch, precision, engine, hardware alone, or split: how new the
-        rows are to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be a
-        kind of operator, as `gemm`, or a text that names of served models hold; `source` is a text that the sources of
-        measurements hold. What is measured of served models and cannot be predicted is told in the table's notes. Measured configurations that are not stored are evaluated first; `calibration` is
-        as for `compare`. Model files that rows name run with `trust` alone; without it the table's notes name them.
+        rows are to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be
+        a kind of operator, as `gemm`, or a text that names of served models hold; `source` is a text that the sources of
+        measurements hold. Measured configurations that are not stored are evaluated first; what is measured of served
+        models and cannot be predicted is told in the table's notes. `calibration` is as for `compare`. Model files that
+        rows name run with `trust` alone; without it the notes name them.
         Raises UnknownNameError where nothing was measured of what is asked about.
         """
     def serving_refusals(

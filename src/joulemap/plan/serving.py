@@ -131,15 +131,15 @@ def _predict(rows: Mapping[int, ServingRow], target: _Target, use: CalibrationUs
     from joulemap.serving.predict import predict
 
     if target.entry is None:
-        return [_record(number, target, target.refusal) for number in rows]
+        return [_record(number, rows[number], target, target.refusal) for number in rows]
     try:
         known = read_known([target.entry.digest])[target.entry.digest]
         hardware = bound_hardware(use.apply(known, target.calibration), target.mode, BOARD)
     except CatalogueError as error:
-        return [_record(number, target, str(error)) for number in rows]
+        return [_record(number, rows[number], target, str(error)) for number in rows]
     numbers = sorted(rows, key=lambda number: (_spell_deployment(rows[number]), number))
     found = predict([rows[number] for number in numbers], hardware)
-    return [_record(number, target, one) for number, one in zip(numbers, found, strict=True)]
+    return [_record(number, rows[number], target, one) for number, one in zip(numbers, found, strict=True)]
 
 
 def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
@@ -147,15 +147,18 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
     return tuple(str(getattr(row, name)) for name in DEPLOYMENT)
 
 
-def _record(number: int, target: _Target, found: Prediction | str) -> ServingPrediction:
+def _record(number: int, row: ServingRow, target: _Target, found: Prediction | str) -> ServingPrediction:
     """Return what is stored of a measurement: a prediction, or why there is none."""
+    from joulemap.serving.stack import find_stack
+
+    is_refused = isinstance(found, str)
     figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}
     return ServingPrediction(
         serving_measurement_id=number,
         prediction_key=target.key,
         architecture=target.architecture,
         vendor=target.entry.vendor if target.entry else "",
-        engine="" if isinstance(found, str) else found.engine,
+        engine="" if is_refused else find_stack(row.engine, row.date).name,
         work="" if isinstance(found, str) else found.work,
         calibration=target.calibration.label if target.calibration else UNCALIBRATED,
         refusal=found if isinstance(found, str) else None,

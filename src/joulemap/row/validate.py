@@ -44,6 +44,27 @@ class OperatorScore(Row, query="validate.operator"):
     """Part of the groups that coefficients were chosen with in view."""
 
 
+class PairScore(Row, query="validate.pair"):
+    """Of two hardware that served the same model alike, how often the better one is named rightly; one row per
+    source and quantity, and one per quantity for all sources together.
+    """
+
+    quantity: str
+    """As in serving_predictions."""
+    source: str
+    """Where both measurements come from; all where that is any."""
+    pair_count: int
+    """pairs: same source, model, precision of weights, scope, tokens in and out and sequences, other hardware."""
+    right_fraction: float
+    """Part of them in which the one that was measured lower is predicted lower."""
+    apart_count: int
+    """Pairs that predictions tell apart: the better one is so with a probability of 80 % or more."""
+    apart_right_fraction: float | None
+    """Part of these that is right; null for none."""
+    mean_probability: float | None
+    """Mean probability with which the pairs that are told apart were called."""
+
+
 class ServingRefusal(Row, query="validate.refusal"):
     """Measurements of served models that no prediction scores, and why; one row per source, hardware and reason."""
 
@@ -100,3 +121,38 @@ class PredictionScore(Row, query="validate.score"):
     """Which coefficients and calibrations those are; empty where none."""
     calibration: str
     """Calibration of the predictions; none for the class defaults."""
+
+
+class ServedResidual(Row, query="validate.served"):
+    """The error of each prediction of a served model as a logarithm, with the groups that intervals are made of;
+    one row per measurement and measured quantity with a prediction.
+    """
+
+    quantity: str
+    """As in serving_predictions."""
+    vendor: str
+    """Of the hardware."""
+    engine: str
+    """That is taken for the prediction."""
+    work: str
+    """model, or experts where tokens choose among weights."""
+    hardware: str
+    """Catalogue id, without its operating point."""
+    model: str
+    """As its source names it."""
+    source: str
+    """Where the measurement comes from."""
+    scope: str
+    """prefill_step, decode_step, request, offline or steady_serving."""
+    batch: float
+    """Sequences of a call, or the mean of requests in flight."""
+    measured: float
+    """In the quantity's unit."""
+    predicted: float
+    """In the quantity's unit."""
+    log_error: float
+    """ln(measured / predicted)."""
+    half_width: float | None
+    """Of the 80 % interval that the prediction states, of the natural logarithm."""
+    serving_measurement_id: int
+    """Number of the measurement."""
