@@ -182,11 +182,11 @@ def test_predictions_are_read_until_what_they_follow_from_changes(
     assert workspace.sql("SELECT count(*) FROM serving_predictions WHERE formula_version LIKE '%another'").rows == (
         (14,),
     )
-    assert workspace.check().rows == ()
+    assert workspace.check().findings.rows == ()
     with writing(workspace.path) as connection:
         connection.execute("UPDATE internal.serving_prediction SET power_w = 1 WHERE power_w IS NOT NULL")
         connection.execute("UPDATE internal.serving_measurement SET batch = 2 WHERE batch = 1")
-    broken = [row["rule"] for row in workspace.check().records()]
+    broken = [row["rule"] for row in workspace.check().findings.records()]
     assert sum("measurement of serving" in rule for rule in broken) == 2
     assert sum("prediction of serving" in rule for rule in broken) == 2
 
