@@ -585,11 +585,13 @@ def write_page(
     left_out: Iterable[str] = (),
     classes: Callable[[Workspace], Iterable[str]] = lambda _: (),
     sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
+    served: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
     """Return the page, from a database that holds whatever of it is evaluated already.
 
     Public tables are imported after all other rows are scored;
-    `left_out` are the lines of the ladder, `classes` gives those on each class, `sureness` those on intervals.
+    `left_out` are the lines of the ladder, `classes` gives those on each class, `sureness` those on intervals,
+    `served` those on language models as they are served.
     """
 
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:
@@ -626,6 +628,7 @@ def write_page(
         lines += left_out
         lines += [PEER_TEXT]
         lines += table(("model", "rows", "error that its authors state"), PEERS)
+    lines += served(workspace)
     lines += [EFFICIENCY_TEXT]
     lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
     return "\n".join([*lines, TAIL])
@@ -681,7 +684,7 @@ def main() -> None:
         lines, products = climb_ladder()
         shipped = len(workspace.measurements())
         apart = [row for row in workspace.validate(by="split").records() if _is_unseen_gpu(row)]
-        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines, sureness_lines)
+        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines, sureness_lines, score_served)
     published = sum(len(one.read()) for one in tables.values() if not one.is_served)
     paragraph = readme_paragraph((shipped, published), errors[FITTED_ON], products, apart)
     readme, count = PARAGRAPH.subn(lambda _: paragraph, README.read_text(encoding="utf-8"))
@@ -692,6 +695,18 @@ def main() -> None:
     else:
         PAGE.write_text(page, encoding="utf-8")
         README.write_text(readme, encoding="utf-8")
+
+
+def score_served(workspace: Workspace) -> Iterator[str]:
+    """Yield the section on language models as they are served, after their table is imported and predicted."""
+    from served_model import served_lines
+
+    for one in load_public_tables().values():
+        if one.is_served:
+            workspace.import_measurements(one.address)
+            for source in sorted({row.source for row in one.read_served()}):
+                workspace.validate(source=source)
+    yield from served_lines(workspace, table)
 
 
 def _is_unseen_gpu(row: Row) -> bool:

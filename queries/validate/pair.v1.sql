@@ -49,7 +49,7 @@ pair AS (
         AND b.same = a.same
         AND b.batch = a.batch
         AND b.hardware > a.hardware
-    WHERE a.measured <> b.measured
+    WHERE a.measured <> b.measured AND a.half_width IS NOT NULL AND b.half_width IS NOT NULL
 )
 SELECT
     quantity,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -69,7 +70,8 @@ def served_measurements(
 ) -> Table[ServedMeasurement]:
     """Return what was measured of served models, on a hardware, where names of model and source hold these texts."""
     which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
-    with opening_catalogue(source) as connection:
+    with contextlib.ExitStack() as stack:  # none of them is of the catalogue, which may be newer than the database
+        connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
         return find_projected(connection, fetch(connection, ServedMeasurement, **which))
 
 

@@ -90,7 +90,7 @@ def serving_refusals(database: Source, hardware: str = "", model: str = "", sour
     """Return which measurements of served models `validate` could not predict, and why."""
     which = {**_name_measured(database, hardware, model, ""), "source": source}
     del which["precision"]
-    with opening_catalogue(database) as connection:
+    with reading(database) as connection:
         return find_projected(connection, fetch(connection, ServingRefusal, **which))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from joulemap.catalog.digest import DATA
+from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
 from joulemap.domain.configuration import BOARD
@@ -16,6 +16,7 @@ from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_digest, bound_hardware
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known, writing
 from joulemap.plan.source import reading_if_there
+from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import transaction
 from joulemap.store.serving import ServingPrediction, find_predictions, read_serving_rows, write_predictions
 from joulemap.system.errors import CatalogueError, UnknownNameError
@@ -100,6 +101,10 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
             return frozenset()
         rows = {number: row for number, row in read_serving_rows(connection).items() if number in wanted}
         stored = find_predictions(connection)
+        is_current = has_catalogue(connection, catalogue_digest())
+    if rows and not is_current:  # intervals are of the catalogue
+        with writing(source.anchor()) as connection, transaction(connection):
+            ensure_catalogue(connection)
     targets = {name: _find_target(name, use) for name in dict.fromkeys(row.hardware for row in rows.values())}
     keys = {name: target.key for name, target in targets.items()}
     missing = {number: row for number, row in rows.items() if stored.get(number) != keys[row.hardware]}
@@ -109,7 +114,6 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
             source.talk(f"{name}: {len(group)} measurements of served models")
             found = _predict(group, target, use)
             with writing(source.anchor()) as connection, transaction(connection):
-                ensure_catalogue(connection)
                 write_predictions(connection, found)
     used = (target for target in targets.values() if target.entry is not None and target.calibration is not None)
     return frozenset(f"{one.entry.id} {one.calibration.label}" for one in used if one.entry and one.calibration)
