@@ -38,10 +38,10 @@ README: Final = ROOT / "README.md"
 PARAGRAPH: Final = re.compile(r"- `joulemap validate` scores .*?(?=\n- |\n\n)", re.DOTALL)
 """Of README.md, on accuracy."""
 
-TIMES: Final[tuple[str, ...]] = ("latency", "rate")
-"""Quantities that have all their figures in the table of splits."""
+TIMES: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "rate"}
+"""Quantities that have all their figures in the table of splits, and what they are called."""
 
-WALL: Final = "wall power"
+WALL: Final = "wall_power_w"
 """The quantity that bounds a prediction and scores none."""
 
 SPLITS: Final = ("fitted", "same family", "unseen family", "unseen hardware")
@@ -77,7 +77,7 @@ HEAD: Final = """\
 `make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers.
 `validate` scores the newest prediction of each measured configuration: mean and median absolute relative error, bias
 (mean signed error; positive is predicted too high), the worst row, and Spearman's rank correlation. The rows behind it
-are the view `prediction_errors`, one per measurement, with both numbers.
+are the view `prediction_errors`, one per measured quantity, with both numbers.
 
 A rate, inferences per second of one device in its steady state, is scored against the predicted rate and never against
 1 / latency: of what overlaps batches these are two numbers. Power is energy over the time from one batch to the next.
@@ -158,11 +158,11 @@ PAIRS: Final = """
 WITH apart AS (
     SELECT
         a.runtime,
-        (a.measured_latency_s < b.measured_latency_s) = (a.predicted_latency_s < b.predicted_latency_s) AS is_right,
-        abs(ln(a.measured_latency_s / b.measured_latency_s)) > ln(1.1) AS is_far
+        (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
+        abs(ln(a.measured / b.measured)) > ln(1.1) AS is_far
     FROM prediction_errors AS a
-    JOIN prediction_errors AS b USING (model, precision, batch, runtime)
-    WHERE a.hardware < b.hardware AND a.measured_latency_s > 0 AND b.measured_latency_s > 0
+    JOIN prediction_errors AS b USING (model, precision, batch, runtime, quantity)
+    WHERE a.quantity = 'latency_s' AND a.hardware < b.hardware
 )
 SELECT
     runtime,
@@ -182,10 +182,10 @@ WITH rate AS (
         model,
         precision,
         runtime,
-        1e0 / measured_throughput_per_s AS measured,
-        1e0 / predicted_throughput_per_s AS predicted
+        1e0 / measured AS measured,
+        1e0 / predicted AS predicted
     FROM prediction_errors
-    WHERE measured_throughput_per_s IS NOT NULL
+    WHERE quantity = 'throughput_per_s'
 ),
 apart AS (
     SELECT
@@ -227,8 +227,9 @@ WITH told AS (
             / coalesce(e.measured_throughput_per_s, e.batch / e.measured_latency_s)
         ) AS measured,
         e.predicted_energy_j / e.batch AS predicted
-    FROM prediction_errors AS e
+    FROM scored_measurements AS e
     JOIN measurements AS m ON m.measurement_id = e.measurement_id
+    QUALIFY row_number() OVER (PARTITION BY e.measurement_id ORDER BY e.run_id DESC, e.estimate_id DESC) = 1
 ),
 apart AS (
     SELECT
@@ -324,9 +325,9 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
 
     Energy stands in the first row of a part.
     """
-    energies = {(row["hardware"], row["part"]): row for row in answer if row["quantity"] == "energy"}
+    energies = {(row["hardware"], row["part"]): row for row in answer if row["quantity"] == "energy_j"}
     timed = [row for row in answer if row["quantity"] in TIMES and row["measurement_count"] >= FEW]
-    timed.sort(key=lambda row: (row["hardware"], SPLITS.index(row["part"]), TIMES.index(row["quantity"])))
+    timed.sort(key=lambda row: (row["hardware"], SPLITS.index(row["part"]), TIMES[row["quantity"]]))
     rows = []
     for row in timed:
         energy = energies.pop((row["hardware"], row["part"]), None)
@@ -334,7 +335,7 @@ def score_lines(answer: Sequence[Row], part: str) -> Iterator[str]:
             (
                 row["hardware"],
                 row["part"],
-                row["quantity"],
+                TIMES[row["quantity"]],
                 row["measurement_count"],
                 percent(row["mean_error_fraction"]),
                 percent(row["median_error_fraction"]),
@@ -372,7 +373,7 @@ def worst_lines(answer: Iterable[Row]) -> Iterator[str]:
             (
                 row["quantity"],
                 row["hardware"],
-                f"`{row['model']}` {row['precision']} batch {row['batch']} {row['runtime']}",
+                f"`{row['model']}` {row['precision']} batch {row['batch']:g} {row['runtime']}",
                 f"{row['predicted'] / row['measured']:.2f}",
                 row["split"],
             )
@@ -484,7 +485,7 @@ def _left_out(error: CalibrationError | None) -> tuple[str, str, str, str]:
 def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
     """Yield a list item per public table: what it is, where it is from, what it leaves out."""
     for one in tables:
-        rows = one.read()
+        rows = one.read_served() if one.is_served else one.read()
         boards = sorted({row.hardware for row in rows})
         yield item(
             f"`{one.address}`: {one.title}. {len(rows):,} rows of {', '.join(boards)}; {one.source}; {one.licence}. "
@@ -503,11 +504,11 @@ def kind_lines(answers: Mapping[tuple[str, str], Sequence[Row]]) -> Iterator[str
             groups[row["part"], precision, source][row["quantity"]].append(row)
     rows = []
     for key, found in sorted(groups.items()):
-        if not (latencies := found["latency"]):
+        if not (latencies := found["latency_s"]):
             continue
         count = sum(row["measurement_count"] for row in latencies)
         seen = sum(row["measurement_count"] * row["seen_fraction"] for row in latencies) / count
-        errors = (_range(found[name]) for name in ("latency", "energy", "power"))
+        errors = (_range(found[name]) for name in ("latency_s", "energy_j", "power_w"))
         rows.append((*key, len(latencies), f"{count:,}", *errors, f"{seen:.0%}".replace("%", " %")))
     yield from table(("kind", "precision", "source", "hardware", "rows", "latency", "energy", "power", "seen"), rows)
 
@@ -584,11 +585,13 @@ def write_page(
     left_out: Iterable[str] = (),
     classes: Callable[[Workspace], Iterable[str]] = lambda _: (),
     sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
+    served: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
     """Return the page, from a database that holds whatever of it is evaluated already.
 
     Public tables are imported after all other rows are scored;
-    `left_out` are the lines of the ladder, `classes` gives those on each class, `sureness` those on intervals.
+    `left_out` are the lines of the ladder, `classes` gives those on each class, `sureness` those on intervals,
+    `served` those on language models as they are served.
     """
 
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:
@@ -625,6 +628,7 @@ def write_page(
         lines += left_out
         lines += [PEER_TEXT]
         lines += table(("model", "rows", "error that its authors state"), PEERS)
+    lines += served(workspace)
     lines += [EFFICIENCY_TEXT]
     lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
     return "\n".join([*lines, TAIL])
@@ -634,7 +638,7 @@ def score_kinds(workspace: Workspace, tables: Iterable[PublicTable]) -> dict[tup
     """Return precision and source -> scores by kind of operator, of the tables without a doubt, which are imported."""
     asked = set()
     for one in tables:
-        if not one.doubt:
+        if not one.doubt and not one.is_served:
             workspace.import_measurements(one.address)
             asked |= {(row.precision, one.source.partition(",")[0]) for row in one.read()}
     return {
@@ -680,8 +684,8 @@ def main() -> None:
         lines, products = climb_ladder()
         shipped = len(workspace.measurements())
         apart = [row for row in workspace.validate(by="split").records() if _is_unseen_gpu(row)]
-        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines, sureness_lines)
-    published = sum(len(one.read()) for one in tables.values())
+        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines, sureness_lines, score_served)
+    published = sum(len(one.read()) for one in tables.values() if not one.is_served)
     paragraph = readme_paragraph((shipped, published), errors[FITTED_ON], products, apart)
     readme, count = PARAGRAPH.subn(lambda _: paragraph, README.read_text(encoding="utf-8"))
     if count != 1:
@@ -693,9 +697,21 @@ def main() -> None:
         README.write_text(readme, encoding="utf-8")
 
 
+def score_served(workspace: Workspace) -> Iterator[str]:
+    """Yield the section on language models as they are served, after their table is imported and predicted."""
+    from served_model import served_lines
+
+    for one in load_public_tables().values():
+        if one.is_served:
+            workspace.import_measurements(one.address)
+            for source in sorted({row.source for row in one.read_served()}):
+                workspace.validate(source=source)
+    yield from served_lines(workspace, table)
+
+
 def _is_unseen_gpu(row: Row) -> bool:
     entry = find_entry(known_hardware(), row["hardware"].partition("@")[0])
-    return (row["quantity"], row["part"], entry.architecture) == ("latency", "unseen hardware", "gpu")
+    return (row["quantity"], row["part"], entry.architecture) == ("latency_s", "unseen hardware", "gpu")
 
 
 def _tell(message: str) -> None:

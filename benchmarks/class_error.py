@@ -55,10 +55,13 @@ WITH scored AS (
         hardware,
         family,
         seen <> '' AS is_fitted,
-        coalesce(latency_error_fraction, 1 / (1 + throughput_error_fraction) - 1) AS error,
-        energy_error_fraction AS energy_error
+        CASE quantity
+            WHEN 'latency_s' THEN error_fraction
+            WHEN 'throughput_per_s' THEN 1 / (1 + error_fraction) - 1
+        END AS error,
+        CASE WHEN quantity = 'energy_j' THEN error_fraction END AS energy_error
     FROM prediction_errors
-    WHERE error IS NOT NULL OR energy_error_fraction IS NOT NULL
+    WHERE runtime IS NOT NULL AND quantity IN ('latency_s', 'throughput_per_s', 'energy_j')
 )
 SELECT
     architecture,
@@ -85,8 +88,16 @@ FROM (
         avg(abs(error)) AS mean,
         avg(error) AS bias
     FROM (
-        SELECT *, coalesce(latency_error_fraction, 1 / (1 + throughput_error_fraction) - 1) AS error
+        SELECT
+            architecture,
+            hardware,
+            family,
+            CASE quantity
+                WHEN 'latency_s' THEN error_fraction
+                WHEN 'throughput_per_s' THEN 1 / (1 + error_fraction) - 1
+            END AS error
         FROM prediction_errors
+        WHERE runtime IS NOT NULL
     )
     WHERE error IS NOT NULL AND family <> 'operator'
     GROUP BY ALL

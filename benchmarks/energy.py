@@ -53,7 +53,8 @@ def read(names: Sequence[str]) -> Iterator[Measurement]:
         yield from load_measurements()
     for name in names or [PREFIX + name for name in PUBLIC]:
         table = find_public_table(name)
-        yield from table.read() if table else read_measurements(Path(name), known_hardware(), load_models())
+        rows = table.read() if table else read_measurements(Path(name), known_hardware(), load_models())
+        yield from (row for row in rows if isinstance(row, Measurement))
 
 
 def score(rows: Iterable[Measurement]) -> Iterator[Score]:

@@ -673,6 +673,120 @@ COMMENT ON COLUMN internal.measurement.seen IS 'Which coefficients were chosen w
 COMMENT ON COLUMN internal.measurement.stream_count IS 'Streams of the measuring process that had run a product by then; null where not known';
 COMMENT ON COLUMN internal.measurement.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
 
+CREATE TABLE internal.serving_measurement (
+    serving_measurement_id INTEGER PRIMARY KEY,
+    source VARCHAR NOT NULL CHECK (source <> ''),
+    hardware VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    scope VARCHAR NOT NULL CHECK (scope IN ('prefill_step', 'decode_step', 'request', 'offline', 'steady_serving')),
+    engine VARCHAR NOT NULL,
+    engine_version VARCHAR NOT NULL,
+    date VARCHAR NOT NULL,
+    commit VARCHAR NOT NULL,
+    device_count INTEGER CHECK (device_count > 0),
+    tensor_parallel INTEGER CHECK (tensor_parallel > 0),
+    pipeline_parallel INTEGER CHECK (pipeline_parallel > 0),
+    expert_parallel INTEGER CHECK (expert_parallel > 0),
+    data_parallel INTEGER CHECK (data_parallel > 0),
+    weight_precision VARCHAR NOT NULL,
+    activation_precision VARCHAR NOT NULL,
+    cache_precision VARCHAR NOT NULL,
+    prompt_tokens DOUBLE CHECK (prompt_tokens >= 0),
+    output_tokens DOUBLE CHECK (output_tokens >= 0),
+    batch DOUBLE NOT NULL CHECK (batch > 0),
+    time_to_first_token_s DOUBLE CHECK (time_to_first_token_s > 0),
+    inter_token_latency_s DOUBLE CHECK (inter_token_latency_s > 0),
+    request_latency_s DOUBLE CHECK (request_latency_s > 0),
+    output_tokens_per_s DOUBLE CHECK (output_tokens_per_s > 0),
+    total_tokens_per_s DOUBLE CHECK (total_tokens_per_s > 0),
+    energy_per_output_token_j DOUBLE CHECK (energy_per_output_token_j > 0),
+    energy_per_request_j DOUBLE CHECK (energy_per_request_j > 0),
+    power_w DOUBLE CHECK (power_w > 0),
+    power_boundary VARCHAR NOT NULL,
+    speculative VARCHAR NOT NULL,
+    notes VARCHAR NOT NULL,
+    seen VARCHAR NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT ''
+);
+COMMENT ON TABLE internal.serving_measurement IS 'What somebody measured of a language model that is served, to score predictions against';
+COMMENT ON COLUMN internal.serving_measurement.serving_measurement_id IS 'Number of the row';
+COMMENT ON COLUMN internal.serving_measurement.source IS 'Where the row comes from';
+COMMENT ON COLUMN internal.serving_measurement.hardware IS 'Catalogue id, or the name of hardware that the catalogue does not have';
+COMMENT ON COLUMN internal.serving_measurement.model IS 'As its source names it';
+COMMENT ON COLUMN internal.serving_measurement.scope IS 'prefill_step (a pass over prompts), decode_step (one token of each sequence), request (a call of equal sequences), offline (a whole batch, first prompt token to last output token) or steady_serving (requests always in flight)';
+COMMENT ON COLUMN internal.serving_measurement.engine IS 'What serves; empty where not told';
+COMMENT ON COLUMN internal.serving_measurement.engine_version IS 'As told; empty where not told';
+COMMENT ON COLUMN internal.serving_measurement.date IS 'Of the measurement: software of one engine differs from month to month';
+COMMENT ON COLUMN internal.serving_measurement.commit IS 'Repository and commit of the source';
+COMMENT ON COLUMN internal.serving_measurement.device_count IS 'Devices in use; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.tensor_parallel IS 'Devices that share each layer; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.pipeline_parallel IS 'Groups of layers one after another; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.expert_parallel IS 'Devices that share the experts; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.data_parallel IS 'Copies that share the requests; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.weight_precision IS 'As told';
+COMMENT ON COLUMN internal.serving_measurement.activation_precision IS 'As told; empty where that of the weights or not told';
+COMMENT ON COLUMN internal.serving_measurement.cache_precision IS 'As told; empty where that of the activations or not told';
+COMMENT ON COLUMN internal.serving_measurement.prompt_tokens IS 'Of a sequence; what lies in its cache before a decode_step; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.output_tokens IS 'Of a sequence; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.batch IS 'Sequences of a call, or the mean of requests in flight';
+COMMENT ON COLUMN internal.serving_measurement.time_to_first_token_s IS 'Of the whole batch';
+COMMENT ON COLUMN internal.serving_measurement.inter_token_latency_s IS 'One step of the whole batch';
+COMMENT ON COLUMN internal.serving_measurement.request_latency_s IS 'From first prompt token to last output token';
+COMMENT ON COLUMN internal.serving_measurement.output_tokens_per_s IS 'Of all devices';
+COMMENT ON COLUMN internal.serving_measurement.total_tokens_per_s IS 'Prompt and output, of all devices';
+COMMENT ON COLUMN internal.serving_measurement.energy_per_output_token_j IS 'Of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_measurement.energy_per_request_j IS 'Of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_measurement.power_w IS 'Average, of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_measurement.power_boundary IS 'What joules and watts contain: device, board, module, wall';
+COMMENT ON COLUMN internal.serving_measurement.speculative IS 'How tokens are guessed ahead; empty or none where they are not';
+COMMENT ON COLUMN internal.serving_measurement.notes IS 'What else the numbers depend on';
+COMMENT ON COLUMN internal.serving_measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
+COMMENT ON COLUMN internal.serving_measurement.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
+
+CREATE TABLE internal.serving_prediction (
+    serving_measurement_id INTEGER PRIMARY KEY,
+    prediction_key VARCHAR NOT NULL,
+    architecture VARCHAR NOT NULL,
+    vendor VARCHAR NOT NULL,
+    engine VARCHAR NOT NULL,
+    work VARCHAR NOT NULL,
+    calibration VARCHAR NOT NULL,
+    refusal VARCHAR CHECK (refusal <> ''),
+    time_to_first_token_s DOUBLE CHECK (time_to_first_token_s > 0),
+    inter_token_latency_s DOUBLE CHECK (inter_token_latency_s > 0),
+    request_latency_s DOUBLE CHECK (request_latency_s > 0),
+    output_tokens_per_s DOUBLE CHECK (output_tokens_per_s > 0),
+    total_tokens_per_s DOUBLE CHECK (total_tokens_per_s > 0),
+    energy_per_output_token_j DOUBLE CHECK (energy_per_output_token_j > 0),
+    energy_per_request_j DOUBLE CHECK (energy_per_request_j > 0),
+    power_w DOUBLE CHECK (power_w > 0),
+    formula_version VARCHAR NOT NULL,
+    package_version VARCHAR NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT ''
+);
+COMMENT ON TABLE internal.serving_prediction IS 'What is predicted of a served configuration that somebody measured, or why nothing is: the newest of each measurement';
+COMMENT ON COLUMN internal.serving_prediction.serving_measurement_id IS 'serving_measurement';
+COMMENT ON COLUMN internal.serving_prediction.prediction_key IS 'Digest of all that it depends on';
+COMMENT ON COLUMN internal.serving_prediction.architecture IS 'Architecture class; empty where the hardware is not known';
+COMMENT ON COLUMN internal.serving_prediction.vendor IS 'Of the hardware; empty where it is not known';
+COMMENT ON COLUMN internal.serving_prediction.engine IS 'That is taken; empty where none is';
+COMMENT ON COLUMN internal.serving_prediction.work IS 'model, or experts where tokens choose among weights; empty where the model is not known';
+COMMENT ON COLUMN internal.serving_prediction.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
+COMMENT ON COLUMN internal.serving_prediction.refusal IS 'Why there is no prediction; null where there is one';
+COMMENT ON COLUMN internal.serving_prediction.time_to_first_token_s IS 'Of the whole batch';
+COMMENT ON COLUMN internal.serving_prediction.inter_token_latency_s IS 'One step of the whole batch';
+COMMENT ON COLUMN internal.serving_prediction.request_latency_s IS 'From first prompt token to last output token';
+COMMENT ON COLUMN internal.serving_prediction.output_tokens_per_s IS 'Of all devices';
+COMMENT ON COLUMN internal.serving_prediction.total_tokens_per_s IS 'Prompt and output, of all devices';
+COMMENT ON COLUMN internal.serving_prediction.energy_per_output_token_j IS 'Of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_prediction.energy_per_request_j IS 'Of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_prediction.power_w IS 'Average, of all devices within power_boundary';
+COMMENT ON COLUMN internal.serving_prediction.formula_version IS 'Of the code of the class and of serving';
+COMMENT ON COLUMN internal.serving_prediction.package_version IS 'joulemap';
+COMMENT ON COLUMN internal.serving_prediction.created_at IS 'UTC';
+COMMENT ON COLUMN internal.serving_prediction.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
+
 CREATE TABLE internal.estimate (
     estimate_id INTEGER PRIMARY KEY,
     estimate_key VARCHAR NOT NULL,
@@ -1044,6 +1158,30 @@ COMMENT ON COLUMN internal.error_share.factor IS 'What they share: class, board,
 COMMENT ON COLUMN internal.error_share.share IS 'Of the variance of ln(measured / predicted), together 1; joint: together the correlation of the two';
 COMMENT ON COLUMN internal.error_share.basis IS 'Where the number comes from';
 COMMENT ON COLUMN internal.error_share.source IS 'Measurements or assumption';
+
+CREATE TABLE internal.serving_scale (
+    scale_index INTEGER PRIMARY KEY CHECK (scale_index >= 0),
+    quantity VARCHAR NOT NULL CHECK (quantity <> ''),
+    level INTEGER NOT NULL CHECK (level >= 0),
+    vendor VARCHAR NOT NULL,
+    engine VARCHAR NOT NULL,
+    work VARCHAR NOT NULL,
+    hardware VARCHAR NOT NULL,
+    half_width DOUBLE NOT NULL CHECK (half_width > 0),
+    group_count INTEGER NOT NULL CHECK (group_count >= 0),
+    row_count INTEGER NOT NULL CHECK (row_count >= 0)
+);
+COMMENT ON TABLE internal.serving_scale IS 'How far predictions of served models were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
+COMMENT ON COLUMN internal.serving_scale.scale_index IS 'Order in the catalogue';
+COMMENT ON COLUMN internal.serving_scale.quantity IS 'As in serving_predictions';
+COMMENT ON COLUMN internal.serving_scale.level IS 'How fine the group is: 0 all, then vendor, engine, work, hardware';
+COMMENT ON COLUMN internal.serving_scale.vendor IS 'Of the hardware';
+COMMENT ON COLUMN internal.serving_scale.engine IS 'What serves';
+COMMENT ON COLUMN internal.serving_scale.work IS 'model, or experts where tokens choose among weights';
+COMMENT ON COLUMN internal.serving_scale.hardware IS 'Catalogue id';
+COMMENT ON COLUMN internal.serving_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN internal.serving_scale.group_count IS 'Models times boards with measurements; 0 where it is assumed';
+COMMENT ON COLUMN internal.serving_scale.row_count IS 'Measurements; 0 where it is assumed';
 
 CREATE TABLE internal.basis_spread (
     number_basis VARCHAR PRIMARY KEY,

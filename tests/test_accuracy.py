@@ -141,10 +141,11 @@ def scored(quantity: str, part: str, mean: float, **more: object) -> dict[str, o
 
 
 def test_a_rate_has_a_row_of_its_own_and_a_bound_none() -> None:
-    answer = [scored("latency", "fitted", 0.1), scored("rate", "fitted", 0.2), scored("power", "fitted", 0.3),
-              scored("rate", "same family", 0.4), scored("energy", "fitted", 0.5),
-              scored("latency", "unseen family", 0.1, measurement_count=4),
-              scored("wall power", "fitted", 0.6, exceeded_count=0)]  # fmt: skip
+    answer = [scored("latency_s", "fitted", 0.1), scored("throughput_per_s", "fitted", 0.2),
+              scored("power_w", "fitted", 0.3),
+              scored("throughput_per_s", "same family", 0.4), scored("energy_j", "fitted", 0.5),
+              scored("latency_s", "unseen family", 0.1, measurement_count=4),
+              scored("wall_power_w", "fitted", 0.6, exceeded_count=0)]  # fmt: skip
     lines = list(benchmark()["score_lines"](answer, "split"))[2:-1]
     assert lines == [
         "| a | fitted | latency | 5 | 10.0 % | 10.0 % | -10.0 % | 50.0 % |",
@@ -159,8 +160,9 @@ def test_a_rate_has_a_row_of_its_own_and_a_bound_none() -> None:
 
 def test_the_worst_are_those_whose_ratio_is_furthest_from_one() -> None:
     # five times too fast is further off than four times too slow
-    rows = [{"quantity": "latency", "hardware": "a", "model": "m", "precision": "fp16", "batch": 1, "runtime": "graph",
-             "measured": 1.0, "predicted": predicted, "split": "fitted"} for predicted in (4.0, 0.2, 1.5)]  # fmt: skip
+    rows = [{"quantity": "latency_s", "hardware": "a", "model": "m", "precision": "fp16", "batch": 1,
+             "runtime": "graph", "measured": 1.0, "predicted": predicted, "split": "fitted"}
+            for predicted in (4.0, 0.2, 1.5)]  # fmt: skip
     lines = list(benchmark()["worst_lines"](rows))[2:-1]
     assert [line.split(" | ")[3] for line in lines] == ["0.20", "4.00", "1.50"]
 
@@ -195,9 +197,9 @@ def score(kind: str, hardware: str, quantity: str, mean: float) -> dict[str, obj
 
 def test_scores_of_operators_are_a_line_for_each_kind_precision_and_source() -> None:
     answers = {
-        ("bf16", "A"): [score("gemm", "a", "latency", 0.1), score("gemm", "a", "power", 0.03),
-                        score("gemm", "b", "latency", 0.04), score("models", "a", "latency", 0.9)],
-        ("fp32", "B"): [score("softmax", "b", "latency", 0.2), score("gemm", "b", "latency", 0.4)],
+        ("bf16", "A"): [score("gemm", "a", "latency_s", 0.1), score("gemm", "a", "power_w", 0.03),
+                        score("gemm", "b", "latency_s", 0.04), score("models", "a", "latency_s", 0.9)],
+        ("fp32", "B"): [score("softmax", "b", "latency_s", 0.2), score("gemm", "b", "latency_s", 0.4)],
     }  # fmt: skip
     lines = [line for line in benchmark()["kind_lines"](answers) if line][2:]
     assert lines == [

@@ -42,6 +42,7 @@ BELOW: dict[str, set[str]] = {
         "fuse",
         "hub",
         "model",
+        "serving",
         "store",
         "trace",
     },

@@ -216,7 +216,8 @@ def test_a_named_hardware_is_scored_by_the_view_of_errors(tmp_path: Path) -> Non
     score = workspace.measure("mlp", hardware="H200", seconds=FAST).score
     assert (score.hardware, score.model) == ("h200_sxm", "mlp")
     errors = workspace.sql(
-        "SELECT run_id, latency_error_fraction FROM prediction_errors WHERE model = 'mlp' ORDER BY run_id"
+        "SELECT run_id, error_fraction FROM prediction_errors "
+        "WHERE model = 'mlp' AND quantity = 'latency_s' ORDER BY run_id"
     )
     ((run_id, error),) = errors.rows
     assert run_id == score.run_id

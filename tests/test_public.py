@@ -27,7 +27,11 @@ def table(name: str) -> PublicTable:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(load_public_tables()))
+SINGLE = sorted(name for name, one in load_public_tables().items() if not one.is_served)
+"""Tables of single runs."""
+
+
+@pytest.mark.parametrize("name", SINGLE)
 def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
     one = table(name)
     assert one.address == f"public:{name}"

@@ -52,7 +52,13 @@ PROMISED = {
     "energy_reference": "hardware component action energy_per_action_j basis source",
     "measurements": """hardware model precision batch runtime scope latency_s energy_j power_w peak_memory_bytes source
         conditions""",
-    "prediction_errors": "hardware model precision batch runtime latency_error_fraction energy_error_fraction",
+    "scored_measurements": "measurement_id run_id measured_latency_s predicted_latency_s predicted_energy_j seen",
+    "prediction_errors": """measurement_id serving_measurement_id run_id hardware model precision batch runtime engine
+        scope source quantity measured predicted error_fraction low high seen calibration""",
+    "serving_measurements": """serving_measurement_id source hardware model engine scope batch time_to_first_token_s
+        inter_token_latency_s energy_per_output_token_j power_w split""",
+    "serving_predictions": "serving_measurement_id quantity measured predicted refusal",
+    "serving_refusals": "serving_measurement_id source hardware model quantity refusal",
     "operator_measurements": """hardware model precision batch runtime operation shapes operator_count kernels
         call_count device_time_s is_overlapping source conditions seen""",
     "operator_prediction_errors": """run_id hardware model precision batch runtime kind operation shapes operator_count

@@ -94,7 +94,7 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert workspace.import_measurements(path) == (0, 4)
     (latency, power) = workspace.validate("Gaudi-3").records()
     # errors: -0.5, -0.2, 0.25, 1.0
-    assert (latency["quantity"], latency["measurement_count"], latency["part"]) == ("latency", 4, "graph")
+    assert (latency["quantity"], latency["measurement_count"], latency["part"]) == ("latency_s", 4, "graph")
     assert_close(latency["mean_error_fraction"], (0.5 + 0.2 + 0.25 + 1.0) / 4, rel=1e-9)
     assert_close(latency["median_error_fraction"], (0.25 + 0.5) / 2, rel=1e-9)
     assert_close(latency["bias_fraction"], (-0.5 - 0.2 + 0.25 + 1.0) / 4, rel=1e-9)
@@ -102,7 +102,7 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert latency["worst_case"] == "conv_block bf16 batch 1 graph"
     assert -1.0 <= latency["rank_correlation"] <= 1.0
     assert (latency["seen_fraction"], latency["seen"]) == (0.0, "")
-    assert power["quantity"] == "power"
+    assert power["quantity"] == "power_w"
     assert power["mean_error_fraction"] < 1e-9
     by_family = workspace.validate("gaudi3", by="family").records()
     assert {row["part"] for row in by_family} == {"resnet", "block"}
@@ -132,23 +132,24 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
     assert [row["latency_s"] for row in listed] == [None, None]
     assert all(row["throughput_per_s"] and row["wall_power_w"] for row in listed)
     found = {row["quantity"]: row for row in workspace.validate("hailo_8", by="scope", source="a bench").records()}
-    assert set(found) == {"rate", "power", "wall power"}
+    assert set(found) == {"throughput_per_s", "power_w", "wall_power_w"}
     # errors: -0.2 and 0.25
-    assert_close(found["rate"]["mean_error_fraction"], 0.225, rel=1e-9)
-    assert_close(found["rate"]["bias_fraction"], 0.025, rel=1e-9)
-    assert found["rate"]["worst_case"] == "resnet34 int8 batch 1 engine"
-    assert found["power"]["mean_error_fraction"] < 1e-9
-    assert found["rate"]["exceeded_count"] is found["power"]["exceeded_count"] is None
-    assert found["wall power"]["exceeded_count"] == 1
-    assert_close(found["wall power"]["highest_error_fraction"], 0.25, rel=1e-9)
+    assert_close(found["throughput_per_s"]["mean_error_fraction"], 0.225, rel=1e-9)
+    assert_close(found["throughput_per_s"]["bias_fraction"], 0.025, rel=1e-9)
+    assert found["throughput_per_s"]["worst_case"] == "resnet34 int8 batch 1 engine"
+    assert found["power_w"]["mean_error_fraction"] < 1e-9
+    assert found["throughput_per_s"]["exceeded_count"] is found["power_w"]["exceeded_count"] is None
+    assert found["wall_power_w"]["exceeded_count"] == 1
+    assert_close(found["wall_power_w"]["highest_error_fraction"], 0.25, rel=1e-9)
     errors = workspace.sql(
-        "SELECT e.throughput_error_fraction, e.predicted_throughput_per_s = r.throughput_per_s, "
-        "e.predicted_power_w = r.average_power_w, e.latency_error_fraction FROM prediction_errors AS e "
-        "JOIN measurements AS m USING (measurement_id) JOIN runs AS r USING (run_id) WHERE m.source = 'a bench' "
-        "ORDER BY e.model"
+        "SELECT e.error_fraction, e.quantity, e.predicted = CASE e.quantity WHEN 'throughput_per_s' "
+        "THEN r.throughput_per_s ELSE r.average_power_w END FROM prediction_errors AS e "
+        "JOIN runs AS r USING (run_id) WHERE e.source = 'a bench' ORDER BY e.model, e.quantity"
     ).rows
-    assert [row[1:] for row in errors] == [(True, True, None)] * 2
-    assert_close(errors[0][0], -0.2, rel=1e-9)
+    assert [row[1:] for row in errors] == [
+        ("power_w", True), ("throughput_per_s", True), ("wall_power_w", True)
+    ] * 2  # fmt: skip
+    assert_close(errors[1][0], -0.2, rel=1e-9)
     path.write_text(head + "hailo_8,resnet18,int8,1,engine,-5,,,x,y\n")
     with pytest.raises(CatalogueError, match="throughput_per_s is '-5', expected a number above 0"):
         workspace.import_measurements(path)
@@ -286,9 +287,13 @@ def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path)
         named = ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W", "h200_sxm"]
         workspace.compare("resnet18", hardware=named, precision="fp16", calibration=calibration)
     found = workspace.sql(
-        "SELECT measurement_id, run_id, predicted_latency_s, predicted_energy_j, predicted_power_w, "
-        "predicted_memory_bytes, calibration, latency_error_fraction, power_error_fraction "
-        "FROM calibrated_prediction_errors ORDER BY measurement_id, calibration, run_id"
+        "SELECT s.measurement_id, s.run_id, s.predicted_latency_s, s.predicted_energy_j, s.predicted_power_w, "
+        "s.predicted_memory_bytes, s.calibration, l.error_fraction, p.error_fraction FROM scored_measurements AS s "
+        "LEFT JOIN calibrated_prediction_errors AS l ON l.measurement_id = s.measurement_id "
+        "AND l.calibration = s.calibration AND l.quantity = 'latency_s' "
+        "LEFT JOIN calibrated_prediction_errors AS p ON p.measurement_id = s.measurement_id "
+        "AND p.calibration = s.calibration AND p.quantity = 'power_w' "
+        "ORDER BY s.measurement_id, s.calibration, s.run_id"
     )
     expected = workspace.sql(
         "SELECT m.measurement_id, max(r.run_id) AS run_id, arg_max(r.latency_s, r.run_id), "
@@ -320,11 +325,10 @@ def test_memory_is_scored_where_the_streams_of_the_process_are_told(tmp_path: Pa
     )
     workspace.import_measurements(path)
     rows = workspace.sql(
-        "SELECT e.predicted_memory_bytes - r.peak_memory_bytes FROM prediction_errors AS e "
-        "JOIN runs AS r USING (run_id) JOIN measurements AS m USING (measurement_id) "
-        "WHERE m.source = 'a bench' ORDER BY measurement_id"
+        "SELECT e.predicted - r.peak_memory_bytes FROM prediction_errors AS e JOIN runs AS r USING (run_id) "
+        "WHERE e.source = 'a bench' AND e.quantity = 'peak_memory_bytes' ORDER BY measurement_id"
     ).rows
-    assert rows == ((WORKSPACE_BYTES,), (3 * WORKSPACE_BYTES,), (None,), (0,))
+    assert rows == ((WORKSPACE_BYTES,), (3 * WORKSPACE_BYTES,), (0,))
     path.write_text(
         "hardware,model,precision,batch,runtime,latency_s,stream_count,source\n"
         "h200_sxm,resnet18,fp16,1,fused,1,1.5,bench\n"
@@ -357,7 +361,7 @@ def test_hardware_that_only_runs_describe_is_evaluated_anew_and_under_its_calibr
         (score,) = workspace.validate("mine", calibration=calibration).records()
         assert score["measurement_count"] == 1
     plain, scaled = workspace.sql(
-        "SELECT predicted_latency_s FROM calibrated_prediction_errors WHERE hardware = 'mine' ORDER BY 1"
+        "SELECT predicted FROM calibrated_prediction_errors WHERE hardware = 'mine' ORDER BY 1"
     ).rows
     assert first.latency_s is not None
     assert first.latency_s < plain[0] < scaled[0]

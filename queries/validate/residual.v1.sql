@@ -56,7 +56,10 @@ WITH pair AS (
                 'predicted': p.predicted_energy_j
             }
         ], recursive := TRUE)
-    FROM prediction_errors AS p
+    FROM (
+        FROM scored_measurements
+        QUALIFY row_number() OVER (PARTITION BY measurement_id ORDER BY run_id DESC, estimate_id DESC) = 1
+    ) AS p
     LEFT JOIN internal.run AS r ON r.run_id = p.run_id
     LEFT JOIN internal.workload AS w ON w.workload_id = r.workload_id
     WHERE $hardware = '' OR p.hardware = $hardware

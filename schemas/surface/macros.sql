@@ -341,6 +341,25 @@ LEFT JOIN (
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
 
+-- Order of the quantities that predictions are scored in.
+CREATE MACRO quantity_place(quantity) AS list_position(
+    ['latency_s', 'throughput_per_s', 'energy_j', 'time_to_first_token_s', 'inter_token_latency_s', 'request_latency_s',
+     'output_tokens_per_s', 'total_tokens_per_s', 'energy_per_output_token_j', 'energy_per_request_j', 'power_w',
+     'wall_power_w', 'peak_memory_bytes'],
+    quantity
+);
+
+-- Half-width of what is predicted of a served model: that of the finest group of measurements that it is in.
+CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware) AS (
+    SELECT max_by(s.half_width, s.level)
+    FROM internal.serving_scale AS s
+    WHERE s.quantity = of_quantity
+        AND s.vendor IN ('', of_vendor)
+        AND s.engine IN ('', of_engine)
+        AND s.work IN ('', of_work)
+        AND s.hardware IN ('', of_hardware)
+);
+
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);
 

@@ -1093,7 +1093,7 @@ COMMENT ON COLUMN estimates.latency_fs IS 'Per batch, femtoseconds';
 COMMENT ON COLUMN estimates.kind IS 'Of the operator: gemm, conv2d, attention ...';
 COMMENT ON COLUMN estimates.refusal IS 'Why the hardware cannot run it; null where it can';
 
-CREATE VIEW calibrated_prediction_errors AS
+CREATE VIEW scored_measurements AS
 SELECT
     n.measurement_id,
     n.run_id,
@@ -1103,22 +1103,21 @@ SELECT
     n.precision,
     n.batch,
     n.runtime,
+    n.scope,
+    n.source,
     n.measured_latency_s,
     seconds(n.latency_fs) AS predicted_latency_s,
-    seconds(n.latency_fs) / n.measured_latency_s - 1e0 AS latency_error_fraction,
     n.measured_throughput_per_s,
     n.batch / seconds(n.interval_fs) AS predicted_throughput_per_s,
-    n.batch / seconds(n.interval_fs) / n.measured_throughput_per_s - 1e0 AS throughput_error_fraction,
     n.measured_energy_j,
     joules(n.energy_fj) AS predicted_energy_j,
-    joules(n.energy_fj) / n.measured_energy_j - 1e0 AS energy_error_fraction,
-    CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) / n.measured_power_w - 1e0 AS power_error_fraction,
-    n.predicted_memory_bytes / CAST(n.measured_memory_bytes AS DOUBLE) - 1e0 AS memory_error_fraction,
     n.measured_power_w,
     n.measured_wall_power_w,
     CAST(n.energy_fj AS DOUBLE) / CAST(n.interval_fs AS DOUBLE) AS predicted_power_w,
     n.measured_memory_bytes,
     n.predicted_memory_bytes,
+    n.latency_half_width,
+    n.energy_half_width,
     scored_family(n.model, e.family) AS family,
     n.architecture,
     concat_ws(
@@ -1147,13 +1146,17 @@ FROM (
         r.measured_wall_power_w,
         r.measured_memory_bytes,
         r.measurement_seen,
+        r.scope,
+        r.source,
         r.predicted_memory_bytes,
         r.calibration,
         r.calibration_digest,
         r.architecture,
         x.latency_fs,
         x.interval_fs,
-        x.energy_fj
+        x.energy_fj,
+        x.latency_half_width,
+        x.energy_half_width
     FROM (
         SELECT
             m.measurement_id,
@@ -1171,6 +1174,8 @@ FROM (
             m.wall_power_w AS measured_wall_power_w,
             m.peak_memory_bytes AS measured_memory_bytes,
             m.seen AS measurement_seen,
+            m.scope,
+            m.source,
             allocated_bytes(r.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count)
                 AS predicted_memory_bytes,
             r.calibration,
@@ -1209,13 +1214,17 @@ FROM (
         m.wall_power_w,
         m.peak_memory_bytes,
         m.seen,
+        m.scope,
+        m.source,
         allocated_bytes(s.peak_memory_bytes, o.workspace_bytes, o.stream_limit, m.stream_count),
         s.calibration,
         s.calibration_digest,
         s.architecture,
         s.latency_fs,
         s.interval_fs,
-        s.energy_fj
+        s.energy_fj,
+        NULL,
+        NULL
     FROM internal.measurement AS m
     JOIN estimates AS s
         ON s.configured_hardware = m.hardware
@@ -1228,11 +1237,229 @@ FROM (
 ) AS n
 LEFT JOIN internal.calibration AS c ON c.calibration_digest = n.calibration_digest
 LEFT JOIN internal.model_entry AS e ON e.model = n.model;
-COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction at the board under each calibration against each measurement, signed: positive is predicted too high. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
+COMMENT ON VIEW scored_measurements IS 'Each measurement beside the newest prediction of its configuration at the board under each calibration, per batch. run_id is that of a model, estimate_id that of a single operator. seen says which coefficients were chosen with the row or its family in view';
+
+CREATE VIEW serving_measurements AS
+SELECT
+    serving_measurement_id,
+    source,
+    hardware,
+    model,
+    scope,
+    engine,
+    engine_version,
+    date,
+    commit,
+    device_count,
+    tensor_parallel,
+    pipeline_parallel,
+    expert_parallel,
+    data_parallel,
+    weight_precision,
+    activation_precision,
+    cache_precision,
+    prompt_tokens,
+    output_tokens,
+    batch,
+    time_to_first_token_s,
+    inter_token_latency_s,
+    request_latency_s,
+    output_tokens_per_s,
+    total_tokens_per_s,
+    energy_per_output_token_j,
+    energy_per_request_j,
+    power_w,
+    power_boundary,
+    speculative,
+    notes,
+    seen,
+    CASE
+        WHEN seen <> '' THEN 'fitted'
+        WHEN bool_or(seen <> '') OVER (PARTITION BY hardware, model) THEN 'same family'
+        WHEN bool_or(seen <> '') OVER (PARTITION BY hardware) THEN 'unseen family'
+        ELSE 'unseen hardware'
+    END AS split
+FROM internal.serving_measurement;
+COMMENT ON VIEW serving_measurements IS 'What somebody measured of language models as they are served; energies, powers and rates are of all devices together';
+
+CREATE VIEW serving_predictions AS
+SELECT
+    p.serving_measurement_id,
+    p.quantity,
+    p.measured,
+    p.predicted,
+    CASE WHEN p.predicted IS NULL THEN coalesce(p.refusal, 'its ' || p.quantity || ' is not predicted') END AS refusal,
+    p.architecture,
+    p.vendor,
+    p.engine,
+    p.work,
+    p.calibration,
+    p.formula_version,
+    p.package_version,
+    p.created_at,
+    serving_half_width(p.quantity, p.vendor, p.engine, p.work, split_part(p.hardware, '@', 1)) AS half_width
+FROM (
+    SELECT
+        n.serving_measurement_id,
+        unnest([
+            {'quantity': 'time_to_first_token_s', 'measured': m.time_to_first_token_s, 'predicted': n.time_to_first_token_s},
+            {'quantity': 'inter_token_latency_s', 'measured': m.inter_token_latency_s, 'predicted': n.inter_token_latency_s},
+            {'quantity': 'request_latency_s', 'measured': m.request_latency_s, 'predicted': n.request_latency_s},
+            {'quantity': 'output_tokens_per_s', 'measured': m.output_tokens_per_s, 'predicted': n.output_tokens_per_s},
+            {'quantity': 'total_tokens_per_s', 'measured': m.total_tokens_per_s, 'predicted': n.total_tokens_per_s},
+            {'quantity': 'energy_per_output_token_j', 'measured': m.energy_per_output_token_j, 'predicted': n.energy_per_output_token_j},
+            {'quantity': 'energy_per_request_j', 'measured': m.energy_per_request_j, 'predicted': n.energy_per_request_j},
+            {'quantity': 'power_w', 'measured': m.power_w, 'predicted': n.power_w}
+        ], recursive := TRUE),
+        n.refusal,
+        n.architecture,
+        n.vendor,
+        n.engine,
+        n.work,
+        m.hardware,
+        n.calibration,
+        n.formula_version,
+        n.package_version,
+        n.created_at
+    FROM internal.serving_prediction AS n
+    JOIN internal.serving_measurement AS m ON m.serving_measurement_id = n.serving_measurement_id
+) AS p
+WHERE p.measured IS NOT NULL;
+COMMENT ON VIEW serving_predictions IS 'Each measured quantity of a served configuration beside its newest prediction; null where there is none, with the reason as refusal';
+COMMENT ON COLUMN serving_predictions.half_width IS 'Of an 80 % interval of ln(measured / predicted)';
+COMMENT ON COLUMN serving_predictions.quantity IS 'time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+
+CREATE VIEW serving_refusals AS
+SELECT
+    p.serving_measurement_id,
+    m.source,
+    m.hardware,
+    m.model,
+    m.engine,
+    m.scope,
+    m.batch,
+    p.quantity,
+    p.measured,
+    p.refusal
+FROM serving_predictions AS p
+JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
+WHERE p.refusal IS NOT NULL;
+COMMENT ON VIEW serving_refusals IS 'Measured quantities of served configurations that are not predicted, and why';
+COMMENT ON COLUMN serving_refusals.quantity IS 'time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+
+CREATE VIEW calibrated_prediction_errors AS
+SELECT
+    p.measurement_id,
+    p.serving_measurement_id,
+    p.run_id,
+    p.estimate_id,
+    p.hardware,
+    p.model,
+    p.precision,
+    p.batch,
+    p.runtime,
+    p.engine,
+    p.scope,
+    p.source,
+    p.quantity,
+    p.measured,
+    p.predicted,
+    p.predicted / p.measured - 1e0 AS error_fraction,
+    p.predicted * exp(-p.half_width) AS low,
+    p.predicted * exp(p.half_width) AS high,
+    p.family,
+    p.architecture,
+    p.seen,
+    p.calibration
+FROM (
+    SELECT
+        measurement_id,
+        NULL AS serving_measurement_id,
+        run_id,
+        estimate_id,
+        hardware,
+        model,
+        precision,
+        CAST(batch AS DOUBLE) AS batch,
+        runtime,
+        '' AS engine,
+        scope,
+        source,
+        family,
+        architecture,
+        seen,
+        calibration,
+        unnest([
+            {
+                'quantity': 'latency_s',
+                'measured': measured_latency_s,
+                'predicted': predicted_latency_s,
+                'half_width': latency_half_width
+            },
+            {
+                'quantity': 'throughput_per_s',
+                'measured': measured_throughput_per_s,
+                'predicted': predicted_throughput_per_s,
+                'half_width': latency_half_width
+            },
+            {
+                'quantity': 'energy_j',
+                'measured': measured_energy_j,
+                'predicted': predicted_energy_j,
+                'half_width': energy_half_width
+            },
+            {
+                'quantity': 'power_w',
+                'measured': measured_power_w,
+                'predicted': predicted_power_w,
+                'half_width': metric_half_width('power', latency_half_width, energy_half_width)
+            },
+            {
+                'quantity': 'wall_power_w',
+                'measured': measured_wall_power_w,
+                'predicted': predicted_power_w,
+                'half_width': NULL
+            },
+            {
+                'quantity': 'peak_memory_bytes',
+                'measured': CAST(measured_memory_bytes AS DOUBLE),
+                'predicted': CAST(predicted_memory_bytes AS DOUBLE),
+                'half_width': NULL
+            }
+        ], recursive := TRUE)
+    FROM scored_measurements
+    UNION ALL BY NAME
+    SELECT
+        p.serving_measurement_id,
+        m.hardware,
+        m.model,
+        m.weight_precision AS precision,
+        m.batch,
+        m.engine,
+        m.scope,
+        m.source,
+        'served' AS family,
+        p.architecture,
+        m.seen,
+        p.calibration,
+        p.quantity,
+        p.measured,
+        p.predicted,
+        p.half_width
+    FROM serving_predictions AS p
+    JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
+) AS p
+WHERE p.measured IS NOT NULL AND p.predicted IS NOT NULL;
+COMMENT ON VIEW calibrated_prediction_errors IS 'The newest prediction under each calibration against each measured quantity';
+COMMENT ON COLUMN calibrated_prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON COLUMN calibrated_prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
+COMMENT ON COLUMN calibrated_prediction_errors.precision IS 'Of weights, activations and products; of what is served, of the weights as told';
+COMMENT ON COLUMN calibrated_prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW prediction_errors AS
 SELECT
     measurement_id,
+    serving_measurement_id,
     run_id,
     estimate_id,
     hardware,
@@ -1240,29 +1467,28 @@ SELECT
     precision,
     batch,
     runtime,
-    measured_latency_s,
-    predicted_latency_s,
-    latency_error_fraction,
-    measured_throughput_per_s,
-    predicted_throughput_per_s,
-    throughput_error_fraction,
-    measured_energy_j,
-    predicted_energy_j,
-    energy_error_fraction,
-    power_error_fraction,
-    memory_error_fraction,
-    measured_power_w,
-    measured_wall_power_w,
-    predicted_power_w,
-    measured_memory_bytes,
-    predicted_memory_bytes,
+    engine,
+    scope,
+    source,
+    quantity,
+    measured,
+    predicted,
+    error_fraction,
+    low,
+    high,
     family,
     architecture,
     seen,
     calibration
 FROM calibrated_prediction_errors
-QUALIFY row_number() OVER (PARTITION BY measurement_id ORDER BY run_id DESC, estimate_id DESC) = 1;
-COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measurement, signed: positive is predicted too high';
+QUALIFY row_number() OVER (
+    PARTITION BY measurement_id, serving_measurement_id, quantity ORDER BY run_id DESC, estimate_id DESC
+) = 1;
+COMMENT ON VIEW prediction_errors IS 'The newest prediction against each measured quantity';
+COMMENT ON COLUMN prediction_errors.quantity IS 'latency_s, throughput_per_s, energy_j, power_w, wall_power_w, peak_memory_bytes; of what is served time_to_first_token_s, inter_token_latency_s, request_latency_s, output_tokens_per_s, total_tokens_per_s, energy_per_output_token_j, energy_per_request_j, power_w';
+COMMENT ON COLUMN prediction_errors.batch IS 'Samples in one input; of what is served, sequences of a call or the mean of requests in flight';
+COMMENT ON COLUMN prediction_errors.precision IS 'Of weights, activations and products; of what is served, of the weights as told';
+COMMENT ON COLUMN prediction_errors.measurement_id IS 'Number of the measurement; null of what is served';
 
 CREATE VIEW operator_measurements AS
 SELECT

@@ -225,7 +225,7 @@ from joulemap.row.hardware import (
     RidgePoint as RidgePoint,
 )
 from joulemap.row.measure import Score as Score
-from joulemap.row.measurement import ListedMeasurement as ListedMeasurement
+from joulemap.row.measurement import ListedMeasurement as ListedMeasurement, ServedMeasurement as ServedMeasurement
 from joulemap.row.model import (
     Caveat as Caveat,
     ListedOperator as ListedOperator,
@@ -263,7 +263,11 @@ from joulemap.row.utilization import (
     Utilization as Utilization,
     UtilizationFlag as UtilizationFlag,
 )
-from joulemap.row.validate import OperatorScore as OperatorScore, PredictionScore as PredictionScore
+from joulemap.row.validate import (
+    OperatorScore as OperatorScore,
+    PredictionScore as PredictionScore,
+    ServingRefusal as ServingRefusal,
+)
 from joulemap.shortcut import (
     analyze as analyze,
     architectures as architectures,

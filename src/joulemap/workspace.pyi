@@ -68,9 +68,9 @@ from joulemap.plan.run import RunTally
 from joulemap.plan.source import Progress, Source, Talk
 from joulemap.question import ExampleInputs
 from joulemap.row.hardware import ActionPrice, ListedHardware
-from joulemap.row.measurement import ListedMeasurement
+from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.row.model import ListedOperator
-from joulemap.row.validate import OperatorScore, PredictionScore
+from joulemap.row.validate import OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.connection import PATIENT, Patience, log
 from joulemap.store.query import Rows
 from joulemap.store.recover import Recovery
@@ -915,12 +915,20 @@ class Workspace:
         model: str = "",
     ) -> Table[ListedMeasurement]:
         """Return what was measured on a hardware (an id or alias), of a model or a kind of operator; of all for ""."""
+    def served_measurements(
+        self,
+        hardware: str = "",
+        model: str = "",
+        origin: str = "",
+    ) -> Table[ServedMeasurement]:
+        """Return what was measured of served models, on a hardware, where names of model and source hold these texts."""
     def import_measurements(
         self,
         path: str | Path,
     ) -> tuple[int, int]:
         """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
 
+        They are of single runs, or of language models as they are served, with the columns of `served_measurements`.
         `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
         none is stored; UnknownNameError for a public table that does not exist.
         """
@@ -937,12 +945,21 @@ class Workspace:
     ) -> Table[PredictionScore]:
         """Return how far predictions are from measurements, by `by`.
 
-        That is runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new the rows
-        are to the model's coefficients. `model` may be a kind of operator, as `gemm`; `source` is a text that the
-        sources of measurements hold. Measured configurations that are not stored are evaluated first; `calibration` is
-        as for `compare`. Model files that rows name run with `trust` alone; without it the table's notes name them.
+        That is runtime, family, kind of operator, model, batch, precision, engine, hardware alone, or split: how new the
+        rows are to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be
+        a kind of operator, as `gemm`, or a text that names of served models hold; `source` is a text that the sources of
+        measurements hold. Measured configurations that are not stored are evaluated first; what is measured of served
+        models and cannot be predicted is told in the table's notes. `calibration` is as for `compare`. Model files that
+        rows name run with `trust` alone; without it the notes name them.
         Raises UnknownNameError where nothing was measured of what is asked about.
         """
+    def serving_refusals(
+        self,
+        hardware: str = "",
+        model: str = "",
+        source: str = "",
+    ) -> Table[ServingRefusal]:
+        """Return which measurements of served models `validate` could not predict, and why."""
     def validate_operators(
         self,
         hardware: str = "",

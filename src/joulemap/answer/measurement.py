@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ from joulemap.catalog.sheet import load_models
 from joulemap.domain.catalogue import DEFAULT_MODE, OPERATOR, HardwareEntry, find_family, find_model_name
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.operator.name import find_kind, is_operator
+from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import ensure_catalogue, known_hardware, opening_catalogue, writing
@@ -27,7 +29,7 @@ from joulemap.plan.workload import (
     trace,
 )
 from joulemap.present.cell import show_count
-from joulemap.row.measurement import ListedMeasurement
+from joulemap.row.measurement import ListedMeasurement, ServedMeasurement
 from joulemap.store.connection import Connection, open_in_memory, transaction, using
 from joulemap.store.measurement import has_measurement_on, read_measurements as read_stored
 from joulemap.store.query import fetch, find_projected
@@ -63,19 +65,36 @@ def list_measurements(
         return find_projected(connection, fetch(connection, ListedMeasurement, **which))
 
 
+def served_measurements(
+    source: Source, hardware: str = "", model: str = "", origin: str = ""
+) -> Table[ServedMeasurement]:
+    """Return what was measured of served models, on a hardware, where names of model and source hold these texts."""
+    which = {"hardware": name_measured(source, hardware), "model": model, "source": origin}
+    with contextlib.ExitStack() as stack:  # none of them is of the catalogue, which may be newer than the database
+        connection = stack.enter_context(reading_if_there(source)) or stack.enter_context(opening_catalogue(source))
+        return find_projected(connection, fetch(connection, ServedMeasurement, **which))
+
+
 def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
     """Store the measurements of a CSV or JSON file; return how many are new, and how many were stored already.
 
+    They are of single runs, or of language models as they are served, with the columns of `served_measurements`.
     `public:NAME` stands for a public table that ships. Raises CatalogueError naming the lines that are wrong; then
     none is stored; UnknownNameError for a public table that does not exist.
     """
     table = find_public_table(str(path))
-    rows = table.read() if table else read_measurements(Path(path), known_hardware(), load_models())
+    if table is None:
+        rows = read_measurements(Path(path), known_hardware(), load_models())
+    else:
+        rows = table.read_served() if table.is_served else table.read()
     from joulemap.store.measurement import write_measurements
+    from joulemap.store.serving import write_serving_rows
 
+    served = [row for row in rows if isinstance(row, ServingRow)]
+    plain = [row for row in rows if not isinstance(row, ServingRow)]
     with writing(source) as connection, transaction(connection):
         ensure_catalogue(connection)
-        fresh = write_measurements(connection, rows)
+        fresh = write_serving_rows(connection, served) if served else write_measurements(connection, plain)
     return fresh, len(rows) - fresh
 
 

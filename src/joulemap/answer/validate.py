@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import attrs
 
-from joulemap.answer.measurement import find_described, list_measurements, list_models, name_measured, name_models
+from joulemap.answer.measurement import (
+    find_described,
+    list_measurements,
+    list_models,
+    name_measured,
+    name_models,
+    served_measurements,
+)
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.configuration import Precision
 from joulemap.domain.name import name_precision
@@ -19,9 +28,10 @@ from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.estimate import ensure_estimates
 from joulemap.plan.hold import ensure_all
 from joulemap.plan.run import Plan, plan_runs
+from joulemap.plan.serving import ensure_served
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_count
-from joulemap.row.validate import OperatorScore, PredictionScore
+from joulemap.row.validate import OperatorScore, PredictionScore, ServingRefusal
 from joulemap.store.library import find_query
 from joulemap.store.query import fetch, find_projected, run_query
 from joulemap.system.errors import ModelError, UnknownNameError
@@ -30,6 +40,12 @@ if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.estimate import Place
+
+NUMBER: Final = re.compile(r"[\d.,]+")
+"""By which reasons of a kind differ: the first of each stands for all."""
+
+SHOWN_REASONS: Final = 5
+"""Of those for which served rows are not predicted, the most frequent."""
 
 
 def validate(
@@ -45,19 +61,48 @@ def validate(
 ) -> Table[PredictionScore]:
     """Return how far predictions are from measurements, by `by`.
 
-    That is runtime, family, kind of operator, model, batch, precision, hardware alone, or split: how new the rows
-    are to the model's coefficients. `model` may be a kind of operator, as `gemm`; `source` is a text that the
-    sources of measurements hold. Measured configurations that are not stored are evaluated first; `calibration` is
-    as for `compare`. Model files that rows name run with `trust` alone; without it the table's notes name them.
+    That is runtime, family, kind of operator, model, batch, precision, engine, hardware alone, or split: how new the
+    rows are to the model's coefficients; source and quantity divide the rows of all hardware together. `model` may be
+    a kind of operator, as `gemm`, or a text that names of served models hold; `source` is a text that the sources of
+    measurements hold. Measured configurations that are not stored are evaluated first; what is measured of served
+    models and cannot be predicted is told in the table's notes. `calibration` is as for `compare`. Model files that
+    rows name run with `trust` alone; without it the notes name them.
     Raises UnknownNameError where nothing was measured of what is asked about.
     """
     check_name("division", by, get_args(ScoreDivision))
     which = {**_name_measured(database, hardware, model, precision), "source": source}
     measured = list_measurements(database, which["hardware"], which["model"], source)
-    used, notes = _ensure_runs(database, measured, which, calibration, trust=trust)
+    served = {
+        row.serving_measurement_id: row.hardware
+        for row in served_measurements(database, which["hardware"], which["model"], source)
+        if precision in ("", row.weight_precision)
+    }
+    used, notes = _ensure_runs(database, measured, which, calibration, trust=trust, beside=served.values())
+    used = {*used, *ensure_served(database, served, use_calibration(calibration))}
     with reading(database) as connection:
-        scores = fetch(connection, PredictionScore, **which, by=by, calibrations=list(used))
+        scores = fetch(connection, PredictionScore, **which, by=by, calibrations=sorted(used))
+        refused = fetch(connection, ServingRefusal, **{name: which[name] for name in ("hardware", "model", "source")})
+        notes = (*notes, *_tell_refused(refused.rows, len(served)))
         return attrs.evolve(find_projected(connection, scores), notes=notes)
+
+
+def serving_refusals(database: Source, hardware: str = "", model: str = "", source: str = "") -> Table[ServingRefusal]:
+    """Return which measurements of served models `validate` could not predict, and why."""
+    which = {**_name_measured(database, hardware, model, ""), "source": source}
+    del which["precision"]
+    with reading(database) as connection:
+        return find_projected(connection, fetch(connection, ServingRefusal, **which))
+
+
+def _tell_refused(refused: Sequence[ServingRefusal], count: int) -> tuple[str, ...]:
+    """Return what is said of `count` rows of served models that are not predicted."""
+    reasons, first = Counter[str](), dict[str, str]()
+    for row in refused:
+        alike = NUMBER.sub("", row.refusal)
+        reasons[first.setdefault(alike, row.refusal)] += row.measurement_count
+    told = "; ".join(f"{number:,}: {reason}" for reason, number in reasons.most_common(SHOWN_REASONS))
+    more = f"; and {len(reasons) - SHOWN_REASONS} more reasons" if len(reasons) > SHOWN_REASONS else ""
+    return (f"not predicted, of {show_count(count, 'row')} of served models: {told}{more}",) if reasons else ()
 
 
 def validate_operators(
@@ -92,16 +137,23 @@ def _name_measured(source: Source, hardware: str, model: str, precision: str) ->
 
 
 def _ensure_runs(
-    source: Source, measured: Table[Any], which: Mapping[str, str], calibration: str | Calibration, *, trust: bool
+    source: Source,
+    measured: Table[Any],
+    which: Mapping[str, str],
+    calibration: str | Calibration,
+    *,
+    trust: bool,
+    beside: Collection[str] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Evaluate every measured configuration that is not stored; return `HARDWARE LABEL` of calibrations that apply,
     and what is said of rows whose code did not run.
 
     What cannot be traced is told and left out. `measured` names configurations; `which` is what they were chosen by:
-    hardware, model and others, empty texts for all. UnknownNameError where there are none.
+    hardware, model and others, empty texts for all; `beside` is what hardware other rows are of. UnknownNameError where
+    there are none.
     """
     rows = [row for row in measured.records() if which["precision"] in ("", row["precision"])]
-    if not rows:
+    if not rows and not beside:
         measured_on = {row.hardware for row in list_measurements(source)}
         what = " and ".join(text for text in which.values() if text)
         raise UnknownNameError("measurement of", what, measured_on, "see `joulemap measurements list`")
@@ -114,7 +166,7 @@ def _ensure_runs(
         else:
             groups.setdefault((*configuration, row["batch"]), []).append(row["model"])
     use = use_calibration(calibration)
-    use.check({row["hardware"].partition("@")[0] for row in rows})
+    use.check({name.partition("@")[0] for name in (*(row["hardware"] for row in rows), *beside)})
     used: set[str] = set()
 
     def find_settings(name: str, precision: Any, runtime: Any, batch: int = 1) -> Settings | None:

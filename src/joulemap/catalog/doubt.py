@@ -11,15 +11,17 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import DATA
-from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare
+from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare, ServingScale
 from joulemap.domain.quantity import Quantity
 
 FOLDER: Final = DATA / "doubt"
 SCALES: Final = FOLDER / "scale.csv"
 SHARES: Final = FOLDER / "share.csv"
 SPREADS: Final = FOLDER / "spread.csv"
+SERVED: Final = FOLDER / "serving.csv"
 
 SCALE_COLUMNS: Final = tuple(field.name for field in attrs.fields(ErrorScale))
+SERVED_COLUMNS: Final = tuple(field.name for field in attrs.fields(ServingScale))
 SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 
 
@@ -50,6 +52,16 @@ def load_doubt() -> Doubt:
             BasisSpread(number_basis=row["number_basis"], half_width=_quantity(row, "half_width"))
             for row in _read(SPREADS)
         ),
+        served=tuple(
+            ServingScale(
+                level=int(row["level"]),
+                half_width=float(row["half_width"]),
+                group_count=int(row["group_count"]),
+                row_count=int(row["row_count"]),
+                **{name: row[name] for name in ("quantity", "vendor", "engine", "work", "hardware")},
+            )
+            for row in _read(SERVED)
+        ),
     )
 
 
@@ -70,6 +82,11 @@ def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> N
             for one in shares
         ],
     )
+
+
+def write_served_doubt(scales: Sequence[ServingScale]) -> None:
+    """Replace the scales of served models that ship."""
+    _write(SERVED, SERVED_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
 
 
 def _quantity(row: Mapping[str, str], column: str) -> Quantity:

@@ -1,9 +1,9 @@
 """Measurements: those that ship with the package, and a person's own files.
 
-A file holds rows with the fields of `Measurement`, as CSV or as a JSON list. Files of one bench keep its own columns,
-with a TOML beside them that says what they mean. Profiles, device time by ATen operator as a profiler lists it, ship as
-they were taken, with a TOML beside them that says how. `make profile` reduces each to times of traced operators, a
-Parquet file beside it: that is what databases hold.
+A file holds rows with the fields of `Measurement`, or of `ServingRow`, as CSV or as a JSON list. Files of one bench
+keep its own columns, with a TOML beside them that says what they mean. Profiles, device time by ATen operator as a
+profiler lists it, ship as they were taken, with a TOML beside them that says how. `make profile` reduces each to times
+of traced operators, a Parquet file beside it: that is what databases hold.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import re
 import reprlib
 import tomllib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -29,6 +29,7 @@ from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.measurement import Measurement, ProfiledKernel
 from joulemap.domain.name import fold_into, name_precision
 from joulemap.domain.operator.name import is_operator
+from joulemap.domain.serving import COLUMNS, QUANTITIES, ServingRow, read_serving_row
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.file import FileError, read_text
@@ -55,6 +56,14 @@ NAMESPACE: Final = "aten::"
 
 Configuration = tuple[str, str, int]
 """Model, precision, batch."""
+
+T = TypeVar("T")
+
+SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set(FIGURES)
+"""Columns by which a table is known to be of language models as they are served."""
+
+NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
+"""Columns that a list of stored rows has beside what they say: numbers of one database."""
 
 SHOWN_FAULTS: Final = 5
 
@@ -171,23 +180,38 @@ def _unmark(cell: str) -> str:
 
 def read_measurements(
     path: Path, entries: Mapping[str, HardwareEntry], models: Collection[str]
-) -> tuple[Measurement, ...]:
+) -> tuple[Measurement, ...] | tuple[ServingRow, ...]:
     """Return the measurements of a person's file, every row checked.
 
     Hardware is an id or alias; a model is known by name or by what `compare` takes (`gemm(m=1,n=4096,k=4096)`,
-    `file.py:factory`, `timm:NAME`).
+    `file.py:factory`, `timm:NAME`). What is served may be of hardware and models that nobody knows here: why such a
+    row is not predicted is told where it is scored.
     Raises CatalogueError naming the lines that are wrong and why; then nothing of the file is taken.
     """
-    known = [field.name for field in attrs.fields(Measurement)]
-    rows: list[Measurement] = []
+    told = list(_read_rows(path))
+    if any(not SERVED.isdisjoint(row) for _, row in told[:1]):
+        name_hardware = cache(lambda name: _name_told(name, entries))
+        return _check_all(path, told, COLUMNS, lambda row: _check_served(row, name_hardware))
+    known = tuple(field.name for field in attrs.fields(Measurement))
+    return _check_all(path, told, known, lambda row: _checked(row, known, entries, models))
+
+
+def _check_all(
+    path: Path,
+    told: Sequence[tuple[int, dict[str, Any]]],
+    known: Sequence[str],
+    check: Callable[[Mapping[str, Any]], T],
+) -> tuple[T, ...]:
+    """Return what `check` makes of all rows; CatalogueError naming the lines of which it makes nothing."""
+    rows: list[T] = []
     faults: list[str] = []
     word = "row" if path.suffix == ".json" else "line"
-    for line, row in _read_rows(path):
+    for line, row in told:
         try:
-            rows.append(_checked(row, known, entries, models))
+            rows.append(check(row))
         except (ValueError, TypeError, UnknownNameError, UsageError) as error:
             faults.append(f"{word} {line}: {error}")
-    if not rows and not faults:
+    if not told:
         raise CatalogueError(f"{path}: there is no row; columns are {', '.join(known)}")
     if faults:
         more = len(faults) - SHOWN_FAULTS
@@ -197,12 +221,44 @@ def read_measurements(
     return tuple(rows)
 
 
+def _check_served(row: Mapping[str, Any], name_hardware: Callable[[str], str]) -> ServingRow:
+    _check_columns(row, COLUMNS)
+    cells = {
+        name: "" if value is None else value if isinstance(value, str) else repr(value) for name, value in row.items()
+    }
+    for name, cell in cells.items():
+        check_text(name, cell)
+    found = read_serving_row(cells)
+    if not found.measured():
+        raise ValueError(f"none of {', '.join(QUANTITIES)} is given")
+    return attrs.evolve(found, hardware=name_hardware(found.hardware))
+
+
+def _name_told(name: str, entries: Mapping[str, HardwareEntry]) -> str:
+    """Return a hardware's id, or what it is called where the catalogue does not have it."""
+    try:
+        return _name_hardware(name, entries)
+    except UnknownNameError:
+        return name
+
+
+def _name_hardware(name: str, entries: Mapping[str, HardwareEntry]) -> str:
+    """Return a hardware's id, with @MODE where a power mode is named; UnknownNameError for none."""
+    plain, at, mode = name.partition("@")
+    entry = find_entry(entries, plain)
+    return f"{entry.id}@{entry.find_mode(mode)}" if at else entry.id
+
+
+def _check_columns(row: Mapping[str, Any], known: Iterable[str]) -> None:
+    surplus = sorted(set(row) - NUMBERS.union(known))
+    if surplus:
+        raise ValueError(f"unknown column {', '.join(surplus)}; known: {', '.join(known)}")
+
+
 def _checked(
     row: Mapping[str, Any], known: Iterable[str], entries: Mapping[str, HardwareEntry], models: Collection[str]
 ) -> Measurement:
-    surplus = sorted(set(row) - set(known))
-    if surplus:
-        raise ValueError(f"unknown column {', '.join(surplus)}; known: {', '.join(known)}")
+    _check_columns(row, known)
     for name in (*TEXTS, "batch", "runtime"):
         if row.get(name) in (None, ""):
             raise ValueError(f"{name} is missing")
@@ -227,10 +283,12 @@ def _checked(
     model = find_model_name(str(row["model"]), models)
     if model not in models and ":" not in model and not model.endswith(".pt2") and not is_operator(model):
         raise UnknownNameError("model", model, models, "see `joulemap model list`")
-    plain, at, mode = str(row["hardware"]).partition("@")
-    entry = find_entry(entries, plain)
-    name = f"{entry.id}@{entry.find_mode(mode)}" if at else entry.id
-    names = {"hardware": name, "model": model, "precision": precision, "runtime": runtime}
+    names = {
+        "hardware": _name_hardware(str(row["hardware"]), entries),
+        "model": model,
+        "precision": precision,
+        "runtime": runtime,
+    }
     return _measurement({**row, **figures, **counts, **names})
 
 

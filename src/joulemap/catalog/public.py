@@ -1,4 +1,4 @@
-"""Public tables of measurements: what others measured and published, of single operators above all.
+"""Public tables of measurements: what others measured and published, of single operators and of served models.
 
 They are many rows that few people need, so no database holds them until `measurements import public:NAME` is asked for.
 Each is a CSV file with the columns in which its rows differ, and a TOML beside it with what they share: source,
@@ -19,6 +19,7 @@ import attrs
 
 from joulemap.catalog.digest import DATA
 from joulemap.domain.measurement import Measurement
+from joulemap.domain.serving import ServingRow, read_serving_row
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
@@ -38,28 +39,49 @@ class PublicTable:
     title: str
     source: str
     licence: str
-    runtime: str
-    scope: str
+    runtime: str = ""
+    """Empty for a table of served models, whose rows tell their own engines and scopes."""
+    scope: str = ""
     conditions: str
     """What all of its rows depend on."""
     condition: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
-    """Key in the column `condition` -> what else a row depends on."""
+    """Key in the column `condition`, or `source` of served models -> what else a row depends on."""
     left_out: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """What of the source is not in it, and why."""
     doubt: str = ""
     """Why its rows score no prediction; empty for those that do."""
     seen: Mapping[str, str] = attrs.field(factory=dict, converter=MappingProxyType)
-    """Hardware -> the coefficients that were chosen with its rows in view."""
+    """Hardware, or source of served models -> the coefficients that were chosen with its rows in view."""
 
     @property
     def address(self) -> str:
         """What to write where a file is expected."""
         return PREFIX + self.name
 
+    @property
+    def is_served(self) -> bool:
+        """Whether it is of language models as they are served."""
+        return not self.runtime
+
     def read(self) -> tuple[Measurement, ...]:
-        """Return its rows."""
+        """Return the rows of a table of single runs."""
+        return tuple(map(self._measurement, self._read_cells()))
+
+    def read_served(self) -> tuple[ServingRow, ...]:
+        """Return the rows of a table of served models."""
+        rows = map(read_serving_row, self._read_cells())
+        return tuple(
+            attrs.evolve(
+                row,
+                seen=self.seen.get(row.source, ""),
+                notes="; ".join(filter(None, (row.notes, self.condition.get(row.source, "")))),
+            )
+            for row in rows
+        )
+
+    def _read_cells(self) -> list[dict[str, str]]:
         with (FOLDER / f"{self.name}.csv").open(newline="", encoding="utf-8") as file:
-            return tuple(map(self._measurement, csv.DictReader(file)))
+            return list(csv.DictReader(file))
 
     def _measurement(self, row: Mapping[str, str]) -> Measurement:
         key = row.get("condition", "")

@@ -19,6 +19,13 @@ SHOWN: Final = (
 )  # fmt: skip
 
 
+SERVED: Final = (
+    "source", "hardware", "device_count", "engine", "model", "weight_precision", "batch", "prompt_tokens",
+    "output_tokens", "scope", "time_to_first_token_s", "inter_token_latency_s", "request_latency_s",
+    "output_tokens_per_s", "energy_per_output_token_j", "power_w", "seen",
+)  # fmt: skip
+
+
 @app.command("list")
 @command
 def list_(
@@ -30,6 +37,9 @@ def list_(
         str,
         typer.Option(help="Only this model or kind of operator.", show_default="all", autocompletion=complete_models),
     ] = "",
+    served: Annotated[
+        bool, typer.Option("--served", help="Those of language models as they are served, in place of single runs.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, help="Rows of a table to show; json and csv have all.")] = 200,
     output: OutputOptions,
 ) -> None:
@@ -37,7 +47,12 @@ def list_(
 
     \b
     joulemap measurements list --hardware H200 --model resnet50
+    joulemap measurements list --served --hardware H100 --model llama
     """
+    if served:
+        found = output.workspace().served_measurements(hardware, model)
+        output.write_table(found, SERVED, keep=("hardware", "model", "engine", "batch", "scope"), most=limit)
+        return
     rows = output.workspace().measurements(hardware, model)
     keep = ("model", "latency_s", "throughput_per_s", "energy_j", "precision", "batch")
     output.write_table(rows, SHOWN, keep=keep, most=limit)
@@ -62,6 +77,14 @@ def import_(
     A model is whatever `compare` takes: a name, an operator as gemm(m=128,n=4096,k=4096), in quotes in a CSV, a file,
     whose code `validate` and `calibrate` run with --trust alone.
 
+    A file with columns of `measurements list --served --format csv` is of language models as they are served: source,
+    hardware, model, scope (prefill_step, decode_step, request, offline or steady_serving) and at least one of
+    time_to_first_token_s, inter_token_latency_s (one step of the whole batch), request_latency_s, output_tokens_per_s,
+    total_tokens_per_s, energy_per_output_token_j, energy_per_request_j and power_w, of all devices together; optional
+    all else that tells rows apart: batch, prompt_tokens, output_tokens, engine, date, device_count, tensor_parallel,
+    weight_precision and others. Hardware and models that are not known here are stored too: `validate` says why they
+    are not predicted.
+
     public:NAME is one of the tables that others published, mostly of single operators; docs/accuracy.md lists them.
 
     \b
@@ -70,6 +93,8 @@ def import_(
     joulemap measurements import gemm.csv
     joulemap validate --model gemm --by hardware
     joulemap measurements import public:aic_gemm
+    joulemap measurements import public:serving
+    joulemap validate --by source
     """
     stored, known = database.open().import_measurements(file)
     emit_line(f"{file}: {stored} measurements stored, {known} were there already")

@@ -14,8 +14,8 @@ from joulemap.domain.settings import ScoreDivision
 
 SCORES: Final = (
     "quantity", "hardware", "part", "measurement_count", "mean_error_fraction", "median_error_fraction",
-    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "exceeded_count", "seen_fraction",
-    "calibration",
+    "bias_fraction", "worst_error_fraction", "worst_case", "rank_correlation", "covered_fraction", "exceeded_count",
+    "seen_fraction", "calibration",
 )  # fmt: skip
 
 OPERATORS: Final = (
@@ -53,16 +53,19 @@ def validate(
 
     Every measured configuration that is not stored is evaluated first (half a minute for all that ships). `seen` is the
     part of the rows that coefficients of the model were chosen with in view: those score no prediction; `--by split`
-    separates them. A rate is scored against the predicted rate, never against 1 / latency. Wall power is that of a
-    system over its boards: `exceeded` counts the rows where a board would draw more. Single operators that were
-    measured alone stand apart from models: `--by kind` divides them by what they are. `--by operator` scores device
-    times inside models, by kind of operator.
+    separates them. `covered` is the part of the rows whose 80 % interval holds what was measured. A rate is scored
+    against the predicted rate, never against 1 / latency. Wall power is that of a system over its boards: `exceeded`
+    counts the rows where a board would draw more. Single operators that were measured alone stand apart from models:
+    `--by kind` divides them by what they are. `--by operator` scores device times inside models, by kind of operator.
+    Language models as they are served have a score for each quantity measured; what cannot be predicted of them is
+    counted below, with the reason. `--by source` and `--by quantity` take all hardware together.
 
     \b
     joulemap validate --hardware h200_sxm
     joulemap validate --hardware A100-40GB --by model
     joulemap validate --by batch --format json
     joulemap validate --by hardware --source MLPerf
+    joulemap validate --by source --model llama
     joulemap validate --hardware h200_sxm --by operator --precision fp16
     """
     workspace, chosen = output.workspace(), cast("Any", precision)

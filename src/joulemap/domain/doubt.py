@@ -78,6 +78,26 @@ class ErrorScale:
 
 
 @frozen(kw_only=True)
+class ServingScale:
+    """How far predictions of served models were from measurements in one group; empty texts stand for all."""
+
+    quantity: str
+    """As a measurement of serving has it."""
+    level: int = attrs.field(validator=attrs.validators.ge(0))
+    """How fine it is: of the groups that a prediction is in, that of the highest level holds."""
+    vendor: str
+    engine: str
+    work: str
+    """`model`, or `experts` where tokens choose among weights."""
+    hardware: str
+    half_width: float = attrs.field(validator=attrs.validators.gt(0.0))
+    """Of the natural logarithm."""
+    group_count: int = attrs.field(validator=attrs.validators.ge(0))
+    """Models times boards; 0 where it is assumed."""
+    row_count: int = attrs.field(validator=attrs.validators.ge(0))
+
+
+@frozen(kw_only=True)
 class ErrorShare:
     """The part of an error's variance that runs share which are alike in something."""
 
@@ -108,6 +128,20 @@ class Doubt:
     scales: tuple[ErrorScale, ...]
     shares: tuple[ErrorShare, ...]
     spreads: tuple[BasisSpread, ...]
+    served: tuple[ServingScale, ...] = ()
+
+    def serving_half_width(self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str) -> float | None:
+        """Return the half-width of what is predicted of a served model: the SQL's macro of this name.
+
+        None for a quantity that has no scale. `hardware` is an id without its operating point.
+        """
+        asked = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
+        found = [
+            one
+            for one in self.served
+            if one.quantity == quantity and all(getattr(one, name) in ("", text) for name, text in asked.items())
+        ]
+        return max(found, key=lambda one: one.level).half_width if found else None
 
     def own_half_widths(self) -> tuple[tuple[float, float], ...]:
         """Return what a price, and a number, of each basis leaves open that stands in a hardware file.

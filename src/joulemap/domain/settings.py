@@ -73,7 +73,20 @@ SweepDivision = Literal["hardware", "batch", "winner", "crossing"]
 Pay = Literal["rented", "bought", "both"]
 """How chips are paid for."""
 
-ScoreDivision = Literal["runtime", "family", "kind", "model", "batch", "precision", "scope", "hardware", "split"]
+ScoreDivision = Literal[
+    "runtime",
+    "family",
+    "kind",
+    "model",
+    "batch",
+    "precision",
+    "scope",
+    "hardware",
+    "split",
+    "source",
+    "engine",
+    "quantity",
+]
 """What divides the measurements of a hardware."""
 
 

@@ -41,3 +41,72 @@ class ListedMeasurement(Row, query="measurement.list"):
     """Where it comes from."""
     conditions: str
     """What it depends on."""
+
+
+class ServedMeasurement(Row, query="measurement.served"):
+    """What somebody measured of language models as they are served; one row per measurement."""
+
+    serving_measurement_id: int
+    """Number of the measurement."""
+    source: str
+    """Where it comes from."""
+    hardware: str
+    """Catalogue id, or the name of hardware that the catalogue does not have."""
+    model: str
+    """As its source names it."""
+    scope: str
+    """prefill_step, decode_step, request, offline or steady_serving."""
+    engine: str
+    """What serves; empty where not told."""
+    engine_version: str
+    """As told."""
+    date: str
+    """Of the measurement."""
+    commit: str
+    """Repository and commit of the source."""
+    device_count: int | None
+    """Devices in use."""
+    tensor_parallel: int | None
+    """Devices that share each layer."""
+    pipeline_parallel: int | None
+    """Groups of layers one after another."""
+    expert_parallel: int | None
+    """Devices that share the experts."""
+    data_parallel: int | None
+    """Copies that share the requests."""
+    weight_precision: str
+    """As told."""
+    activation_precision: str
+    """As told."""
+    cache_precision: str
+    """As told."""
+    prompt_tokens: float | None
+    """Of a sequence; what lies in its cache before a decode_step."""
+    output_tokens: float | None
+    """Of a sequence."""
+    batch: float
+    """Sequences of a call, or the mean of requests in flight."""
+    time_to_first_token_s: float | None
+    """s: of the whole batch."""
+    inter_token_latency_s: float | None
+    """s: one step of the whole batch."""
+    request_latency_s: float | None
+    """s: first prompt token to last output token."""
+    output_tokens_per_s: float | None
+    """1/s: of all devices."""
+    total_tokens_per_s: float | None
+    """1/s: prompt and output, of all devices."""
+    energy_per_output_token_j: float | None
+    """J: of all devices, within power_boundary."""
+    energy_per_request_j: float | None
+    """J: of all devices, within power_boundary."""
+    power_w: float | None
+    """W: of all devices, within power_boundary."""
+    power_boundary: str
+    """What joules and watts contain."""
+    speculative: str
+    """How tokens are guessed ahead."""
+    notes: str
+    """What else the numbers depend on."""
+    seen: str
+    """Which coefficients were chosen with this row in view; empty where none was."""

@@ -122,11 +122,12 @@ def write_roles(connection: Connection, roles: Sequence[ActionRole]) -> None:
 
 def write_doubt(connection: Connection, doubt: Doubt) -> None:
     """Replace what is stored of how far predictions may be off by this, and what runs have of it."""
-    for table in ("error_scale", "error_share", "basis_spread"):
+    for table in ("error_scale", "error_share", "basis_spread", "serving_scale"):
         connection.execute(f"DELETE FROM internal.{table}")
     shares = doubt.complete_shares()
     own = doubt.own_half_widths()
     insert_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
+    insert_records(connection, "serving_scale", doubt.served, scale_index=range(len(doubt.served)))
     insert_records(
         connection,
         "error_share",

@@ -25,6 +25,8 @@ from joulemap.store.digest import (
     REPLACED_TABLES,
     RUN,
     SEALS,
+    SERVING_MEASUREMENT,
+    SERVING_PREDICTION,
     WORKLOAD,
     Digester,
     Seal,
@@ -77,6 +79,17 @@ SEALED: Final = (
     Sealed(seal=HARDWARE, noun="hardware version", name="t.hardware"),
     Sealed(seal=CALIBRATION, noun="calibration", name="t.name"),
     Sealed(seal=MEASUREMENT, noun="measurement", name="concat_ws(' ', t.model, 'on', t.hardware)"),
+    Sealed(
+        seal=SERVING_MEASUREMENT,
+        noun="measurement of serving",
+        name="concat_ws(' ', t.model, 'on', t.hardware)",
+    ),
+    Sealed(
+        seal=SERVING_PREDICTION,
+        noun="prediction of serving",
+        name="(SELECT concat_ws(' ', m.model, 'on', m.hardware) FROM internal.serving_measurement AS m "
+        "WHERE m.serving_measurement_id = t.serving_measurement_id)",
+    ),
     Sealed(
         seal=ESTIMATE,
         noun="bulk estimate",

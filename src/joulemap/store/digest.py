@@ -1,8 +1,9 @@
 """Digests that stored things are known by again, over their rows, so that damage and edits by hand are noticed.
 
 A sealed thing is a row with the rows of other tables that hang on it: a run with its subgraphs, operators and ledger,
-a workload, a hardware version, a calibration, a measurement, an estimate. Its `content_digest` is eight hexadecimal
-digits for each of these tables, in the order of its `Seal`, with hyphens between them: a digest
+a workload, a hardware version, a calibration, a measurement, an estimate, what is measured and predicted of serving.
+Its `content_digest` is eight hexadecimal digits for each of these tables, in the order of its `Seal`, with hyphens
+between them: a digest
 
 - of the row itself, as Python writes its values in the order of the table's columns;
 - of the rows of another table, as they are stored: see `digest_groups`, which digests any number of things together.
@@ -33,7 +34,16 @@ from joulemap.store.literal import execute
 from joulemap.system.record import frozen
 
 OWN_NUMBERS: Final = frozenset(
-    {"run_id", "workload_id", "measurement_id", "estimate_id", "action_id", "is_newest", "content_digest"}
+    {
+        "run_id",
+        "workload_id",
+        "measurement_id",
+        "serving_measurement_id",
+        "estimate_id",
+        "action_id",
+        "is_newest",
+        "content_digest",
+    }
 )
 """Columns that are not part of what a row says: numbers of one database, and what follows from other rows."""
 
@@ -43,6 +53,7 @@ NAMED: Final = "named"
 REPLACED_TABLES: Final = (
     "catalogue_entry", "metric", "model_entry", "cost_assumption", "grid_region", "operator_measurement",
     "action_role", "event", "event_term", "error_scale", "error_share", "basis_spread",
+    "serving_scale",
 )  # fmt: skip
 """Tables that are replaced as a whole when the catalogue changes."""
 
@@ -117,9 +128,27 @@ CALIBRATION: Final = Seal(
     table="calibration", key="calibration_digest", parts=("calibration_coefficient", "calibration_error")
 )
 MEASUREMENT: Final = Seal(table="measurement", key="measurement_id")
+SERVING_MEASUREMENT: Final = Seal(table="serving_measurement", key="serving_measurement_id")
+SERVING_PREDICTION: Final = Seal(
+    table="serving_prediction",
+    key="serving_measurement_id",
+    named={
+        "serving_prediction": "(SELECT m.content_digest FROM internal.serving_measurement AS m "
+        "WHERE m.serving_measurement_id = t.serving_measurement_id)"
+    },
+)
 ESTIMATE: Final = Seal(table="estimate", key="estimate_id")
 
-SEALS: Final = (RUN, WORKLOAD, HARDWARE, CALIBRATION, MEASUREMENT, ESTIMATE)
+SEALS: Final = (
+    RUN,
+    WORKLOAD,
+    HARDWARE,
+    CALIBRATION,
+    MEASUREMENT,
+    SERVING_MEASUREMENT,
+    SERVING_PREDICTION,
+    ESTIMATE,
+)
 
 
 def digest_values(values: Sequence[Any]) -> str:

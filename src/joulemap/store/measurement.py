@@ -38,8 +38,11 @@ def read_measurements(connection: Connection) -> tuple[Measurement, ...]:
 
 def has_measurement_on(connection: Connection, hardware: str) -> bool:
     """Return whether something measured on this hardware, an id, is stored."""
-    statement = "SELECT EXISTS (FROM internal.measurement WHERE hardware = ?)"
-    return execute(connection, statement, [hardware]).fetchall() == [(True,)]
+    statement = (
+        "SELECT EXISTS (FROM internal.measurement WHERE hardware = $hardware) "
+        "OR EXISTS (FROM internal.serving_measurement WHERE hardware = $hardware)"
+    )
+    return execute(connection, statement, {"hardware": hardware}).fetchall() == [(True,)]
 
 
 def write_operator_file(path: Path, rows: Sequence[OperatorMeasurement]) -> None:

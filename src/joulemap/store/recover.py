@@ -110,7 +110,7 @@ def _cut_log(path: Path, copy: Path, recovery: Recovery) -> None:
 
 def _save(connection: Connection, runs: Sequence[tuple[int, int, str, str]], recovery: Recovery) -> None:
     """Copy all that can be read of these runs, and the measurements."""
-    for table in ("action", "measurement"):
+    for table in ("action", "measurement", "serving_measurement"):
         _copy_rows(connection, [table], "TRUE", f"the table {table}", recovery)
     based = dict(
         _rows(connection, "SELECT calibration_digest, hardware_digest FROM damaged.internal.calibration", recovery)

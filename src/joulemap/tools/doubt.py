@@ -1,8 +1,9 @@
 """Fit what intervals follow from to all that was measured, and write it (`make doubt`).
 
-python -m joulemap.tools.doubt [--database PATH]
+python -m joulemap.tools.doubt [--database PATH] [--served]
 
-Everything measured, the public tables without a doubt included, is evaluated in a fresh database, or in that at PATH.
+Everything measured, the public tables without a doubt included, is evaluated in a fresh database, or in that at PATH;
+with `--served` only what is served, whose scales alone are written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Final
 import attrs
 
 from joulemap.calibrate.doubt import MODEL_LEVEL, Residual, correlate_errors, fit_scales, fit_shares
-from joulemap.catalog.doubt import write_doubt
+from joulemap.calibrate.serving import ServingResidual, fit_served
+from joulemap.catalog.doubt import write_doubt, write_served_doubt
 from joulemap.catalog.public import load_public_tables
 from joulemap.domain.doubt import CORRELATION, MODEL, ErrorScale, ErrorShare
 from joulemap.domain.quantity import Quantity
@@ -48,13 +50,26 @@ def read_residuals(workspace: Workspace, *, is_calibrated: bool = False) -> tupl
     )
 
 
-def evaluate_all(path: Path) -> Workspace:
-    """Return a workspace in which all that was measured is evaluated."""
+def read_served(workspace: Workspace) -> tuple[ServingResidual, ...]:
+    """Return the errors of what is predicted of served models."""
+    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
+    return tuple(
+        ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
+        for row in workspace.query("validate.served").records()
+    )
+
+
+def evaluate_all(path: Path, *, served: bool = False) -> Workspace:
+    """Return a workspace in which all that was measured is evaluated, or with `served` what is served alone."""
     workspace = Workspace(path, talk=_tell)
     for one in load_public_tables().values():
-        if not one.doubt:
+        if not one.doubt and (one.is_served or not served):
             workspace.import_measurements(one.address)
-    workspace.validate()
+            if one.is_served and served:
+                for source in sorted({row.source for row in one.read_served()}):
+                    workspace.validate(source=source)
+    if not served:
+        workspace.validate()
     return workspace
 
 
@@ -80,9 +95,15 @@ def main() -> None:
     """Write the scales and shares that ship."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
+    parser.add_argument("--served", action="store_true", help="only what is served")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
-        workspace = evaluate_all(options.database or Path(folder) / "doubt.duckdb")
+        workspace = evaluate_all(options.database or Path(folder) / "doubt.duckdb", served=options.served)
+        served = fit_served(read_served(workspace))
+        write_served_doubt(served)
+        _tell(f"{len(served)} scales of served models")
+        if options.served:
+            return
         free, own = (read_residuals(workspace, is_calibrated=is_calibrated) for is_calibrated in (False, True))
         scales, shares = fit_doubt(free)
     write_doubt(scales, shares)

@@ -1,0 +1,84 @@
+/*
+name = "measurement.served"
+record = "ServedMeasurement"
+version = 1
+schema = 1
+summary = "What somebody measured of language models as they are served"
+grain = "one row per measurement"
+order = ["source", "hardware", "model", "engine", "batch", "serving_measurement_id"]
+[parameters]
+hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only models whose name holds this text, whatever the case; empty for all" }
+source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
+[columns]
+serving_measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
+source = { type = "VARCHAR", meaning = "where it comes from" }
+hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware that the catalogue does not have" }
+model = { type = "VARCHAR", meaning = "as its source names it" }
+scope = { type = "VARCHAR", meaning = "prefill_step, decode_step, request, offline or steady_serving" }
+engine = { type = "VARCHAR", meaning = "what serves; empty where not told" }
+engine_version = { type = "VARCHAR", meaning = "as told" }
+date = { type = "VARCHAR", meaning = "of the measurement" }
+commit = { type = "VARCHAR", meaning = "repository and commit of the source" }
+device_count = { type = "INTEGER", null = true, meaning = "devices in use" }
+tensor_parallel = { type = "INTEGER", null = true, meaning = "devices that share each layer" }
+pipeline_parallel = { type = "INTEGER", null = true, meaning = "groups of layers one after another" }
+expert_parallel = { type = "INTEGER", null = true, meaning = "devices that share the experts" }
+data_parallel = { type = "INTEGER", null = true, meaning = "copies that share the requests" }
+weight_precision = { type = "VARCHAR", meaning = "as told" }
+activation_precision = { type = "VARCHAR", meaning = "as told" }
+cache_precision = { type = "VARCHAR", meaning = "as told" }
+prompt_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence; what lies in its cache before a decode_step" }
+output_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence" }
+batch = { type = "DOUBLE", meaning = "sequences of a call, or the mean of requests in flight" }
+time_to_first_token_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of the whole batch" }
+inter_token_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "one step of the whole batch" }
+request_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "first prompt token to last output token" }
+output_tokens_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "of all devices" }
+total_tokens_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "prompt and output, of all devices" }
+energy_per_output_token_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of all devices, within power_boundary" }
+energy_per_request_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of all devices, within power_boundary" }
+power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "of all devices, within power_boundary" }
+power_boundary = { type = "VARCHAR", meaning = "what joules and watts contain" }
+speculative = { type = "VARCHAR", meaning = "how tokens are guessed ahead" }
+notes = { type = "VARCHAR", meaning = "what else the numbers depend on" }
+seen = { type = "VARCHAR", meaning = "which coefficients were chosen with this row in view; empty where none was" }
+*/
+SELECT
+    serving_measurement_id,
+    source,
+    hardware,
+    model,
+    scope,
+    engine,
+    engine_version,
+    date,
+    commit,
+    device_count,
+    tensor_parallel,
+    pipeline_parallel,
+    expert_parallel,
+    data_parallel,
+    weight_precision,
+    activation_precision,
+    cache_precision,
+    prompt_tokens,
+    output_tokens,
+    batch,
+    time_to_first_token_s,
+    inter_token_latency_s,
+    request_latency_s,
+    output_tokens_per_s,
+    total_tokens_per_s,
+    energy_per_output_token_j,
+    energy_per_request_j,
+    power_w,
+    power_boundary,
+    speculative,
+    notes,
+    seen
+FROM serving_measurements
+WHERE ($hardware = '' OR hardware = $hardware)
+    AND contains(lower(model), lower($model))
+    AND contains(lower(source), lower($source))
+ORDER BY source, hardware, model, engine, batch, serving_measurement_id

@@ -1,0 +1,64 @@
+/*
+name = "validate.pair"
+record = "PairScore"
+version = 1
+schema = 1
+summary = "Of two hardware that served the same model alike, how often the better one is named rightly"
+grain = "one row per source and quantity, and one per quantity for all sources together"
+order = ["quantity, times and rates before energies and powers", "source"]
+[parameters]
+source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
+model = { type = "VARCHAR", default = "", meaning = "only models whose names hold this text, whatever the case; empty for all" }
+[columns]
+quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }
+source = { type = "VARCHAR", meaning = "where both measurements come from; all where that is any" }
+pair_count = { type = "BIGINT", meaning = "pairs: same source, model, precision of weights, scope, tokens in and out and sequences, other hardware" }
+right_fraction = { type = "DOUBLE", meaning = "part of them in which the one that was measured lower is predicted lower" }
+apart_count = { type = "BIGINT", meaning = "pairs that predictions tell apart: the better one is so with a probability of 80 % or more" }
+apart_right_fraction = { type = "DOUBLE", null = true, meaning = "part of these that is right; null for none" }
+mean_probability = { type = "DOUBLE", null = true, meaning = "mean probability with which the pairs that are told apart were called" }
+*/
+WITH told AS (
+    SELECT
+        p.quantity,
+        p.measured,
+        p.predicted,
+        p.half_width,
+        m.hardware,
+        m.source,
+        concat_ws('|', m.source, m.model, m.weight_precision, m.scope, m.prompt_tokens, m.output_tokens) AS same,
+        round(m.batch) AS batch
+    FROM serving_predictions AS p
+    JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
+    WHERE p.predicted > 0e0
+        AND contains(lower(m.source), lower($source))
+        AND contains(lower(m.model), lower($model))
+),
+pair AS (
+    SELECT
+        a.quantity,
+        a.source,
+        (a.measured < b.measured) = (a.predicted < b.predicted) AS is_right,
+        probability_above(
+            abs(ln(a.predicted / b.predicted)),
+            sqrt(pow(a.half_width, 2) + pow(b.half_width, 2))
+        ) AS probability
+    FROM told AS a
+    JOIN told AS b
+        ON b.quantity = a.quantity
+        AND b.same = a.same
+        AND b.batch = a.batch
+        AND b.hardware > a.hardware
+    WHERE a.measured <> b.measured AND a.half_width IS NOT NULL AND b.half_width IS NOT NULL
+)
+SELECT
+    quantity,
+    coalesce(source, 'all') AS source,
+    count(*) AS pair_count,
+    avg(CAST(is_right AS INTEGER)) AS right_fraction,
+    count(*) FILTER (probability >= told_apart()) AS apart_count,
+    avg(CAST(is_right AS INTEGER)) FILTER (probability >= told_apart()) AS apart_right_fraction,
+    avg(probability) FILTER (probability >= told_apart()) AS mean_probability
+FROM pair
+GROUP BY GROUPING SETS ((quantity, source), (quantity))
+ORDER BY quantity_place(quantity), source

@@ -1,0 +1,112 @@
+"""How far predictions of served models may be off, from how far they were on measurements.
+
+On one hardware, of one sort of work under one engine, 80 % of the absolute errors ln(measured / predicted) are below q;
+each model weighs alike, because rows of one err alike. A group of such groups has the root mean square of theirs: that
+is how far another part of it, a board or an engine that nobody measured, may be off. Both are shrunk towards the group
+that they are part of, as those of single runs are (`calibrate.doubt`), n models on each board or n parts weighing as
+
+    h^2 = (n q^2 + F h_above^2) / (n + F)
+
+and the coarsest towards what is assumed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.doubt import FULL_GROUPS, ServingScale
+from joulemap.system.record import frozen
+
+LEVELS: Final = ("vendor", "engine", "work", "hardware")
+"""What rows may be alike in, from coarse to fine."""
+
+ASSUMED: Final = math.log(2.0)
+"""Half-width of a quantity where nothing was measured: a factor of 2."""
+
+Key = tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class ServingResidual:
+    """The error of one prediction of a served model."""
+
+    quantity: str
+    vendor: str
+    engine: str
+    work: str
+    hardware: str
+    """Without its operating point."""
+    model: str
+    source: str
+    error: float
+    """ln(measured / predicted)."""
+
+    def key(self, level: int) -> Key:
+        """Return the group of a level that it is in."""
+        return tuple(getattr(self, name) if place < level else "" for place, name in enumerate(LEVELS))
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """What its rows are one of."""
+        return self.hardware, self.model, self.source
+
+
+def fit_served(residuals: Sequence[ServingResidual]) -> tuple[ServingScale, ...]:
+    """Return the half-width of every group that has rows, by quantity, the coarsest first."""
+    quantities: dict[str, list[ServingResidual]] = defaultdict(list)
+    for one in residuals:
+        quantities[one.quantity].append(one)
+    return tuple(scale for rows in quantities.values() for scale in _fit_quantity(rows))
+
+
+def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
+    levels: list[dict[Key, list[ServingResidual]]] = [defaultdict(list) for _ in range(len(LEVELS) + 1)]
+    for one in residuals:
+        for level, groups in enumerate(levels):
+            groups[one.key(level)].append(one)
+    plain = [{key: _quantile(rows) for key, rows in levels[-1].items()}]
+    for level in range(len(LEVELS) - 1, -1, -1):
+        parts: dict[Key, list[float]] = defaultdict(list)
+        for key, width in plain[0].items():
+            parts[(*key[:level], *("" for _ in LEVELS[level:]))].append(width**2)
+        plain.insert(0, {key: float(np.sqrt(np.mean(squares))) for key, squares in parts.items()})
+    found: dict[Key, float] = {}
+    scales: list[ServingScale] = []
+    for level, groups in enumerate(levels):
+        for key, rows in groups.items():
+            above = found[rows[0].key(level - 1)] if level else ASSUMED
+            count = (
+                len({one.group for one in rows}) if level == len(LEVELS) else len(_parts(plain[level + 1], key, level))
+            )
+            width = math.sqrt((count * plain[level][key] ** 2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS))
+            found[key] = width
+            scales.append(
+                ServingScale(
+                    quantity=rows[0].quantity,
+                    level=level,
+                    half_width=width,
+                    group_count=len({one.group for one in rows}),
+                    row_count=len(rows),
+                    **dict(zip(LEVELS, key, strict=True)),
+                )
+            )
+    return scales
+
+
+def _parts(below: dict[Key, float], key: Key, level: int) -> list[Key]:
+    return [one for one in below if one[:level] == key[:level]]
+
+
+def _quantile(rows: Sequence[ServingResidual]) -> float:
+    """Return what 80 % of a group's absolute errors are below, each model weighing alike."""
+    sizes = Counter(one.group for one in rows)
+    weights = np.array([1.0 / sizes[one.group] for one in rows])
+    errors = np.abs([one.error for one in rows])
+    order = np.argsort(errors)
+    places = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
+    return max(float(np.interp(0.8, places, errors[order])), 1e-2)

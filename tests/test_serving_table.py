@@ -1,0 +1,262 @@
+"""Measurements of language models as they are served: stored, predicted, scored; what is refused is told."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+import joulemap.plan.serving as plan
+from compare import assert_close
+from conftest import Run
+from joulemap.calibrate.serving import ASSUMED, ServingResidual, fit_served
+from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.public import find_public_table
+from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.serving import COLUMNS, ServingRow
+from joulemap.serving.predict import Prediction
+from joulemap.store.connection import writing
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
+from joulemap.workspace import Workspace
+
+HEAD = "source,hardware,model,scope,engine,batch,prompt_tokens,output_tokens,device_count,weight_precision,"
+FIGURES = "inter_token_latency_s,output_tokens_per_s,energy_per_output_token_j,power_w\n"
+ROWS = (
+    "one stand,H100,meta-llama/Llama-3.1-8B,steady_serving,vllm,8,1000,500,1,bf16,0.01,800,0.5,400\n"
+    "one stand,h100_sxm5,meta-llama/Llama-3.1-8B,steady_serving,vllm,16,1000,500,1,bf16,0.02,800,,\n"
+    "other stand,a100_sxm4_80gb,meta-llama/Llama-3.1-8B,steady_serving,vllm,7.5,1000,500,1,bf16,0.02,400,0.8,300\n"
+    "other stand,abacus_9000,own/model,request,vllm,1,1000,500,1,bf16,1,1,,\n"
+    "other stand,h100_sxm5,own/model,request,vllm,1,1000,,1,bf16,1,1,,\n"
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Five rows: of two boards that are known, of one that is not, of a model that is not."""
+    path = tmp_path / "served.csv"
+    path.write_text(HEAD + FIGURES + ROWS)
+    return path
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[ServingRow]:
+    """The rows that a prediction was asked for: each is predicted twice too slow, at the power that was measured."""
+    rows: list[ServingRow] = []
+
+    def predict(given: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
+        rows.extend(given)
+        assert {row.hardware for row in given} == {hardware.id}
+        return [_predict(row) for row in given]
+
+    monkeypatch.setattr("joulemap.serving.predict.predict", predict)
+    return rows
+
+
+def _predict(row: ServingRow) -> Prediction | str:
+    if row.model.startswith("own/"):
+        return f"no decoder ships: {row.batch:g}"
+    assert row.inter_token_latency_s is not None and row.output_tokens_per_s is not None
+    return Prediction(
+        inter_token_latency_s=2.0 * row.inter_token_latency_s,
+        output_tokens_per_s=row.output_tokens_per_s / 2.0,
+        power_w=row.power_w,
+    )
+
+
+def test_a_table_is_stored_once_and_listed_as_it_was_told(table: Path, tmp_path: Path, joulemap: Run) -> None:
+    database = tmp_path / "own.duckdb"
+    workspace = Workspace(database)
+    assert workspace.import_measurements(table) == (5, 0)
+    assert workspace.import_measurements(table) == (0, 5)
+    rows = workspace.served_measurements().records()
+    assert [row["batch"] for row in rows if row["source"] == "one stand"] == [8.0, 16.0]
+    assert {row["hardware"] for row in rows} == {"h100_sxm5", "a100_sxm4_80gb", "abacus_9000"}
+    assert [row["output_tokens"] for row in workspace.served_measurements("H100", "OWN", "other").records()] == [None]
+    # what the list says is a table of the same rows, as csv and as json
+    for form in ("csv", "json"):
+        done = joulemap("measurements", "list", "--served", "--format", form, "--db", database)
+        assert done.returncode == ExitCode.OK
+        again = tmp_path / f"again.{form}"
+        again.write_text(done.stdout)
+        assert workspace.import_measurements(again) == (0, 5)
+    told = json.loads((tmp_path / "again.json").read_text())
+    assert set(COLUMNS) == set(told[0]) - {"serving_measurement_id"}
+
+
+WRONG = {
+    "a figure below 0": (
+        "a,h100_sxm5,m,request,vllm,1,9,9,1,bf16,-1,,,",
+        "line 3: 'inter_token_latency_s' must be > 0",
+    ),
+    "endless": ("a,h100_sxm5,m,request,vllm,1,9,9,1,bf16,inf,,,", "inter_token_latency_s is 'inf', expected a finite"),
+    "no number": (
+        "a,h100_sxm5,m,request,vllm,1,9,9,1,bf16,soon,,,",
+        "inter_token_latency_s is 'soon', expected a number",
+    ),
+    "half a device": ("a,h100_sxm5,m,request,vllm,1,9,9,1.5,bf16,1,,,", "device_count is '1.5', expected a number"),
+    "no model": ("a,h100_sxm5,,request,vllm,1,9,9,1,bf16,1,,,", "model is empty"),
+    "nothing measured": ("a,h100_sxm5,m,request,vllm,1,9,9,1,bf16,,,,", "none of time_to_first_token_s"),
+    "no such scope": ("a,h100_sxm5,m,always,vllm,1,9,9,1,bf16,1,,,", "'scope' must be in"),
+    "too few cells": ("a,h100_sxm5", "line 3: fewer cells than the header has"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_line_is_named_and_nothing_is_stored(case: str, tmp_path: Path) -> None:
+    line, reason = WRONG[case]
+    path = tmp_path / "wrong.csv"
+    path.write_text(HEAD + FIGURES + ROWS.splitlines()[0] + "\n" + line + "\n")
+    workspace = Workspace(tmp_path / "own.duckdb")
+    with pytest.raises(CatalogueError) as raised:
+        workspace.import_measurements(path)
+    assert reason in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(workspace.served_measurements()) == 0
+
+
+def test_an_unknown_column_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.csv"
+    path.write_text("source,hardware,model,scope,output_tokens_per_s,colour\na,h100_sxm5,m,request,1,red\n")
+    with pytest.raises(CatalogueError, match="line 2: unknown column colour; known: source, hardware"):
+        Workspace(tmp_path / "own.duckdb").import_measurements(path)
+
+
+def test_each_measured_quantity_has_a_score(table: Path, tmp_path: Path, asked: list[ServingRow]) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.import_measurements(table)
+    answer = workspace.validate(by="hardware", source="stand")
+    scores = {(row["hardware"], row["quantity"]): row for row in answer.records()}
+    assert len(asked) == 4  # the fifth is of hardware that is not known
+    # twice as long is 1.0 too much, half the rate 0.5 too little
+    h100 = scores["h100_sxm5", "inter_token_latency_s"]
+    assert (h100["measurement_count"], h100["part"], h100["seen_fraction"]) == (2, "served", 0.0)
+    assert_close(h100["mean_error_fraction"], 1.0, rel=1e-12)
+    assert_close(scores["h100_sxm5", "output_tokens_per_s"]["bias_fraction"], -0.5, rel=1e-12)
+    assert scores["a100_sxm4_80gb", "power_w"]["mean_error_fraction"] == 0.0
+    by_source = {
+        (row["part"], row["quantity"]): row for row in workspace.validate(by="source", source="stand").records()
+    }
+    assert {row["hardware"] for row in by_source.values()} == {"all"}
+    assert by_source["other stand, served", "power_w"]["measurement_count"] == 1
+    assert {row["part"] for row in workspace.validate("H100", by="engine", source="stand").records()} == {"vllm"}
+    errors = workspace.sql("SELECT quantity, error_fraction, run_id, engine, batch FROM prediction_errors").records()
+    assert len(errors) == sum(row["measurement_count"] for row in answer.records()) == 8
+    assert {row["engine"] for row in errors} == {"vllm"} and 7.5 in {row["batch"] for row in errors}
+
+
+def test_what_is_not_predicted_is_kept_with_its_reason(table: Path, tmp_path: Path, asked: list[ServingRow]) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.import_measurements(table)
+    answer = workspace.validate(by="hardware", source="stand")
+    assert any("5 rows" in note and "abacus_9000" in note and "no decoder ships" in note for note in answer.notes)
+    refused = {(row["hardware"], row["refusal"]): row for row in workspace.serving_refusals().records()}
+    assert refused["h100_sxm5", "no decoder ships: 1"]["quantity_count"] == 2
+    # energies of three rows were measured and are not among what was predicted of them
+    missing = [row for (_, reason), row in refused.items() if "energy_per_output_token_j" in reason]
+    assert sum(row["measurement_count"] for row in missing) == 2
+    ((count,),) = workspace.sql("SELECT count(*) FROM serving_refusals").rows
+    ((scored,),) = workspace.sql("SELECT count(*) FROM prediction_errors").rows
+    assert count + scored == workspace.sql("SELECT count(*) FROM serving_predictions").rows[0][0] == 14
+    with pytest.raises(UnknownNameError, match="measurement of"):
+        workspace.validate(source="nobody at all")
+
+
+def test_predictions_are_read_until_what_they_follow_from_changes(
+    table: Path, tmp_path: Path, asked: list[ServingRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.import_measurements(table)
+    first = workspace.validate(by="hardware", source="stand")
+    workspace.validate(by="hardware", source="one stand")
+    assert len(asked) == 4
+    monkeypatch.setattr(plan, "serving_version", lambda: "another")
+    assert workspace.validate(by="hardware", source="stand").records() == first.records()
+    assert len(asked) == 8
+    # the newest of each measurement stands in place of the one before, and the database is as it was written
+    assert workspace.sql("SELECT count(*) FROM serving_predictions WHERE formula_version LIKE '%another'").rows == (
+        (14,),
+    )
+    assert workspace.check().findings.rows == ()
+    with writing(workspace.path) as connection:
+        connection.execute("UPDATE internal.serving_prediction SET power_w = 1 WHERE power_w IS NOT NULL")
+        connection.execute("UPDATE internal.serving_measurement SET batch = 2 WHERE batch = 1")
+    broken = [row["rule"] for row in workspace.check().findings.records()]
+    assert sum("measurement of serving" in rule for rule in broken) == 2
+    assert sum("prediction of serving" in rule for rule in broken) == 2
+
+
+def test_rows_that_ship_say_what_they_are() -> None:
+    one = find_public_table("public:serving")
+    assert one is not None and one.is_served
+    rows = one.read_served()
+    assert 300 <= len(rows) <= 600 and len(set(rows)) == len(rows)
+    assert {row.source for row in rows} == set(one.condition)
+    assert set(one.seen) <= set(one.condition)
+    # no source has more than three in ten rows, and each says what its rows depend on
+    assert max(sum(row.source == name for row in rows) for name in one.condition) < 0.3 * len(rows)
+    assert all(row.measured() and one.condition[row.source] in row.notes for row in rows)
+
+
+A = ServingResidual(
+    quantity="power_w", vendor="N", engine="e", work="model", hardware="h", model="m", source="s", error=0.1
+)
+
+
+def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> None:
+    scales = {one.level: one for one in fit_served([A])}
+    assert [one.level for one in scales.values()] == [0, 1, 2, 3, 4]
+    # one part each time: h^2 = (0.1^2 + 2 above^2) / 3
+    width = ASSUMED
+    for level in range(5):
+        width = math.sqrt((0.1**2 + FULL_GROUPS * width**2) / (1.0 + FULL_GROUPS))
+        assert_close(scales[level].half_width, width, rel=1e-9)
+    assert (scales[4].hardware, scales[3].hardware, scales[1].vendor) == ("h", "", "N")
+    # another board that errs four times as much: the engine is the root mean square of both
+    both = fit_served([A, attrs.evolve(A, hardware="i", error=-0.4)])
+    boards = {one.hardware: one.half_width for one in both if one.level == 4}
+    assert boards["h"] < next(one.half_width for one in both if one.level == 3) < boards["i"]
+
+
+def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path) -> None:
+    def scale(level: int, width: float, **more: str) -> ServingScale:
+        names = {"vendor": "", "engine": "", "work": "", "hardware": "", **more}
+        return ServingScale(quantity="power_w", level=level, half_width=width, group_count=1, row_count=1, **names)
+
+    scales = (scale(0, 0.9), scale(1, 0.5, vendor="N"), scale(2, 0.3, vendor="N", engine="e"))
+    doubt = Doubt(scales=(), shares=(), spreads=(), served=scales)
+
+    def width(vendor: str, engine: str) -> float | None:
+        return doubt.serving_half_width("power_w", vendor=vendor, engine=engine, work="model", hardware="h")
+
+    assert (width("N", "e"), width("N", "f"), width("A", "e")) == (0.3, 0.5, 0.9)
+    assert doubt.serving_half_width("latency", vendor="N", engine="e", work="model", hardware="h") is None
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.import_measurements(table)
+    asked = [(one.quantity, one.vendor, one.engine, one.work, one.hardware) for one in load_doubt().served[::7]]
+    for quantity, vendor, engine, work, hardware in [*asked, ("power_w", "nobody", "none", "model", "none")]:
+        named = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
+        texts = ", ".join(f"'{text}'" for text in (quantity, *named.values()))
+        ((found,),) = workspace.sql(f"SELECT serving_half_width({texts})").rows
+        assert found == load_doubt().serving_half_width(quantity, **named)
+
+
+def test_the_better_of_two_is_named_rightly_by_source(table: Path, tmp_path: Path, asked: list[ServingRow]) -> None:
+    rows = list(csv.DictReader((HEAD + FIGURES + ROWS).splitlines()))
+    # the same question on another board: slower, as predicted
+    table.write_text(
+        HEAD + FIGURES + ROWS + ROWS.splitlines()[0].replace("H100", "a100_sxm4_80gb").replace("0.01,800", "0.03,300")
+    )
+    assert len(rows) == 5
+    workspace = Workspace(tmp_path / "own.duckdb")
+    workspace.import_measurements(table)
+    workspace.validate(source="stand")
+    pairs = {(row["source"], row["quantity"]): row for row in workspace.query("validate.pair").records()}
+    assert pairs["one stand", "inter_token_latency_s"]["pair_count"] == 1
+    assert pairs["all", "output_tokens_per_s"]["right_fraction"] == 1.0
+    assert ("other stand", "output_tokens_per_s") not in pairs
