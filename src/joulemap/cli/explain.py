@@ -24,7 +24,9 @@ def explain(
     ] = "energy",
     level: Annotated[
         DifferenceDivision,
-        typer.Option(help="The table to show: by category, by what energy is for, action by action, by subgraph."),
+        typer.Option(
+            help="The table to show: by category, by what work is for (weights, cache, attention …), by what energy is for, action by action, by subgraph."
+        ),
     ] = "category",
     subgraph: Annotated[
         str,

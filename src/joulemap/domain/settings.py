@@ -61,7 +61,7 @@ EnergyDivision = Literal["category", "action"]
 FusionDivision = Literal["run", "pattern", "subgraph", "operator"]
 """What divides what fusing saves of a run."""
 
-DifferenceDivision = Literal["category", "role", "action", "subgraph"]
+DifferenceDivision = Literal["category", "purpose", "role", "action", "subgraph"]
 """What divides the difference of two runs."""
 
 ClassDivision = Literal["class", "category", "action"]

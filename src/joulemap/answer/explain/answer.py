@@ -27,6 +27,7 @@ from joulemap.row.explain import (
     CategoryDifference,
     Effect,
     EnergyTerm,
+    PurposeDifference,
     RoleDifference,
     RunPair,
     SubgraphDifference,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 LIKELY: Final = 0.95
 """Probability below which what would flip it is the first question."""
 
+
+OF_LANGUAGE: Final = {"attention", "cache", "experts", "logits", "communication"}
+"""What work is for in language models alone."""
 
 SHOWN: Final = 12
 """Rows of one table."""
@@ -89,9 +93,11 @@ class ExplainAnswer(DividedAnswer):
         divided = self.divide(limit)
         by = "action" if self.metric == "memory" and by == "category" else by
         shown = (by, "traffic") if self.metric == "memory" else (by,)
-        beside = () if self.metric in ("energy", "edp") else ("role", "effect")
+        beside = [] if self.metric in ("energy", "edp") else ["role", "effect"]
+        beside += [] if OF_LANGUAGE & {row.purpose for row in self.purposes} else ["purpose"]
         tables: dict[DifferenceDivision, Table[Any]] = {
             "category": self.categories,
+            "purpose": self.purposes,
             "role": self.roles,
             "action": self.metric_terms or self.terms,
             "subgraph": self.subgraphs,
@@ -198,6 +204,7 @@ def explain_pair(
         "effects": Effect,
         "categories": CategoryDifference,
         "roles": RoleDifference,
+        "purposes": PurposeDifference,
         "subgraphs": SubgraphDifference,
         **({"metric_terms": TERMS[metric]} if metric in TERMS else {}),
         **({"traffic": Traffic} if metric == "memory" else {}),
