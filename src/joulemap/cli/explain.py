@@ -25,7 +25,8 @@ def explain(
     level: Annotated[
         DifferenceDivision,
         typer.Option(
-            help="The table to show: by category, by what work is for (weights, cache, attention …), by what energy is for, action by action, by subgraph."
+            help="The table to show: by category, by what the work is for in a language model, by what "
+            "energy is for, action by action, by subgraph."
         ),
     ] = "category",
     subgraph: Annotated[
