@@ -46,7 +46,10 @@ LIKELY: Final = 0.95
 """Probability below which what would flip it is the first question."""
 
 
-OF_LANGUAGE: Final = {"attention", "cache", "experts", "logits", "communication"}
+OF_SERVED: Final = {"logits", "communication"}
+"""What work is for in passes of language models as they are served."""
+
+OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
 """What work is for in language models alone."""
 
 SHOWN: Final = 12
@@ -87,10 +90,15 @@ class ExplainAnswer(DividedAnswer):
         return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
 
     def document(
-        self, *, by: DifferenceDivision = "category", limit: int = SHOWN, repeated: Sequence[str] = ()
+        self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return it with `limit` rows of one table; programs get every table, csv that one."""
+        """Return it with `limit` rows of one table; programs get every table, csv that one.
+
+        By default it is divided by category, a pass of a language model by what its work is for.
+        """
         divided = self.divide(limit)
+        is_told = by is None
+        by = by or ("purpose" if OF_SERVED & {row.purpose for row in self.purposes} else "category")
         by = "action" if self.metric == "memory" and by == "category" else by
         shown = (by, "traffic") if self.metric == "memory" else (by,)
         beside = [] if self.metric in ("energy", "edp") else ["role", "effect"]
@@ -108,7 +116,7 @@ class ExplainAnswer(DividedAnswer):
             [divided[name] for name in shown],
             tables[by],
             answer=say_headline(self),
-            insights=say_insights(self)[: None if by == "category" else 1],
+            insights=say_insights(self)[: None if is_told or by == "category" else 1],
             sure=say_sure(self),
             details=[section for name, section in divided.items() if name not in (*shown, *beside)],
             notes=[*self.scope.describe(), *self._explain(), *told],
