@@ -56,7 +56,7 @@ def test_a_token_worked_out_by_hand(served: tuple[Book, dict[str, Any]]) -> None
     # two devices share what they make; 10 steps of 50 ms are a quarter of 2 s, the rest is the engine's
     shared = rows["b x2", "decode"]
     assert (shared["tokens_per_s"], shared["tokens_per_s_per_device"]) == (10.0, 5.0)
-    assert (shared["bound"], shared["bound_fraction"]) == ("host", 0.75)
+    assert (shared["bound"], shared["bound_fraction"]) == ("engine", 0.75)
     assert shared["device_power_w"] == 7.5
 
 

@@ -7,7 +7,7 @@ summary = "Prefill and decode of a language model as it is served: time, energy 
 grain = "one row per served configuration and phase"
 order = ["place", "phase descending"]
 listed = [
-    "place", "phase", "label", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "device_count",
+    "place", "phase", "model", "label", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "device_count",
     "token_count", "phase_s", "phase_j", "tokens_per_s", "tokens_per_s_per_device", "energy_per_token_j",
     "device_power_w", "run_latency_s", "run_energy_j", "latency_half_width", "energy_half_width", "bound",
     "bound_fraction", "pay", "kwh_per_million", "gco2_per_million", "rented_usd_per_million",
@@ -31,6 +31,7 @@ decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps" }
 place = { type = "BIGINT", meaning = "of the configuration in decode_ids, from 1" }
 phase = { type = "VARCHAR", meaning = "prefill or decode" }
 batch = { type = "INTEGER", meaning = "sequences at a time" }
+model = { type = "VARCHAR", meaning = "name of the pass, by which it is asked about" }
 label = { type = "VARCHAR", meaning = "hardware, with xN where N devices work together, and the precision where configurations differ in it" }
 device_count = { type = "INTEGER", meaning = "devices that work together" }
 token_count = { type = "BIGINT", meaning = "of the batch: of its prompts, or made by its decode steps" }
@@ -44,7 +45,7 @@ run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is st
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the pass that is stored, of one device" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy" }
-bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, memory, launch, communication, or host: what the engine adds" }
+bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, memory, launch, communication, or engine: what that adds to its passes" }
 bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
 activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
@@ -104,7 +105,7 @@ bounded AS (
         FROM served AS e
         JOIN spent AS b ON b.run_id = e.run_id
         UNION ALL
-        SELECT e.place, e.phase, 'host', greatest(e.phase_s - seconds(sum(b.latency_fs)) * any_value(e.pass_count), 0e0)
+        SELECT e.place, e.phase, 'engine', greatest(e.phase_s - seconds(sum(b.latency_fs)) * any_value(e.pass_count), 0e0)
         FROM served AS e
         JOIN spent AS b ON b.run_id = e.run_id
         GROUP BY e.place, e.phase, e.phase_s
@@ -114,7 +115,7 @@ bounded AS (
 powered AS (
     SELECT
         e.place, e.phase, e.run_id, e.phase_s, e.phase_j, e.device_count,
-        c.hardware, c.hardware_id, c.architecture, c.precision, e.batch, c.runtime, c.pay,
+        c.model, c.hardware, c.hardware_id, c.architecture, c.precision, e.batch, c.runtime, c.pay,
         c.is_available, c.rented_half_width, c.bought_basis, c.rented_seller, c.bought_seller,
         c.latency_s AS run_latency_s,
         c.energy_j AS run_energy_j,
@@ -151,6 +152,7 @@ asked AS (
 SELECT
     a.place,
     a.phase,
+    a.model,
     concat_ws(
         ' ',
         a.hardware,

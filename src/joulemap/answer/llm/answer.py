@@ -1,0 +1,260 @@
+"""A language model as it is served: what each hardware takes for a token, what fits, what bounds it, who is best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import describe_use, read_usage
+from joulemap.answer.computed import make_table
+from joulemap.answer.llm.demand import Case, Question, RunKey, divide, key_run, list_cases, match, refuse
+from joulemap.answer.llm.row import OK, UNSUPPORTED, ServedRow, form_rows, serve
+from joulemap.answer.llm.sentence import NOTES, say_doubt, say_insights, say_winners
+from joulemap.answer.price import price_parameters
+from joulemap.answer.scope import find_stored_scope, join_words
+from joulemap.domain.default import SERVED, SERVING, USAGE
+from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.domain.weight import spell_precision, split_precision
+from joulemap.plan.hold import StoredRuns, find_targets, holding_runs
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.plan.source import Source
+from joulemap.present.cell import show, show_doubt, show_quantity, show_share
+from joulemap.present.document import Block, Document, Grid, Section, grid, say_rest, show_under
+from joulemap.row.cost import AssumedNumber
+from joulemap.row.llm import ServedPhase, ServedWinner
+from joulemap.store.query import fetch
+from joulemap.system.record import frozen
+
+HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
+"""Where none is asked for: what models of all sizes are served on."""
+
+SHOWN: Final = 18
+"""Configurations that a table has, unless it is told else."""
+
+GOALS: Final = {
+    "first_token": "first token",
+    "between_tokens": "between",
+    "energy": "J/token",
+    "cost": "USD/M",
+}
+"""Goal -> the column of the table whose best it is."""
+
+
+@frozen(kw_only=True)
+class LlmAnswer(RunAnswer):
+    """A language model on several hardware, each at several batches, as an engine serves it."""
+
+    model: str
+    serving: Serving
+    engine: str
+    """With its date."""
+    rows: Table[ServedRow]
+    """Hardware by hardware in the order of asking, the smallest batch first; what is refused too."""
+    phases: Table[ServedPhase]
+    """Prefill and decode of each that is served."""
+    winners: Table[ServedWinner]
+    """One for each goal."""
+    assumptions: Table[AssumedNumber]
+    """What cost and carbon rest on."""
+    left_out: tuple[str, ...] = ()
+    """Hardware that nobody asked for and that lacks the precision, with the reasons."""
+
+    @property
+    def served(self) -> tuple[ServedRow, ...]:
+        """The rows that are served."""
+        return tuple(row for row in self.rows if row.status == OK)
+
+    @property
+    def pay(self) -> str:
+        """How chips are paid for: rented, bought or both."""
+        return self.phases[0].pay if self.phases.rows else ""
+
+    def mark(self, label: str) -> str:
+        """Return a configuration as people read it: its hardware marked where it can be neither bought nor rented."""
+        return self.scope.mark(label)
+
+    def title(self) -> str:
+        """Return what was asked about."""
+        serving = self.serving
+        batches = join_words([str(batch) for batch in sorted({row.batch for row in self.rows})])
+        precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
+        cache = f", {serving.cache} cache" if serving.cache else ""
+        return (
+            f"{self.model}: prompt {serving.prompt:,}, output {serving.output:,}, batch {batches}, "
+            f"{precisions}{cache}, {self.engine}"
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the model and what is asked of its server."""
+        return {
+            "model": self.model,
+            "engine": self.engine,
+            "serving": attrs.asdict(self.serving),
+            "pay": self.pay,
+            "not_taken": self.left_out,
+            **super().data(),
+        }
+
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` configurations; programs get every one, csv the rows."""
+        told = (*say_rest(len(self.served), limit, "configurations"), *self.scope.say_left_out())
+        return self._compose(
+            self.title(),
+            (show_under("", self._figures(limit), *told),),
+            self.rows,
+            answer=say_winners(self),
+            insights=say_insights(self),
+            sure=say_doubt(self),
+            details=(
+                Section("Memory of one device", self._memory(limit)),
+                Section("Phases", self._phases(limit)),
+                Section("Cost and carbon of a million tokens", self._costs(limit)),
+                Section("Intervals, 4 in 5", self._intervals(limit)),
+            ),
+            notes=[*NOTES, *self._describe_cost(), *self.left_out, *self.scope.describe()],
+            steps=self._steps(repeated),
+        )
+
+    def _select(self, limit: int) -> Table[ServedRow]:
+        return attrs.evolve(self.rows, rows=self.served[:limit])
+
+    def _figures(self, limit: int) -> Grid:
+        """Return what decides between configurations, the best of each column marked."""
+        has_price = any(row.output_usd_per_million is not None for row in self.served)
+        drawn = grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("first token", "first_token_s"),
+                ("between", "between_s"),
+                ("tokens/s", lambda row: show_quantity(row.tokens_per_s, "").strip()),
+                ("J/token", "output_token_j"),
+                *((("USD/M", lambda row: _plain(row.output_usd_per_million)),) if has_price else ()),
+                ("memory", "memory_fraction"),
+                ("most", "largest_batch"),
+                ("decode waits for", lambda row: f"{row.decode_bound} {show_share(row.decode_bound_fraction)}"),
+                ("prompts wait for", lambda row: f"{row.prefill_bound} {show_share(row.prefill_bound_fraction)}"),
+                ("request", "request_s"),
+                ("J/prompt token", "prompt_token_j"),
+                ("tokens/s a user", lambda row: show_quantity(row.user_tokens_per_s, "").strip()),
+                ("a device", lambda row: show_quantity(row.device_tokens_per_s, "").strip()),
+            ),
+            limit=limit,
+            keep=("batch", "first token", "between", "tokens/s", "J/token", "USD/M", "memory", "most"),
+        )
+        return attrs.evolve(drawn, best=self._mark_best(drawn.headings, limit))
+
+    def _mark_best(self, headings: Sequence[str], limit: int) -> frozenset[tuple[int, int]]:
+        ids = {row.place: (row.label, row.batch) for row in self.phases}
+        shown = {(row.label, row.batch): index for index, row in enumerate(self.served[:limit])}
+        return frozenset(
+            (shown[ids[winner.place]], headings.index(GOALS[winner.goal]))
+            for winner in self.winners
+            if winner.hardware_count > 1 and ids[winner.place] in shown and GOALS[winner.goal] in headings
+        )
+
+    def _memory(self, limit: int) -> Block:
+        return grid(
+            self.rows,
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("weights", "weight_bytes"),
+                ("cache", "cache_bytes"),
+                ("activations", "activation_bytes"),
+                ("reserved", "reserved_bytes"),
+                ("of it", "memory_fraction"),
+                ("largest batch", "largest_batch"),
+                ("longest context", "largest_context"),
+                ("needs", lambda row: "" if row.needed_device_count is None else f"{row.needed_device_count} devices"),
+            ),
+            limit=max(limit, len(self.rows)) if len(self.rows) <= 2 * limit else limit,
+            keep=("batch", "weights", "cache", "of it", "largest batch", "longest context"),
+        )
+
+    def _phases(self, limit: int) -> Block:
+        return grid(
+            self.phases,
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("phase", "phase"),
+                ("time", "phase_s"),
+                ("J/token", "energy_per_token_j"),
+                ("power", "device_power_w"),
+                ("waits for", lambda row: f"{row.bound} {show_share(row.bound_fraction)}"),
+                ("run", "run_id"),
+            ),
+            limit=2 * limit,
+            keep=("batch", "phase", "time", "J/token", "waits for", "run"),
+        )
+
+    def _costs(self, limit: int) -> Block:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("way", "way"),
+                ("prompt tokens", "prompt_usd_per_million"),
+                ("output tokens", "output_usd_per_million"),
+                ("80 %", lambda row: show_doubt(row.output_usd_half_width)),
+                ("CO2 of prompts", "prompt_gco2_per_million"),
+                ("CO2 of output", "output_gco2_per_million"),
+            ),
+            limit=limit,
+            keep=("batch", "prompt tokens", "output tokens", "80 %"),
+        )
+
+    def _intervals(self, limit: int) -> Block:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("first token", lambda row: show_doubt(row.first_token_half_width)),
+                ("between", lambda row: show_doubt(row.between_half_width)),
+                ("J/prompt token", lambda row: show_doubt(row.prompt_token_half_width)),
+                ("J/token", lambda row: show_doubt(row.output_token_half_width)),
+                ("first step", "first_step_s"),
+                ("last step", "last_step_s"),
+            ),
+            limit=limit,
+            keep=("batch", "first token", "between", "J/token"),
+        )
+
+    def _describe_cost(self) -> list[str]:
+        """Return how chips are paid for, and what the other way costs at best."""
+        told = [f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed"]
+        other = "bought" if self.pay == "rented" else "rented"
+        name = f"{other}_usd_per_million"
+        priced = [row for row in self.phases if row.phase == "decode" and getattr(row, name) is not None]
+        if self.pay != "both" and priced:
+            best = min(priced, key=lambda row: float(getattr(row, name)))
+            cost = show(getattr(best, name), "", "USD")
+            told.append(f"{other} instead: {cost} a million output tokens on {self.mark(best.label)}, batch {best.batch}")
+        return told
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: why the first is ahead of the next between tokens, and where its joules go."""
+        goals = {row.goal: row for row in self.winners}
+        winner = goals.get("energy") or self.winners[0]
+        steps = [row for row in self.phases if row.phase == "decode"]
+        first = next(row for row in steps if row.place == winner.place)
+        alike = [row for row in steps if (row.model, row.batch, row.precision) == (first.model, first.batch, first.precision)]
+        others = sorted((row for row in alike if row.hardware != first.hardware), key=lambda row: row.energy_per_token_j)
+        beside = [*spell_precision(first.precision), "--batch", str(first.batch), "--runtime", first.runtime, *repeated]
+        return [
+            *(["explain", first.model, *map(self.scope.spell, (first.hardware, row.hardware)), *beside] for row in others[:1]),
+            ["edp", first.model, self.scope.spell(first.hardware), *beside],
+        ]
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
