@@ -29,12 +29,14 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain"},
     "hub": {"domain", "trace"},
     "fuse": {"domain"},
+    "decoder": {"domain", "fuse", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
         "catalog",
+        "decoder",
         "domain",
         "fuse",
         "hub",
@@ -50,6 +52,7 @@ BELOW: dict[str, set[str]] = {
     "answer": {
         "calibrate",
         "catalog",
+        "decoder",
         "device",
         "domain",
         "exchange",
@@ -95,7 +98,8 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 12_300,
-    "trace": 9_590,
+    "trace": 9_650,
+    "decoder": 1_600,
     "model": 8_200,
     "store": 6_460,
     "domain": 4_660,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
+from joulemap.decoder.name import is_pass
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
@@ -40,6 +41,8 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 def _is_model(word: str) -> bool:
     place = word.partition("@")[0]
+    if is_pass(word):
+        return True
     if place.endswith(".toml") or os.path.isdir(place):
         return False
     known = load_models()

@@ -17,6 +17,7 @@ KINDS: Final = (
     "pool",
     "reduction",
     "data_movement",
+    "communication",
     "view",
     "uncounted",
 )

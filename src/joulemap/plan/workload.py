@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,11 +18,11 @@ from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import SHIPPED, find_workload, find_workloads
 from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.trace.source import OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
+from joulemap.trace.source import CLOSED, HUBS, OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
 from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import ShippedWorkload
+    from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.source import Source, Talk
@@ -51,7 +51,7 @@ class Model:
     @property
     def is_traced(self) -> bool:
         """Whether its workload must be traced where it is not stored: it neither ships nor follows from its name."""
-        return self.request.kind != "operator" and self.shipped is None
+        return self.request.kind not in CLOSED and self.shipped is None
 
     @property
     def workload_keys(self) -> tuple[str, ...]:
@@ -80,7 +80,8 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     if len(set(named)) < len(named):
         raise UsageError(f"the input {max(named, key=named.count)} is given twice")
     models = load_models()
-    request = resolve_model(
+    decoder = resolve_decoder(name, settings, batch, models)
+    request = decoder or resolve_model(
         find_model_name(name, models),
         models,
         batch=batch,
@@ -91,6 +92,26 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
+
+
+def resolve_decoder(
+    name: str, settings: Settings, batch: int | None, models: Mapping[str, ModelEntry]
+) -> ModelRequest | None:
+    """Return the request for a pass of a decoder, by name or the path of a configuration; None for any other name."""
+    from joulemap.decoder.name import find_pass
+
+    if name.partition(":")[0] in HUBS or find_model_name(name.partition("(")[0], models) in models:
+        return None
+    asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
+    if asked is None:
+        return None
+    if settings.inputs or settings.config:
+        raise UsageError(
+            f"{asked} takes no {'--input' if settings.inputs else '--config'}: its sizes are its arguments"
+        )
+    return ModelRequest(
+        model=str(asked), kind="decoder", batch=batch or 1, is_default=True, content_digest=asked.decoder.digest
+    )
 
 
 def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
@@ -153,8 +174,8 @@ def trace(model: Model, talk: Talk) -> Workload:
     """
     if model.traced is not None:
         return model.traced
-    if model.request.kind == "operator":
-        return describe_operator(model)
+    if model.request.kind in CLOSED:
+        return describe_closed(model)
     from joulemap.fuse import fuse
     from joulemap.hub.build import trace_request
 
@@ -165,11 +186,18 @@ def trace(model: Model, talk: Talk) -> Workload:
     return fuse(trace_request(request))
 
 
-def describe_operator(model: Model) -> Workload:
-    """Return the workload of a single operator; UsageError for one that is too large to be added up."""
+def describe_closed(model: Model) -> Workload:
+    """Return the workload of a single operator or a decoder's pass; UsageError for one too large to be added up."""
+    request = model.request
+    if request.kind == "decoder":
+        from joulemap.decoder.name import find_pass
+        from joulemap.decoder.step import describe_step
+
+        asked = find_pass(request.model)
+        assert asked is not None
+        return describe_step(asked.decoder, asked.step, request.batch or 1, request.key)
     from joulemap.trace.single import describe
 
-    request = model.request
     operator = find_operator(request.model)
     assert operator is not None
     return describe(operator, request.batch or 1, request.key)
@@ -182,7 +210,7 @@ def ensure_workload(connection: Connection, model: Model, workload: Workload | N
         return key
     request = model.request
     if workload is None and not model.is_traced and model.shipped is None:
-        workload = describe_operator(model)
+        workload = describe_closed(model)
     if workload is not None:
         from joulemap.store.workload import write_workload
 

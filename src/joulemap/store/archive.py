@@ -191,7 +191,9 @@ def _is_of(model: str, source: str) -> bool:
     kind, _, rest = source.partition(":")
     if kind == "module":
         return rest.startswith(model.rpartition("#")[2])
-    if kind == "operator":
+    if kind == "decoder":
+        rest = rest.partition(":")[2]
+    if kind in ("operator", "decoder"):
         model = re.sub("[(,]", " ", model.removesuffix(")"))
     elif kind in ("file", "exported"):
         model, rest = os.path.normpath(model), rest.partition(":")[2]

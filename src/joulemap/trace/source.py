@@ -22,7 +22,7 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.resource import package_version
-from joulemap.trace.version import builder_version, operator_version, tracer_version
+from joulemap.trace.version import builder_version, decoder_version, operator_version, tracer_version
 
 MOST_BYTES: Final = 10_000_000
 """Of a configuration, or a file of code."""
@@ -40,6 +40,9 @@ DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool
 
 SHIPPING: Final = ("zoo", "block")
 """Kinds of which workloads ship."""
+
+CLOSED: Final = ("operator", "decoder")
+"""Kinds of which workloads follow from their names, without torch."""
 
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """prefix of a model's name -> package that has it."""
@@ -92,7 +95,9 @@ class ModelRequest:
     model: str
     """As asked for."""
     kind: str = attrs.field(
-        validator=attrs.validators.in_(("zoo", "block", "operator", "file", "exported", "timm", "hf", "module"))
+        validator=attrs.validators.in_(
+            ("zoo", "block", "operator", "decoder", "file", "exported", "timm", "hf", "module")
+        )
     )
     batch: int | None
     """None where the model brings its own inputs and they are taken as they are."""
@@ -117,13 +122,14 @@ class ModelRequest:
     @property
     def key(self) -> WorkloadKey:
         """The key of its workload."""
-        if self.kind == "operator":
+        if self.kind in CLOSED:
+            sizes = self.model.replace("(", " ").replace(",", " ").removesuffix(")")
             return WorkloadKey(
-                source=f"operator:{self.model.replace('(', ' ').replace(',', ' ').removesuffix(')')}",
+                source=":".join(filter(None, (self.kind, self.content_digest, sizes))),
                 input_spec=f"batch={self.batch}",
                 torch_version="",
                 torchvision_version="",
-                tracer_version=operator_version(),
+                tracer_version=operator_version() if self.kind == "operator" else decoder_version(),
             )
         if self.kind == "zoo":
             source = f"torchvision:{self.model}"

@@ -17,6 +17,9 @@ RULES: Final = ("trace", "fuse", "domain/workload.py")
 CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula", "trace/single")
 """Folders and files that decide what the workload of a single operator is."""
 
+DECODERS: Final = ("decoder", "fuse")
+"""Rooms that decide, with these, what a pass of a language model is that is known by its sizes."""
+
 BUILDERS: Final = ("hub",)
 """Room that decides which module and inputs a name stands for that ships no workload."""
 
@@ -37,3 +40,9 @@ def builder_version() -> str:
 def operator_version() -> str:
     """Return sixteen hexadecimal digits, part of the key of every single operator's workload."""
     return digest_code(*CLOSED_FORMS)
+
+
+@cache
+def decoder_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of every pass of a language model that is known by its sizes."""
+    return digest_code(*CLOSED_FORMS, *DECODERS)

@@ -120,7 +120,8 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("value_dim", default=0),
         Argument("latent", default=False),
         Argument("causal", default=False),
-        Argument("cache", default="", choices=("fp8",)),
+        Argument("window", default=0, least=0),
+        Argument("cache", default="", choices=("fp8", "bf16")),
         Argument("kernel", default=""),
     ),
     "experts": (
@@ -131,13 +132,14 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("experts"),
         Argument("held", default=0),
         Argument("gated", default=True),
+        Argument("bias", default=False),
         Argument("stored", default="", choices=STORED),
         Argument("routing", default=""),
         Argument("kernel", default=""),
     ),
     "softmax": (Argument("rows"), Argument("columns")),
-    "layer_norm": (Argument("rows"), Argument("columns")),
-    "rms_norm": (Argument("rows"), Argument("columns")),
+    "layer_norm": (Argument("rows"), Argument("columns"), Argument("bias", default=True)),
+    "rms_norm": (Argument("rows"), Argument("columns"), Argument("weight", default=True)),
     "embedding": (Argument("rows"), Argument("columns"), Argument("table")),
     "rotary": (Argument("rows"), Argument("heads"), Argument("kv_heads", default=0), Argument("head_dim")),
     "gated": (Argument("kind", choices=GATES), Argument("rows"), Argument("columns")),
@@ -222,22 +224,40 @@ def find_operator(name: str, given: Iterable[tuple[str, str]] = ()) -> SingleOpe
     kind = find_kind(name)
     if found is None or not kind:
         return None
-    texts = [*_split(kind, name, (found["rest"] or "()").strip()), *given]
     known = {argument.name: argument for argument in ARGUMENTS[kind]}
+    values = read_arguments(kind, name, (found["rest"] or "()").strip(), ARGUMENTS[kind], EXAMPLES[kind], given)
+    missing = [one.name for one in known.values() if one.default is None and one.name not in values]
+    if missing:
+        raise UsageError(f"{kind} needs {', '.join(missing)}: write {EXAMPLES[kind]}")
+    return make_operator(kind, values)
+
+
+def read_arguments(
+    kind: str,
+    name: str,
+    rest: str,
+    arguments: Iterable[Argument],
+    example: str,
+    given: Iterable[tuple[str, str]] = (),
+) -> dict[str, Value]:
+    """Return what stands in the brackets of a name and beside it, by argument; UsageError for what is wrong."""
+    known = {argument.name: argument for argument in arguments}
     values: dict[str, Value] = {}
-    for argument, text in texts:
+    for argument, text in [*_split(name, rest, example), *given]:
         if argument not in known:
             raise UsageError(f"{kind} takes no argument {_short(argument)}; it takes: {', '.join(known)}")
         value = known[argument].read(kind, text)
         if values.setdefault(argument, value) != value:
             raise UsageError(f"{kind}: {argument} is {values[argument]} and {value}, expected one value")
-    missing = [one.name for one in known.values() if one.default is None and one.name not in values]
-    if missing:
-        raise UsageError(f"{kind} needs {', '.join(missing)}: write {EXAMPLES[kind]}")
+    return values
+
+
+def make_operator(kind: str, values: Mapping[str, Value]) -> SingleOperator:
+    """Return the operator of a kind with these arguments, the others as they follow; UsageError as `find_operator`."""
     whole: dict[str, Value] = {}
-    for argument in known:
-        value = values[argument] if argument in values else _implied(kind, argument, {**values, **whole})
-        whole[argument] = value
+    for one in ARGUMENTS[kind]:
+        value = values[one.name] if one.name in values else _implied(kind, one.name, {**values, **whole})
+        whole[one.name] = value
     if kind == "attention" and whole["queries"] == 1:
         whole["causal"] = False  # the last token sees all others anyway
     _check(kind, whole)
@@ -270,16 +290,16 @@ def complete(text: str) -> list[str]:
     ]
 
 
-def _split(kind: str, name: str, rest: str) -> list[tuple[str, str]]:
+def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:
     """Return (argument, text) of what stands in brackets."""
     if not rest.endswith(")") or "(" in rest[1:]:
-        raise UsageError(f"cannot read {_short(name)}: write {EXAMPLES[kind]}")
+        raise UsageError(f"cannot read {_short(name)}: write {example}")
     inside = rest[1:-1].strip()
     found = []
     for part in inside.split(",") if inside else []:
         argument, equals, text = part.partition("=")
         if not equals:
-            raise UsageError(f"cannot read {_short(part.strip())} in {_short(name)}: write {EXAMPLES[kind]}")
+            raise UsageError(f"cannot read {_short(part.strip())} in {_short(name)}: write {example}")
         found.append((argument.strip(), text.strip()))
     return found
 

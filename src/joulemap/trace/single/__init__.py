@@ -20,11 +20,15 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
 from joulemap.trace.formula.attention import STEPS, attend
-from joulemap.trace.single.flow import DTYPE, LARGEST, LEARNED, Flow, Held, Shape, form, make_operator
+from joulemap.trace.single.flow import DTYPE, LARGEST, LEARNED, Flow, Held, Parts, Shape, form, make_operator
 from joulemap.trace.single.routing import route
 
 SCALAR: Final = 2.0
 """Second operand where it is a number: the exponent of a square."""
+
+
+CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "bf16": "bfloat16"}
+"""How attention stores keys and values -> their dtype."""
 
 
 @frozen
@@ -52,7 +56,8 @@ class Made:
 
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of an operator at a batch; UsageError for counts whose sums no database holds."""
-    workload = _WORKLOADS.get(operator.kind, _single)(operator, batch, key)
+    parts = break_up(operator, batch)
+    workload = form(operator, batch, key, parts.operators, parts.flows, parts.pattern)
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),
@@ -64,6 +69,11 @@ def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload
                 f"{operator} at batch {batch} has {count:.3g} {noun}, more than the {LARGEST:.3g} that can be added up"
             )
     return workload
+
+
+def break_up(operator: SingleOperator, batch: int) -> Parts:
+    """Return the operators of one call and what flows through them, in the order of its arguments and results."""
+    return _PARTS.get(operator.kind, _single)(operator, batch)
 
 
 def describe_examples() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
@@ -140,13 +150,14 @@ def _softmax(operator: SingleOperator, batch: int) -> Made:
 
 def _layer_norm(operator: SingleOperator, batch: int) -> Made:
     shape = _rows(operator, batch)
-    weights = (Held(shape[1:], name) for name in LEARNED[:2])
+    weights = (Held(shape[1:], name) for name in LEARNED[: 1 + bool(operator.arguments["bias"])])
     return Made("layer_norm.default", (Held(shape), [shape[1]], *weights), shape)
 
 
 def _rms_norm(operator: SingleOperator, batch: int) -> Made:
     shape = _rows(operator, batch)
-    return Made("rms_norm.default", (Held(shape), [shape[1]], Held(shape[1:], "weight")), shape)
+    weights = (Held(shape[1:], "weight"),) if operator.arguments["weight"] else ()
+    return Made("rms_norm.default", (Held(shape), [shape[1]], *weights), shape)
 
 
 def _embedding(operator: SingleOperator, batch: int) -> Made:
@@ -218,48 +229,58 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
 """Kind -> the call that it is; attention and experts are told as three."""
 
 
-def _single(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
-    """Return the workload of one call that reads inputs and weights and writes one output."""
+def _single(operator: SingleOperator, batch: int) -> Parts:
+    """Return one call that reads inputs and weights and writes one output."""
     call = _CALLS[operator.kind](operator, batch)
     cost, output = call.count(), Held(call.output)
     most = output.byte_count if cost.gathers else LARGEST
     flows = [Flow(one, reader=0, most_bytes=most if one.name else LARGEST) for one in call.held]
     made = make_operator(call.aten, cost, output.shape, cost.operation)
-    return form(operator, batch, key, (made,), [*flows, Flow(output, maker=0)], cost.operation)
+    return Parts((made,), (*flows, Flow(output, maker=0)), cost.operation)
 
 
-def _attention(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
+def _attention(operator: SingleOperator, batch: int) -> Parts:
     """Return scores, softmax and weighted sum, which one call computes; grouped heads read their keys once.
 
     Values are the first elements of latent keys, read with them.
     """
     images = batch * operator.size("batch")
     rows, heads, width = operator.size("queries"), operator.size("heads"), operator.size("head_dim")
-    columns = operator.size("cached") + rows
+    held, columns = _keys(operator)
     query, scores = Held((images, heads, rows, width)), Held((images, heads, rows, columns))
     result = attrs.evolve(query, shape=(*query.shape[:-1], operator.size("value_dim")))
-    is_narrow = bool(operator.arguments["cache"])
+    cache = str(operator.arguments["cache"])
     keys, values = (
-        Held((images, operator.size("kv_heads"), columns, one.shape[-1]), dtype="float8_e4m3fn" if is_narrow else DTYPE)
-        for one in (query, result)
+        Held((images, operator.size("kv_heads"), held, one.shape[-1]), dtype=CACHES[cache]) for one in (query, result)
     )
-    costs = attend(query.shape, columns, result.shape[-1], is_causal=bool(operator.arguments["causal"]))
-    words = (costs[0].variant, NARROW_CACHE if is_narrow else "", str(operator.arguments["kernel"]))
+    is_causal = bool(operator.arguments["causal"]) and held == columns
+    costs = attend(query.shape, columns, result.shape[-1], is_causal=is_causal)
+    words = (costs[0].variant, NARROW_CACHE if cache == "fp8" else "", str(operator.arguments["kernel"]))
     variant = " ".join(filter(None, words))
     operators = tuple(
         make_operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
         for name, cost, one in zip(STEPS, costs, (scores, scores, result), strict=True)
     )
-    flows = [
+    flows = (
         *(Flow(one, reader=0) for one in (query, keys)),
         *(Flow(values, reader=2) for _ in range(not operator.arguments["latent"])),
         Flow(result, maker=2),
         *(Flow(scores, maker=step, reader=step + 1) for step in (0, 1)),
-    ]
-    return form(operator, batch, key, operators, flows, "attention")
+    )
+    return Parts(operators, flows, "attention")
 
 
-def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
+def _keys(operator: SingleOperator) -> tuple[int, int]:
+    """Return the keys that are at hand, and how many of them a query sees: of a window, those of the mean query."""
+    rows, cached, window = (operator.size(name) for name in ("queries", "cached", "window"))
+    if not window or cached + rows <= window:
+        return cached + rows, cached + rows
+    growing = max(min(window - cached, rows), 0)
+    seen = growing * cached + growing * (growing + 1) // 2 + (rows - growing) * window
+    return min(cached, window - 1) + rows, -(-seen // rows)
+
+
+def _experts(operator: SingleOperator, batch: int) -> Parts:
     """Return both products of a mixture's experts and the gate between them, which one call computes.
 
     Products are of the choices that fall on this device and read the experts that these hit; the gate has a row for
@@ -273,31 +294,42 @@ def _experts(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload
     )
     kernel, stored = str(operator.arguments["kernel"]), str(operator.arguments["stored"])
     variant = " ".join(filter(None, (kernel, stored)))
-    columns = inner * (1 + is_gated)
+    columns, biased = inner * (1 + is_gated), bool(operator.arguments["bias"])
     x, up, down = Held((tokens, width)), Held((rows, columns)), Held((choices, inner))
 
     def multiply(n: int, k: int) -> Cost:
         shape = -(-rows // hit), n, k, hit
-        return Cost(kind="matmul", operation="grouped_mm", mac_count=rows * n * k, gemm=shape, variant=variant)
+        cost = Cost(kind="matmul", operation="grouped_mm", mac_count=rows * n * k, gemm=shape, variant=variant)
+        return attrs.evolve(cost, elementwise_count=biased * rows * n)
 
     def weigh(name: str, n: int, k: int) -> Flow:
         held_of = Held((held, n, k), name) if not stored else Held((held, n, _stored_bytes(stored, k)), name, "uint8")
         return Flow(held_of, reader=0 if name == "up" else 2, most_bytes=held_of.byte_count // held * hit)
 
+    def shift(name: str, n: int) -> tuple[Flow, ...]:
+        one = Held((held, n), name)
+        return (Flow(one, reader=0 if name == "up_bias" else 2, most_bytes=one.byte_count // held * hit),) * biased
+
     function = Made("silu.default" if is_gated else "relu.default", (down,), down.shape).count()
     simple = function.elementwise_count + is_gated * choices * inner
     gate = attrs.evolve(function, operation="gated" if is_gated else "relu", elementwise_count=simple)
-    sums = attrs.evolve(multiply(width, inner), elementwise_count=2 * rows * width)
+    sums = attrs.evolve(multiply(width, inner), elementwise_count=(2 + biased) * rows * width)
     operators = (
         make_operator("experts.default", multiply(columns, width), up.shape, "up"),
         make_operator("experts.default", gate, down.shape, "gate"),
         make_operator("experts.default", sums, x.shape, "down"),
     )
-    flows = [
-        *(Flow(x, reader=0), weigh("up", columns, width), Flow(up, maker=0, reader=1), Flow(down, maker=1, reader=2)),
-        *(weigh("down", width, inner), Flow(Held(x.shape), maker=2)),
-    ]
-    return form(operator, batch, key, operators, flows, "experts")
+    flows = (
+        *(
+            Flow(x, reader=0),
+            weigh("up", columns, width),
+            *shift("up_bias", columns),
+            Flow(up, maker=0, reader=1),
+            Flow(down, maker=1, reader=2),
+        ),
+        *(weigh("down", width, inner), *shift("down_bias", width), Flow(Held(x.shape), maker=2)),
+    )
+    return Parts(operators, flows, "experts")
 
 
 def _stored_bytes(stored: str, count: int) -> int:
@@ -308,7 +340,7 @@ def _stored_bytes(stored: str, count: int) -> int:
     return -(-count // 2) + scale * -(-count // group)
 
 
-_WORKLOADS: Final[Mapping[str, Callable[[SingleOperator, int, WorkloadKey], Workload]]] = {
+_PARTS: Final[Mapping[str, Callable[[SingleOperator, int], Parts]]] = {
     "attention": _attention,
     "experts": _experts,
 }

@@ -16,13 +16,13 @@ DTYPE: Final = "fp32"
 ITEM_BYTES: Final = 4
 """Of an element as traced: a precision scales it."""
 
-WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1}
+WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1, "bfloat16": 2}
 """Bytes of an element."""
 
 LARGEST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
 
-LEARNED: Final = ("weight", "bias", "up", "down")
+LEARNED: Final = ("weight", "bias", "up", "down", "up_bias", "down_bias")
 """What is trained, beside the statistics that a batch normalization holds."""
 
 Shape = tuple[int, ...]
@@ -101,6 +101,16 @@ class Flow:
                     item_bytes=self.held.item_bytes,
                     is_boundary=role != "weight" and not is_hidden,
                 )
+
+
+@frozen
+class Parts:
+    """What one call consists of."""
+
+    operators: tuple[Operator, ...]
+    flows: tuple[Flow, ...]
+    """In the order of its arguments and results."""
+    pattern: str
 
 
 def form(

@@ -1,0 +1,215 @@
+"""A workload of many calls, put together call by call: what each reads, makes and hands on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.operator.name import Value, make_operator
+from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.trace.formula import Cost
+from joulemap.trace.single import break_up
+from joulemap.trace.single.flow import DTYPE, Held, Shape
+from joulemap.trace.single.flow import make_operator as count_operator
+
+
+Read = int | tuple[int, int]
+"""A tensor, or (a tensor, bytes of it)."""
+
+
+@attrs.define
+class Graph:
+    """Calls in order, and the tensors between them. A tensor is known by its place."""
+
+    operators: list[Operator] = attrs.field(factory=list)
+    held: list[Held] = attrs.field(factory=list)
+    roles: list[str] = attrs.field(factory=list)
+    makers: list[int | None] = attrs.field(factory=list)
+    outputs: set[int] = attrs.field(factory=set)
+    weights: dict[str, int] = attrs.field(factory=dict)
+    accesses: list[Access] = attrs.field(factory=list)
+
+    def add(self, held: Held, role: str) -> int:
+        """Return a new tensor that nothing here makes."""
+        self.held.append(held)
+        self.roles.append(role)
+        self.makers.append(None)
+        return len(self.held) - 1
+
+    def enter(self, shape: Shape, dtype: str = DTYPE) -> int:
+        """Return a tensor that comes from outside."""
+        return self.add(Held(shape, dtype=dtype), "input")
+
+    def weigh(self, name: str, shape: Shape, dtype: str = DTYPE) -> int:
+        """Return the weight of this name, made where it is not."""
+        if name not in self.weights:
+            self.weights[name] = self.add(Held(shape, name, dtype), "parameter")
+        return self.weights[name]
+
+    def shape(self, tensor: int) -> Shape:
+        """Return the shape of a tensor."""
+        return self.held[tensor].shape
+
+    def call(
+        self,
+        path: str,
+        cost: Cost,
+        reads: Iterable[Read],
+        output: Shape,
+        *,
+        aten: str = "",
+        suffix: str = "",
+        dtype: str = DTYPE,
+        written: int | None = None,
+    ) -> int:
+        """Return what one call makes; of what it reads (tensor, bytes) or all, and it writes all, or so many bytes."""
+        index = len(self.operators)
+        name = f"{path}.{suffix}" if suffix else path
+        operator = count_operator(aten or f"{cost.operation}.default", cost, output, name)
+        self.operators.append(attrs.evolve(operator, module_path=path))
+        for one in reads:
+            tensor, byte_count = self._measure(one)
+            self._access(index, tensor, "weight" if self.held[tensor].name else "input", byte_count)
+        made = self._make(index, Held(output, dtype=dtype))
+        self._access(index, made, "output", self.held[made].byte_count if written is None else written)
+        return made
+
+    def run(
+        self,
+        path: str,
+        what: str,
+        inputs: Sequence[Read],
+        *,
+        beside: Sequence[int] = (),
+        suffix: str = "",
+        weights: Mapping[str, str] | None = None,
+        **sizes: Value,
+    ) -> int:
+        """Return what a single operator of these sizes makes of tensors; its weights are called by the module.
+
+        An input may lie in several tensors one behind the other, or be a part of one. It waits for those `beside`.
+        """
+        parts = break_up(make_operator(what, sizes), 1)
+        first, last = len(self.operators), len(parts.operators) - 1
+        prefix = f"{path}.{suffix}" if suffix else path
+        for operator in parts.operators:
+            name = prefix if last == 0 else f"{prefix}.{operator.name}"
+            self.operators.append(attrs.evolve(operator, name=name, module_path=path))
+        waiting = iter(inputs)
+        result = -1
+        for flow in parts.flows:
+            if flow.maker is not None:
+                tensor = self._make(first + flow.maker, flow.held)
+                result = tensor if flow.reader is None else result
+            elif flow.held.name:
+                called = (weights or {}).get(flow.held.name, f"{path}.{flow.held.name}")
+                tensor = self.weigh(called, flow.held.shape, flow.held.dtype)
+            else:
+                assert flow.reader is not None
+                self._read(first + flow.reader, waiting, min(flow.held.byte_count, flow.most_bytes))
+                continue
+            byte_count = min(flow.held.byte_count, flow.most_bytes)
+            if flow.maker is not None:
+                self._access(first + flow.maker, tensor, "output", byte_count)
+            if flow.reader is not None:
+                role = "weight" if flow.held.name else "input"
+                self._access(first + flow.reader, tensor, role, byte_count)
+        for tensor in beside:
+            self._access(first, tensor, "input", self.held[tensor].byte_count)
+        return result
+
+    def _read(self, index: int, waiting: Iterator[Read], byte_count: int) -> None:
+        """Let an operator read so many bytes of the tensors that come next."""
+        while byte_count > 0:
+            tensor, most = self._measure(next(waiting))
+            taken = min(byte_count, most)
+            self._access(index, tensor, "input", taken)
+            byte_count -= taken
+
+    def _measure(self, one: Read) -> tuple[int, int]:
+        return one if isinstance(one, tuple) else (one, self.held[one].byte_count)
+
+    def keep(self, tensor: int) -> int:
+        """Return a tensor, which the pass returns."""
+        self.outputs.add(tensor)
+        return tensor
+
+    def _make(self, index: int, held: Held) -> int:
+        tensor = self.add(held, "activation")
+        self.makers[tensor] = index
+        return tensor
+
+    def _access(self, index: int, tensor: int, role: str, byte_count: int) -> None:
+        held = self.held[tensor]
+        self.accesses.append(
+            Access(
+                operator_index=index,
+                tensor_index=tensor,
+                role=role,
+                byte_count=byte_count,
+                fused_byte_count=byte_count,
+                item_bytes=held.item_bytes,
+                is_boundary=False,
+            )
+        )
+
+    def form(self, key: WorkloadKey, model: str, batch: int, notes: tuple[str, ...]) -> Workload:
+        """Return the workload, its operators not yet fused."""
+        last = len(self.operators) - 1
+        kept = [tensor for tensor, role in enumerate(self.roles) if role != "parameter"]
+        number = {tensor: position for position, tensor in enumerate(kept)}
+        death = [maker or 0 for maker in self.makers]
+        edges: dict[tuple[int, int, int], None] = {}
+        for access in self.accesses:
+            tensor, maker = access.tensor_index, self.makers[access.tensor_index]
+            death[tensor] = max(death[tensor], access.operator_index)
+            if maker is not None and access.role == "input":
+                edges[maker, access.operator_index, tensor] = None
+        ends = [last if one in self.outputs or self.roles[one] == "input" else death[one] for one in kept]
+        outside = {one for one in kept if one in self.outputs or self.roles[one] == "input"}
+        weights = [self.held[one] for one in self.weights.values()]
+        return Workload(
+            key=key,
+            model=model,
+            batch=batch,
+            parameter_count=sum(math.prod(one.shape) for one in weights),
+            weight_bytes=sum(one.byte_count for one in weights),
+            operators=tuple(self.operators),
+            tensors=tuple(
+                Tensor(
+                    shape=held.shape,
+                    dtype=held.dtype,
+                    byte_count=held.byte_count,
+                    role=self.roles[one],
+                    name=held.name,
+                    producer_index=self.makers[one],
+                    buffer_index=number.get(one),
+                    is_output=one in self.outputs,
+                )
+                for one, held in enumerate(self.held)
+            ),
+            accesses=tuple(
+                attrs.evolve(access, is_boundary=True) if access.tensor_index in outside else access
+                for access in self.accesses
+            ),
+            edges=tuple(
+                Edge(producer_index=maker, consumer_index=reader, tensor_index=tensor)
+                for maker, reader, tensor in edges
+            ),
+            buffers=tuple(
+                Buffer(
+                    birth_index=self.makers[one] or 0,
+                    death_index=end,
+                    release_index=end,
+                    byte_count=self.held[one].byte_count,
+                    item_bytes=self.held[one].item_bytes,
+                    is_hidden=False,
+                )
+                for one, end in zip(kept, ends, strict=True)
+            ),
+            subgraphs=(),
+            notes=notes,
+        )

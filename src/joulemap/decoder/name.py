@@ -1,0 +1,167 @@
+"""Names of passes: a decoder, and what is asked of it in brackets.
+
+    llama-3.1-8b(tokens=2048)                 a prompt
+    llama-3.1-8b(cached=2048)                 a token of each sequence behind so many
+    llama-3.1-70b(cached=2048,devices=8)      the work of one of eight devices
+    path/config.json(cached=2048)             of a configuration of one's own, or of the folder of one
+
+A name has one spelling, as that of a single operator.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap.decoder.config import Decoder
+from joulemap.decoder.step import ARGUMENTS, Step, check_step
+from joulemap.domain.name import find_nearest
+from joulemap.domain.operator.name import Value, read_arguments
+from joulemap.system.errors import ModelError
+
+CONFIGURATION: Final = "config.json"
+
+SHIPPED: Final = Path(__file__).parents[1] / "catalog" / "data" / "model" / "decoder.json"
+"""Configurations that ship, with their names, sources and bases."""
+
+EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
+
+MOST_BYTES: Final = 10_000_000
+"""Of a configuration."""
+
+_CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
+
+
+@attrs.frozen
+class DecoderPass:
+    """A pass that is asked for by name."""
+
+    decoder: Decoder
+    step: Step
+
+    def __str__(self) -> str:
+        """Return the one spelling of its name."""
+        return self.step.spell(self.decoder.name)
+
+
+@cache
+def load_shipped() -> dict[str, Mapping[str, Any]]:
+    """Return the configurations that ship, by plain name."""
+    found: dict[str, Mapping[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def _aliases() -> dict[str, str]:
+    """Return what each model may be called, folded -> its plain name."""
+    found = {}
+    for name, entry in load_shipped().items():
+        for one in (name, *entry["aliases"]):
+            found[fold(one)] = name
+            found.setdefault(fold(one.rpartition("/")[2]), name)
+    return found
+
+
+def fold(name: str) -> str:
+    """Return a name without what does not matter of it."""
+    return name.strip().lower().replace("_", "-").replace(" ", "-")
+
+
+def list_decoders() -> tuple[str, ...]:
+    """Return the plain names of the decoders that ship."""
+    return tuple(load_shipped())
+
+
+def find_shipped(name: str) -> str:
+    """Return the plain name of a decoder that ships; empty for any other name."""
+    return _aliases().get(fold(name), "")
+
+
+@cache
+def _read_shipped(name: str) -> Decoder:
+    from joulemap.decoder.read import read_config
+
+    entry = load_shipped()[name]
+    found = read_config(entry["config"], name)
+    found.basis, found.source = str(entry["basis"]), str(entry["source"])
+    found.notes = tuple(entry.get("doubts", ()))
+    return found
+
+
+def find_decoder(name: str) -> Decoder | None:
+    """Return the decoder of a name that ships, or of the path of a configuration or its folder; None for any other.
+
+    Raises ModelError for a configuration that cannot be read.
+    """
+    plain = find_shipped(name)
+    if plain:
+        return _read_shipped(plain)
+    path = _find_path(name)
+    return None if path is None else _read_file(path, name)
+
+
+def _find_path(name: str) -> Path | None:
+    """Return the configuration that a name is the path of, or the folder of."""
+    if "\0" in name or not ("/" in name or name.endswith(".json") or name.startswith(".")):
+        return None
+    path = Path(name)
+    if path.suffix == ".json":
+        return path
+    return path / CONFIGURATION if (path / CONFIGURATION).is_file() else None
+
+
+def _read_file(path: Path, name: str) -> Decoder:
+    from joulemap.decoder.read import read_config
+
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ModelError(f"{name} is longer than {MOST_BYTES:,} bytes: it is no configuration")
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(f"{name} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ModelError(f"{name} is no JSON: {error}") from error
+    if not isinstance(read, dict):
+        raise ModelError(f"{name} is no configuration: expected an object with a model_type")
+    return read_config(read, name)
+
+
+def split_pass(name: str) -> tuple[str, str] | None:
+    """Return (what is before the brackets, the brackets) of a name."""
+    found = _CALL.fullmatch(name.strip())
+    return (found["name"].strip(), found["rest"] or "()") if found else None
+
+
+def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass | None:
+    """Return the pass of a name, with what is given beside it; None for a name that is none of a decoder.
+
+    Raises UsageError, which says what would be right, for brackets, arguments or values that are wrong, and for what
+    the model does not take; ModelError for a configuration that cannot be read.
+    """
+    parts = split_pass(name)
+    decoder = find_decoder(parts[0]) if parts else None
+    if parts is None or decoder is None:
+        return None
+    values = read_arguments(decoder.name, name, parts[1], ARGUMENTS, EXAMPLE, given)
+    whole: dict[str, Value] = {one.name: values.get(one.name, one.default or 0) for one in ARGUMENTS}
+    whole |= {one.name: str(values.get(one.name, one.default)) for one in ARGUMENTS if isinstance(one.default, str)}
+    step = Step.of(whole)
+    check_step(decoder, step)
+    return DecoderPass(decoder, step)
+
+
+def is_pass(name: str) -> bool:
+    """Whether a name is that of a decoder that ships, or the path of a configuration; nothing is read but names."""
+    parts = split_pass(name)
+    return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
+
+
+def suggest(name: str) -> list[str]:
+    """Return the names that ship and are nearest to one that does not."""
+    return find_nearest(name, [(one,) for one in load_shipped()])

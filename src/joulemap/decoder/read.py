@@ -1,0 +1,40 @@
+"""A configuration as transformers writes it -> the decoder that it says."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from joulemap.decoder.config import Decoder
+from joulemap.decoder.family import FAMILIES, Settings
+from joulemap.system.errors import ModelError
+
+TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
+"""Where a model of several modalities has its decoder."""
+
+
+def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
+    """Return the decoder of a configuration; ModelError for a model_type that is not known, or sizes that are missing."""
+    outer = dict(mapping)
+    for key in TEXT:
+        inner = outer.get(key)
+        if isinstance(inner, Mapping):
+            kind = outer.get("model_type")
+            shared = {one: outer[one] for one in ("tie_word_embeddings",) if one in outer}
+            told = {**shared, **inner}
+            told.setdefault("model_type", kind)
+            outer = told
+            if any(isinstance(outer.get(other), Mapping) for other in TEXT):
+                return read_config(outer, name)
+            break
+    kind = str(outer.get("model_type", "")).lower()
+    family = FAMILIES.get(kind) or FAMILIES.get(kind.removesuffix("_text"))
+    if family is None:
+        near = difflib.get_close_matches(kind, FAMILIES, 1)
+        nearest = f"; the nearest that is known is {near[0]}" if near else ""
+        raise ModelError(
+            f"{name}: the model_type {kind!r} is not known{nearest}. Tracing it needs torch and transformers: "
+            "hf:FOLDER, or hf:NAME with --config FILE.json"
+        )
+    return family(Settings(name, outer))

@@ -1,0 +1,155 @@
+"""A pass of a decoder as a workload: a prompt's tokens, a token of each sequence behind what is cached, or both.
+
+What one of several devices does of it: heads, inner columns and the vocabulary are divided, and results added up over
+the link (tensor parallel); experts lie whole on some (expert parallel); sequences are divided before attention, and
+their tokens sent to where their experts are (data parallel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from joulemap.decoder.config import Attention, Decoder, Experts, Network, Recurrence
+from joulemap.decoder.graph import Graph
+from joulemap.decoder.layer import Rows, Split, decode
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.operator.name import Argument, Value
+from joulemap.domain.workload import EVENLY, Workload
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+CACHES: Final = ("bf16", "fp16", "fp8", "int8")
+"""What keys and values may be stored at, whatever the precision of the run."""
+
+ARGUMENTS: Final = (
+    Argument("tokens", default=1),
+    Argument("cached", default=0, least=0),
+    Argument("logits", default="last", choices=("last", "all")),
+    Argument("chunk", default=0, least=0),
+    Argument("chunk_cached", default=0, least=0),
+    Argument("devices", default=1),
+    Argument("expert_devices", default=1),
+    Argument("data_devices", default=1),
+    Argument("cache", default="", choices=CACHES),
+    Argument("routing", default=""),
+)
+"""Of a pass, in the order of a name."""
+
+
+@frozen(kw_only=True)
+class Step:
+    """A pass of a model."""
+
+    tokens: int = 1
+    """Of each sequence."""
+    cached: int = 0
+    """Of each sequence, before these."""
+    logits: str = "last"
+    """`last`: of each sequence's last token; `all`."""
+    chunk: int = 0
+    """Tokens of another prompt in the same pass, of one sequence."""
+    chunk_cached: int = 0
+    """Tokens of it that are cached."""
+    devices: int = 1
+    """Over which heads, inner columns and the vocabulary are divided."""
+    expert_devices: int = 1
+    """Over which experts are divided."""
+    data_devices: int = 1
+    """Over which sequences are divided, each of `devices`."""
+    cache: str = ""
+    """What keys and values are stored at; empty for the precision of the run."""
+    routing: str = ""
+    """Of experts, as the single operator has it."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Value]) -> Step:
+        """Return the pass of arguments as they are read."""
+        return cls(**{name: values[name] for name in values})  # type: ignore[arg-type]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What a name says of it: `cached=2048`, without what is so anyway."""
+        told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
+        return tuple(f"{name}={value}" for name, value, default in told if value != default)
+
+    def spell(self, name: str) -> str:
+        """Return the one spelling of the pass of a model of this name."""
+        return f"{name}({','.join(self.arguments)})" if self.arguments else name
+
+
+def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
+    """Return the fused workload of a pass of so many sequences; UsageError for one that the model does not take."""
+    from joulemap.fuse import fuse
+
+    check_step(decoder, step)
+    split = Split(step.devices, step.expert_devices, step.data_devices)
+    rows = Rows(
+        sequences=-(-batch // step.data_devices),
+        tokens=step.tokens,
+        cached=step.cached,
+        chunk=step.chunk,
+        chunk_cached=step.chunk_cached,
+        all_logits=step.logits == "all",
+        cache=step.cache,
+        routing=step.routing,
+    )
+    graph = Graph()
+    decode(graph, decoder, rows, split)
+    notes = (_note_routing(decoder, rows),) if decoder.is_routed else ()
+    return fuse(graph.form(key, step.spell(decoder.name), batch, notes))
+
+
+def _note_routing(decoder: Decoder, rows: Rows) -> str:
+    first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
+    return (
+        f"each token is taken to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance: "
+        "a real router prefers some"
+        if rows.routing in ("", "balanced")
+        else f"experts are chosen as routing={rows.routing} says, not {EVENLY} all are alike"
+    )
+
+
+def check_step(decoder: Decoder, step: Step) -> None:
+    """Raise UsageError for a pass that a model does not take."""
+    most = decoder.context_length
+    for what, count in (("", step.cached + step.tokens), ("chunk: ", step.chunk_cached + step.chunk)):
+        if most and count > most:
+            raise UsageError(f"{decoder.name}: {what}{count:,} tokens are more than its context of {most:,}")
+    if step.chunk_cached and not step.chunk:
+        raise UsageError(f"{decoder.name}: chunk_cached is {step.chunk_cached}, expected a chunk behind it")
+    check_devices(decoder, step.devices, step.expert_devices, step.data_devices)
+
+
+def check_devices(decoder: Decoder, devices: int, expert_devices: int = 1, data_devices: int = 1) -> None:
+    """Raise UsageError where a model cannot be divided so."""
+
+    def refuse(what: str, count: int, of: int) -> None:
+        if count % of:
+            raise UsageError(f"{decoder.name}: {count} {what} cannot be divided by {of} devices")
+
+    world = devices * data_devices
+    if world % expert_devices:
+        raise UsageError(
+            f"{decoder.name}: expert_devices is {expert_devices}, expected a divisor of all devices, {world}"
+        )
+    if expert_devices > 1 and not decoder.is_routed:
+        raise UsageError(f"{decoder.name} has no experts: leave out expert_devices")
+    for layer in dict.fromkeys(decoder.layers):
+        mixer, network = layer.mixer, layer.network
+        if mixer is not None:
+            refuse("heads", mixer.heads, devices)
+        if isinstance(mixer, Attention) and mixer.kv_heads % devices and devices % mixer.kv_heads:
+            refuse("heads of keys", mixer.kv_heads, devices)
+        if isinstance(mixer, Recurrence) and mixer.groups % devices and devices % mixer.groups:
+            refuse("groups of keys", mixer.groups, devices)
+        if isinstance(network, Network):
+            refuse("inner columns", network.inner, devices)
+        if isinstance(network, Experts):
+            refuse("experts", network.count, expert_devices)
+            refuse("inner columns of an expert", network.inner, world // expert_devices)
+            for one in (network.shared, network.beside):
+                if one is not None:
+                    refuse("inner columns", one.inner, devices)
