@@ -21,7 +21,7 @@ latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "on B, exact" }
 latency_difference_fs = { type = "HUGEINT", unit = "fs", meaning = "B minus A, exact" }
 energy_a_j = { type = "DOUBLE", unit = "J", meaning = "on A" }
 energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
-latency_a_s = { type = "DOUBLE", unit = "s", meaning = "on A: of kernels whose time is for it; of a kernel that attention bounds by memory, for the cache" }
+latency_a_s = { type = "DOUBLE", unit = "s", meaning = "on A: of kernels whose work is for it; of those of attention, what its memory takes is for the cache" }
 latency_b_s = { type = "DOUBLE", unit = "s", meaning = "on B" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the metric's whole difference; negative where it goes the other way" }
 */
@@ -33,7 +33,7 @@ WITH place AS (
         least(s.latency_fs, CAST(round(s.launch_s * 1e15) AS BIGINT)) AS launch_fs,
         s.latency_fs AS kernel_fs,
         o.subgraph_index,
-        s.memory_s >= s.compute_s AS is_moving,
+        coalesce(least(s.memory_s / nullif(greatest(s.memory_s, s.compute_s), 0e0), 1e0), 0e0) AS moving_fraction,
         CASE
             WHEN q.kind = 'communication' THEN 'communication'
             WHEN contains(q.aten, 'scaled_dot_product') OR contains(q.aten, 'attention') THEN 'attention'
@@ -56,7 +56,7 @@ started AS (
         run_id,
         operator_index,
         purpose,
-        is_moving,
+        moving_fraction,
         latency_fs,
         CASE
             WHEN kernel_fs > 0
@@ -85,8 +85,20 @@ spent AS (
         ON r.architecture = v.architecture AND r.component = a.component AND r.action = a.action
     WHERE l.run_id IN ($run_a, $run_b)
     UNION ALL
-    SELECT run_id, CASE WHEN purpose = 'attention' AND is_moving THEN 'cache' ELSE purpose END, 0, latency_fs - launch_fs
+    SELECT run_id, purpose, 0, latency_fs - launch_fs
     FROM started
+    WHERE purpose <> 'attention'
+    UNION ALL
+    SELECT
+        run_id,
+        unnest(['cache', 'attention']),
+        0,
+        unnest([
+            CAST(floor((latency_fs - launch_fs) * moving_fraction) AS BIGINT),
+            latency_fs - launch_fs - CAST(floor((latency_fs - launch_fs) * moving_fraction) AS BIGINT)
+        ])
+    FROM started
+    WHERE purpose = 'attention'
     UNION ALL
     SELECT run_id, 'host', 0, launch_fs
     FROM started

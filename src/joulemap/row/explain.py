@@ -238,7 +238,7 @@ class PurposeDifference(Row, query="explain.purpose"):
     energy_b_j: float
     """J: on B."""
     latency_a_s: float
-    """s: on A: of kernels whose time is for it; of a kernel that attention bounds by memory, for the cache."""
+    """s: on A: of kernels whose work is for it; of those of attention, what its memory takes is for the cache."""
     latency_b_s: float
     """s: on B."""
     share_fraction: float | None

@@ -14,6 +14,8 @@ class ServedPhase(Row, query="llm.phase"):
     """Of the configuration in decode_ids, from 1."""
     phase: str
     """Prefill or decode."""
+    model: str
+    """Name of the pass, by which it is asked about."""
     label: str
     """hardware, with xN where N devices work together, and the precision where configurations differ in it."""
     hardware: str
@@ -55,7 +57,9 @@ class ServedPhase(Row, query="llm.phase"):
     energy_half_width: float | None
     """Of the 80 % interval of the natural logarithm of its energy."""
     bound: str
-    """What most of the time goes to: compute, memory, launch, communication, or host: what the engine adds."""
+    """What most of the time goes to: compute, memory, launch, communication, or engine: what that adds to its
+    passes.
+    """
     bound_fraction: float
     """Of the phase's time."""
     pay: str

@@ -122,10 +122,9 @@ class PassRunOptions(RunOptions):
         """Return the name of the pass that is asked for, of the model itself without a phase."""
         if self.phase is None:
             return model
-        from joulemap.decoder.name import spell_pass
-
-        step = {"tokens": self.prompt} if self.phase == "prefill" else {"cached": self.cached}
-        return spell_pass(model, **step, devices=self.devices)
+        sizes = {"tokens": self.prompt} if self.phase == "prefill" else {"cached": self.cached}
+        sizes |= {"devices": self.devices} if self.devices > 1 else {}
+        return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
