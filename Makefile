@@ -66,6 +66,7 @@ bench: $(STAMP)  ## print every benchmark's ratios
 	$(BIN)/python benchmarks/fusion.py
 	$(BIN)/python benchmarks/durability.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/serving.py
 
 models: $(STAMP)  ## rewrite the table of models from the installed torchvision
 	$(BIN)/python -m joulemap.tools.model > .zoo.csv

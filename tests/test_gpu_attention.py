@@ -208,6 +208,11 @@ def test_a_narrow_cache_moves_half_and_is_made_wide_first() -> None:
     held = 128 * 4096 * 96
     assert timed(wide, "fp16")[1].input_bytes.sum() - timed(narrow, "fp16")[1].input_bytes.sum() == held
     assert busy_s(wide) == busy_s(narrow)
+    # integers are made wide as they arrive, by any family that does not copy the whole cache first
+    integer = latent(4095, 64, 128, ",cache=int8")
+    moved = [timed(one, "fp16")[1].input_bytes.tolist() for one in (integer, narrow)]
+    assert moved[0] == moved[1]
+    assert busy_s(integer) == busy_s(wide)
     starts = []
     for more in ("", ",cache=fp8"):
         times, kernels = timed(latent(4095, 64, 128, f"{more},kernel=sglang_flash_attention"), "fp16")

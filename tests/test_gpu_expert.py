@@ -8,9 +8,12 @@ import pytest
 
 from compare import assert_close
 from gpu_case import clocks, single, sort_name, timed
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.configuration import Configuration
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.operator.name import find_operator
 from joulemap.model.architecture.gpu.expert import find_family
+from joulemap.model.pipeline import Evaluator
 from joulemap.system.errors import UsageError
 from joulemap.trace.formula.product import hit_count
 from joulemap.trace.single import describe
@@ -92,6 +95,21 @@ def test_weights_of_four_bits_are_a_quarter_with_their_scales() -> None:
     assert narrow.weight_bytes.sum() == 16 * (1024 * (512 + 16) + 1024 * (256 + 8))
 
 
+def test_a_run_says_how_weights_are_stored_as_a_name_does() -> None:
+    """Times are of the same family, bytes the same to a byte for each row."""
+    plain = CALL.format(more="").replace(",kernel=trtllm", "")
+    told = plain.replace(")", ",stored=int4)")
+    hardware = load_catalogue().find("h100_sxm5")
+    named, asked = (
+        Evaluator(work).evaluate(
+            hardware, Configuration(hardware=hardware.id, precision="bf16", runtime="graph", weight_precision=weights)
+        )
+        for work, weights in ((single(told), ""), (single(plain), "int4"))
+    )
+    assert named.weight_bytes == asked.weight_bytes
+    assert named.operators.latency_fs.tolist() == asked.operators.latency_fs.tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "family"),
     [
@@ -102,6 +120,9 @@ def test_weights_of_four_bits_are_a_quarter_with_their_scales() -> None:
         ("moe_torch_flow", "trtllm_cutlass"),
         ("moe_torch_flow mxfp4", "trtllm"),
         ("sglang_flashinfer_trtllm_moe fp8_block", "trtllm_block"),
+        (" int4", "marlin"),
+        (" awq", "marlin"),
+        ("sglang_fused_moe_triton int4", "triton"),
     ],
 )
 def test_a_kernel_is_of_the_family_that_its_name_tells(name: str, family: str) -> None:

@@ -177,7 +177,7 @@ def test_what_is_typed_is_completed() -> None:
     assert complete("elementwise(kind=s") == [
         "elementwise(kind=silu", "elementwise(kind=sigmoid", "elementwise(kind=sqrt", "elementwise(kind=sub"
     ]  # fmt: skip
-    assert complete("experts(rows=1,stored=m") == ["experts(rows=1,stored=mxfp4"]
+    assert complete("experts(rows=1,stored=i") == ["experts(rows=1,stored=int4", "experts(rows=1,stored=iq4_nl"]
     assert complete("gemm(m=1)") == []
     assert complete("resnet18(") == []
 

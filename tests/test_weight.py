@@ -35,7 +35,7 @@ from joulemap.workspace import Workspace
 from models import columns
 
 GEMM = "gemm(m=1,n=4096,k=4096)"
-FORMATS = ("int4", "int4:64", "int4:16", "fp4", "int8", "fp8")
+FORMATS = ("int4", "int4:64", "int4:16", "fp4", "mxfp4", "awq", "q2_k", "q4_k_m", "3.3bit", "int8", "fp8_block")
 
 
 class Decoder(nn.Module):
@@ -78,9 +78,66 @@ def test_a_format_has_a_width_and_scales() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ("mxfp4", 4 + 8 / 32),
+        ("nvfp4", 4 + 8 / 16),
+        ("fp8_block", 8 + 32 / 128**2),
+        ("fp8:128x128", 8 + 32 / 128**2),
+        ("awq", 4 + (16 + 4) / 128),
+        ("q2_k", 2.625),
+        ("Q3-K", 3.4375),
+        ("q4_0", 4.5),
+        ("q4_k", 4.5),
+        ("q5_k", 5.5),
+        ("q6_k", 6.5625),
+        ("gguf_q8_0", 8.5),
+        ("gguf_q4_k", 4.8944),
+        ("gguf_q2_k", 3.1593),
+        ("gguf_bf16", 16),
+        ("4.64bit", 4.64),
+    ],
+)
+def test_formats_have_the_bits_of_their_definition(text: str, bits: float) -> None:
+    found = read_weight_format(text)
+    assert_close(8 * found.width_bytes, bits, rel=1e-12)
+    assert_close(found.row_bytes(1024), 128 * bits, rel=1e-12)
+    assert read_weight_format(found.name) == found
+
+
+def test_what_products_take_as_it_is_differs_by_its_scales() -> None:
+    work = decoder()
+    scales = (512 * 2 + 256 * 4 + 1000 * 2) * 4 / 128
+    assert work.weight_bytes_at("fp8", "fp8_block") == work.weight_bytes_at("fp8") + scales
+    assert not form_kernels(work, "fp8", "engine", "fp8_block").dequantization_count.any()
+    assert form_kernels(work, "bf16", "engine", "fp8_block").dequantization_count.any()
+    assert pair_precisions(("fp8", "bf16"), ("fp8_block", "fp8")) == (
+        ("fp8", "fp8_block"),
+        ("fp8", "fp8"),
+        ("bf16", "fp8_block"),
+        ("bf16", "fp8"),
+    )
+    # a whole row of outputs shares one scale of four bytes
+    rows = (512 + 256 + 1000) * 4
+    assert work.weight_bytes_at("bf16", "fp8") == (REST + 256 * 1000) * 2 + MATRICES + HEAD + rows
+
+
+def test_wide_weights_have_no_scales_and_are_converted() -> None:
+    work = decoder()
+    assert work.weight_bytes_at("fp32", "bf16") == (REST + 256 * 1000) * 4 + (MATRICES + HEAD) * 2
+    assert form_kernels(work, "fp32", "fused", "bf16").dequantization_count.sum() == MATRICES + HEAD
+    # convert, scale, and add a minimum
+    assert form_kernels(work, "fp32", "fused", "q4_k").dequantization_count.sum() == 3 * (MATRICES + HEAD)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("int3", "unknown weight precision 'int3'; known: fp64"),
+        ("int3", "unknown weight precision 'int3'; did you mean int.*; known: fp64"),
+        ("q4_km_m", "did you mean q4_k_m"),
+        ("0bit", "unknown weight precision"),
+        ("bf16:64", "bf16 has no groups"),
+        ("mxfp4:64", "groups of mxfp4 are part of the format; write mxfp4"),
         ("int4:", "write the size of its groups as int4:64"),
         ("int4:0", "write the size of its groups as int4:64"),
         ("int4:many", "write the size of its groups as int4:64"),
@@ -159,11 +216,7 @@ def test_narrower_weights_are_never_more_bytes() -> None:
     work = decoder()
     for precision in ("fp32", "bf16", "int8"):
         known = [read_weight_format(name) for name in FORMATS]
-        widths = [
-            (one.item_bytes + one.scale_bytes / one.group_size, one.name)
-            for one in known
-            if one.item_bytes < PRECISION_BYTES[precision]
-        ]
+        widths = [(one.width_bytes, one.name) for one in known if one.width_bytes < PRECISION_BYTES[precision]]
         found = [work.weight_bytes_at(precision, name) for _, name in sorted(widths)]
         assert found == sorted(found)
         assert all(one <= work.weight_bytes_at(precision) for one in found)

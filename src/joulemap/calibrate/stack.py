@@ -38,6 +38,7 @@ ALONE: Final = "subgraph_index"
 OWN: Final = (
     "work",
     "precision",
+    "weight_precision",
     "runtime",
     "operator_index",
     "operator_count",
@@ -276,6 +277,7 @@ def _join(picked: Sequence[tuple[KernelColumns, list[list[int]]]]) -> KernelColu
     return KernelColumns(
         work=work,
         precision=first.precision,
+        weight_precision=first.weight_precision,
         runtime=first.runtime,
         operator_index=np.arange(len(kernel_index)),
         operator_count=len(kernel_index),

@@ -73,6 +73,13 @@ def complete_precisions(incomplete: str) -> list[str]:
     return begin(incomplete, PRECISION_BYTES)
 
 
+def complete_weights(incomplete: str) -> list[str]:
+    """Return what weights may be stored at."""
+    from joulemap.domain.weight import WEIGHT_FORMATS
+
+    return begin(incomplete, WEIGHT_FORMATS)
+
+
 def complete_boundaries(incomplete: str) -> list[str]:
     """Return what an energy may contain."""
     from joulemap.domain.configuration import BOUNDARIES

@@ -1,6 +1,6 @@
-"""How weights are stored where they are narrower than what they are multiplied by: their width, and their scales.
+"""How weights are stored where they are narrower than what they are multiplied by: their codes, and what groups share.
 
-    bytes of K weights that one output adds up = K x width + ceil(K / group) x bytes of a scale
+    bytes of K weights that an output adds = K x bits / 8 + ceil(K / group) x bytes of a group / outputs that share it
 
 Weights of products alone are stored so: two dimensions or more, read by an operator that multiplies and accumulates.
 Norms, biases and tables that are only looked up in keep the precision of activations, as weight-only quantizers leave
@@ -9,13 +9,14 @@ them. What a group makes no narrower keeps it too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 import attrs
 
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
-from joulemap.domain.name import name_precision
+from joulemap.domain.name import find_nearest, fold_into, name_precision
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -28,8 +29,9 @@ default for int4."""
 SCALE_BYTES: Final = 2.0
 """Of a scale: 16 bits. Source: as for `GROUP_SIZE`."""
 
-NARROW_GROUPS: Final[Mapping[str, tuple[int, float]]] = {"fp4": (16, 1.0)}
-"""precision -> (group, bytes of a scale), where a format has its own. Source: NVFP4, 16 values with one FP8 scale."""
+NARROW_GROUPS: Final[Mapping[str, tuple[int, float]]] = {"fp4": (16, 1.0), "fp8": (0, 4.0)}
+"""precision -> (group, bytes of a scale), where a format has its own. Source: NVFP4, 16 values with one FP8 scale; FP8
+of compressed-tensors and vLLM, an fp32 scale for each output."""
 
 OPERATIONS: Final = 2.0
 """Elementwise operations by which a kernel makes a weight what it multiplies: convert it, and multiply by its scale."""
@@ -40,47 +42,192 @@ PARTED: Final = "/"
 GROUPED: Final = ":"
 """Between the precision of weights and the size of their groups: `int4:64`."""
 
+GGUF: Final = "gguf_"
+"""Before the type of a file of llama.cpp."""
+
+_BITS: Final = re.compile(r"(\d{1,2}(?:\.\d{1,4})?)bits?")
+"""So many bits a weight, scales included: `4.64bit`."""
+
 
 @frozen(kw_only=True)
 class WeightFormat:
-    """A precision that weights are stored at, with the scales of their groups."""
+    """How weights are stored, with what their groups share."""
 
-    precision: Precision
-    group_size: int = attrs.field(validator=attrs.validators.ge(1))
-    scale_bytes: float
+    name: str
+    """As it is asked for: `int4`, `int4:64`, `q4_k_m`."""
+    bits: float = attrs.field(validator=attrs.validators.gt(0.0))
+    """Of the code of one weight."""
+    group_size: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Weights along the sum that share a scale; 0 for all."""
+    row_count: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Outputs whose groups share one."""
+    scale_bytes: float = 0.0
+    """What a group has beside its codes: scales, and minima or zero points."""
+    has_offset: bool = False
+    """Whether a minimum or zero point is among that."""
+    precision: str = ""
+    """That a product takes the codes at as they are; empty where kernels always make them wide."""
 
     @property
     def item_bytes(self) -> float:
-        """Bytes of one weight, its share of a scale left out."""
-        return PRECISION_BYTES[self.precision]
+        """Bytes of one weight, its share of a group's left out."""
+        return self.bits / 8.0
 
     @property
-    def name(self) -> str:
-        """As it is asked for: `int4`, or `int4:64` where the group is not the usual one."""
-        usual, _ = NARROW_GROUPS.get(self.precision, (GROUP_SIZE, SCALE_BYTES))
-        return self.precision if self.group_size == usual else f"{self.precision}{GROUPED}{self.group_size}"
+    def width_bytes(self) -> float:
+        """Bytes of one weight of a long sum, its share of a group's included."""
+        shared = self.scale_bytes / (self.group_size * self.row_count) if self.group_size else 0.0
+        return self.item_bytes + shared
+
+    @property
+    def operations(self) -> float:
+        """Elementwise operations that make a weight what a product multiplies; codes of 16 bits have no scale."""
+        return OPERATIONS + self.has_offset - (self.bits >= 16.0)
+
+    def row_bytes(self, count: int) -> float:
+        """Return the bytes of so many weights that one output adds up."""
+        groups = -(-count // self.group_size) if self.group_size else 1
+        return count * self.item_bytes + groups * self.scale_bytes / self.row_count
 
     def describe(self) -> str:
         """Return it in words, with the bytes of a weight."""
-        width = self.item_bytes + self.scale_bytes / self.group_size
-        return (
-            f"{self.precision} in groups of {self.group_size} with a scale of {self.scale_bytes * 8.0:.0f} bits, "
-            f"{width:.4g} bytes a weight"
-        )
+        width = f"{self.width_bytes:.4g} bytes a weight"
+        if not self.scale_bytes:
+            return f"{self.name}, {width}"
+        group = f"groups of {self.group_size}" if self.group_size else "one group for each output"
+        if self.row_count > 1:
+            group = f"blocks of {self.row_count} x {self.group_size}"
+        what = f"a scale of {self.scale_bytes * 8.0:.0f} bits"
+        if self.has_offset:
+            what = f"scale and offset in {self.scale_bytes * 8.0:.0f} bits"
+        return f"{self.name} in {group} with {what}, {width}"
+
+
+def _block(name: str, block_bytes: int, size: int, bits: int, *, has_offset: bool = False) -> WeightFormat:
+    """Return a format of llama.cpp by the bytes of a block of so many weights, and the bits of a code."""
+    rest = block_bytes - size * bits / 8.0
+    return WeightFormat(name=name, bits=bits, group_size=size, scale_bytes=rest, has_offset=has_offset)
+
+
+FORMATS: Final[Mapping[str, WeightFormat]] = {
+    one.name: one
+    for one in (
+        WeightFormat(name="fp8_block", bits=8, group_size=128, row_count=128, scale_bytes=4.0, precision="fp8"),
+        WeightFormat(name="mxfp8", bits=8, group_size=32, scale_bytes=1.0, precision="fp8"),
+        WeightFormat(name="mxfp4", bits=4, group_size=32, scale_bytes=1.0, precision="fp4"),
+        WeightFormat(name="nvfp4", bits=4, group_size=16, scale_bytes=1.0, precision="fp4"),
+        WeightFormat(name="nf4", bits=4, group_size=64, scale_bytes=4.0),
+        WeightFormat(name="awq", bits=4, group_size=GROUP_SIZE, scale_bytes=2.5, has_offset=True),
+        WeightFormat(name="gptq", bits=4, group_size=GROUP_SIZE, scale_bytes=2.5, has_offset=True),
+        _block("q2_k", 84, 256, 2, has_offset=True),
+        _block("q3_k", 110, 256, 3),
+        _block("q4_0", 18, 32, 4),
+        _block("q4_1", 20, 32, 4, has_offset=True),
+        _block("q4_k", 144, 256, 4, has_offset=True),
+        _block("q5_0", 22, 32, 5),
+        _block("q5_1", 24, 32, 5, has_offset=True),
+        _block("q5_k", 176, 256, 5, has_offset=True),
+        _block("q6_k", 210, 256, 6),
+        attrs.evolve(_block("q8_0", 34, 32, 8), precision="int8"),
+        _block("iq4_nl", 18, 32, 4),
+    )
+}
+"""Formats of a matrix that have a name.
+
+Source: DeepSeek-V3's `weight_block_size` of 128 x 128 with fp32 scales; OCP Microscaling Formats 1.0, 32 values with a
+scale of 8 bits; NVFP4, 16 with one of FP8; bitsandbytes, NF4 in blocks of 64 with an fp32 scale; `qweight`, `qzeros`
+and `scales` of GPTQ and AWQ, 4 bits, 4 and 16 for each group; llama.cpp (commit 01243c587f), ggml-common.h, the size
+of each `block_`."""
+
+FILES: Final[Mapping[str, float]] = {
+    "iq1_s": 2.0042,
+    "iq1_m": 2.1460,
+    "iq2_xxs": 2.3824,
+    "iq2_xs": 2.5882,
+    "iq2_s": 2.7403,
+    "iq2_m": 2.9294,
+    "iq3_xxs": 3.2548,
+    "iq3_xs": 3.4977,
+    "iq3_s": 3.6606,
+    "iq3_m": 3.7628,
+    "iq4_xs": 4.4597,
+    "q2_k_s": 2.9697,
+    "gguf_q2_k": 3.1593,
+    "q3_k_s": 3.6429,
+    "q3_k_m": 3.996,
+    "q3_k_l": 4.2979,
+    "q4_k_s": 4.6672,
+    "q4_k_m": 4.8944,
+    "q4_k_xl": 4.93,
+    "q5_k_s": 5.5704,
+    "q5_k_m": 5.7036,
+    "q6_k_xl": 7.02,
+    "q8_k_xl": 9.1,
+}
+"""Files of llama.cpp that mix formats -> bits of a weight in all.
+
+Source: llama.cpp (commit 311c2c9f0e), tools/quantize/README.md, of Llama-3.1-8B; q3_k_m follows from the formats that
+llama-quantize gives its matrices; `_xl`, Unsloth's, by the sizes of files of Qwen3-30B-A3B, gemma-3-27b, dots.llm1,
+gemma-4-31B, Hunyuan-A13B and GLM-4.7-Flash (lhl/strix-halo-testing, kyuz0/amd-strix-halo-toolboxes): 4.64 to 5.27 bits,
+one of 7.02, 8.9 to 9.4."""
+
+ALIASES: Final[Mapping[str, str]] = {
+    "fp8:128x128": "fp8_block",
+    "gguf_q3_k": "q3_k_m",
+    "gguf_q4_k": "q4_k_m",
+    "gguf_q5_k": "q5_k_m",
+}
+"""Another name -> that of the format. A file of type Q4_K is one of Q4_K_M to llama-quantize."""
+
+WEIGHT_FORMATS: Final[tuple[str, ...]] = (*PRECISION_BYTES, *FORMATS, *FILES)
+"""Names of all."""
 
 
 def read_weight_format(text: str) -> WeightFormat:
-    """Return the format that a name means, e.g. `int4` or `int4:64`; UsageError for any other text."""
-    name, colon, written = text.strip().partition(GROUPED)
+    """Return the format that a name means, e.g. `int4`, `int4:64`, `q4_k_m` or `4.64bit`.
+
+    Raises UsageError for any other text.
+    """
+    asked = fold_into(text.strip().lower(), (*ALIASES, *FORMATS, *FILES))
+    found = ALIASES.get(asked, asked)
+    if found not in FILES:
+        found = fold_into(found.removeprefix(GGUF), (*FORMATS, *FILES))
+    if found in FORMATS:
+        return FORMATS[found]
+    if found in FILES:
+        return WeightFormat(name=found, bits=FILES[found], has_offset=True)
+    if (told := _BITS.fullmatch(found)) and float(told[1]) > 0.0:
+        return WeightFormat(name=f"{float(told[1]):g}bit", bits=float(told[1]))
+    name, colon, written = found.partition(GROUPED)
     precision = name_precision(name.strip())
     if precision not in PRECISION_BYTES:
-        raise UsageError(f"unknown weight precision {name!r}; known: {', '.join(PRECISION_BYTES)}")
-    group_size, scale_bytes = NARROW_GROUPS.get(precision, (GROUP_SIZE, SCALE_BYTES))
-    if colon:
-        if not written.strip().isdecimal() or int(written) < 1:
-            raise UsageError(f"weight precision {text!r}: write the size of its groups as {precision}:64")
+        if name in FORMATS:
+            raise UsageError(f"weight precision {text!r}: groups of {name} are part of the format; write {name}")
+        nearest = find_nearest(name, [(known,) for known in WEIGHT_FORMATS])
+        meant = f"; did you mean {nearest[0]}?" if nearest else ""
+        known = ", ".join((*PRECISION_BYTES, *FORMATS))
+        raise UsageError(
+            f"unknown weight precision {name!r}{meant}; known: {known}, a file of llama.cpp as q4_k_m, bits as 4.5bit"
+        )
+    return _read_grouped(text, precision, written.strip() if colon else None)
+
+
+def _read_grouped(text: str, precision: str, written: str | None) -> WeightFormat:
+    """Return the format of a precision in its usual groups, or those of a size that is written behind it."""
+    width = PRECISION_BYTES[precision]
+    is_wide = width >= PRECISION_BYTES["bf16"]
+    usual, scale_bytes = (0, 0.0) if is_wide else NARROW_GROUPS.get(precision, (GROUP_SIZE, SCALE_BYTES))
+    group_size = usual
+    if written is not None:
+        if is_wide or not written.isdecimal() or int(written) < 1:
+            said = f"{precision} has no groups" if is_wide else f"write the size of its groups as {precision}:64"
+            raise UsageError(f"weight precision {text!r}: {said}")
         group_size = int(written)
-    return WeightFormat(precision=precision, group_size=group_size, scale_bytes=scale_bytes)
+        scale_bytes = scale_bytes if usual else SCALE_BYTES
+    name = precision if group_size == usual else f"{precision}{GROUPED}{group_size}"
+    return WeightFormat(
+        name=name, bits=8.0 * width, group_size=group_size, scale_bytes=scale_bytes, precision=precision
+    )
 
 
 def name_weight_precision(text: str) -> str:
@@ -91,17 +238,18 @@ def name_weight_precision(text: str) -> str:
 def find_weight_format(precision: str, weight_precision: str) -> WeightFormat | None:
     """Return how weights are stored beside activations of a precision; None where that is the same.
 
-    Raises UsageError for weights that are no narrower.
+    Weights that products take as they are, at this precision, differ by their scales. Raises UsageError for weights
+    that are no narrower.
     """
     if weight_precision in ("", precision):
         return None
     found = read_weight_format(weight_precision)
-    if found.precision == precision:
+    if found.name == precision:
         return None
-    if PRECISION_BYTES[found.precision] >= PRECISION_BYTES[precision]:
+    if found.precision != precision and found.item_bytes >= PRECISION_BYTES[precision]:
         narrower = [name for name, width in PRECISION_BYTES.items() if width < PRECISION_BYTES[precision]]
         raise UsageError(
-            f"weights at {found.precision} are no narrower than activations at {precision}; "
+            f"weights at {found.name} are no narrower than activations at {precision}; "
             + (f"narrower are {', '.join(narrower)}" if narrower else "nothing is narrower")
         )
     return found
@@ -130,7 +278,7 @@ def keep_narrower(precision: str, weight_precisions: Iterable[str]) -> tuple[str
     return tuple(
         name
         for name in weight_precisions
-        if (found := read_weight_format(name).precision) == precision or PRECISION_BYTES[found] < width
+        if (found := read_weight_format(name)).precision == precision or found.item_bytes < width
     )
 
 

@@ -12,8 +12,8 @@ from joulemap.domain.kind import KINDS, ROLES
 CAUSAL: Final = "causal"
 """Word of `Operator.variant` for attention whose tokens see none that come behind them."""
 
-NARROW_CACHE: Final = "cache_fp8"
-"""Word of it for attention whose keys and values are stored in one byte each."""
+NARROW_CACHES: Final = {"fp8": "cache_fp8", "int8": "cache_int8"}
+"""Precision of one byte -> word of it for attention whose keys and values are stored so."""
 
 DEQUANTIZE: Final = "dequantize"
 """Word of it for what makes weights wide for the product that reads them."""

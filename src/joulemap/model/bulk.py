@@ -65,11 +65,11 @@ class JoinedColumns(WorkloadColumns):
         """Workloads."""
         return len(self.batches)
 
-    def each_weight_bytes(self, precision: str) -> Floats:
+    def each_weight_bytes(self, precision: str, weight_precision: str = "") -> Floats:
         """Return the weight bytes of each workload, as `weight_bytes_at` has them."""
         each = self.first_reads
         owner = self.workload_index[self.access_operator[each]]
-        byte_count = self.access_tensor_bytes[each] * precision_scale(self.access_item_bytes[each], precision)
+        byte_count = self.access_tensor_bytes[each] * self.stored_scale(precision, weight_precision)[each]
         return sum_by(owner, byte_count, self.workload_count)
 
     def each_peak_bytes(self, precision: str, *, is_fused: bool) -> Floats:
@@ -91,9 +91,9 @@ def join(workloads: Sequence[Workload]) -> JoinedColumns:
     )
 
 
-def form_joined(joined: JoinedColumns, precision: str, runtime: str) -> KernelColumns:
+def form_joined(joined: JoinedColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
     """Return the kernels that the runtime launches for each of the workloads."""
-    kernels = form_kernels(joined, precision, runtime)
+    kernels = form_kernels(joined, precision, runtime, weight_precision)
     owner = joined.workload_index[kernels.operator_index]
     launches = kernels.host_launch_count
     if runtime != "eager":
@@ -104,44 +104,83 @@ def form_joined(joined: JoinedColumns, precision: str, runtime: str) -> KernelCo
         kernels,
         host_launch_count=launches,
         batch=joined.batches[owner],
-        total_weight_bytes=joined.each_weight_bytes(precision)[owner],
+        total_weight_bytes=joined.each_weight_bytes(precision, weight_precision)[owner],
         peak_activation_bytes=joined.each_peak_bytes(precision, is_fused=runtime in MERGING)[owner],
         workload_index=owner,
         workload_count=joined.workload_count,
     )
 
 
+@define
+class Together:
+    """Workloads that are evaluated at once, on any number of configurations.
+
+    They are joined once, and their kernels formed once for all hardware.
+    """
+
+    workloads: tuple[Workload, ...]
+    _joined: dict[tuple[int, ...], JoinedColumns] = attrs.field(factory=dict, init=False)
+    """Which of the workloads -> these joined."""
+    _kernels: dict[tuple[tuple[int, ...], str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
+
+    def evaluate(
+        self, hardware: Hardware, precision: str, runtime: str, *, weight_precision: str = ""
+    ) -> tuple[Total, ...]:
+        """Return the totals of each workload on a configuration, or why its hardware cannot run it.
+
+        Weights of products are stored at `weight_precision`, where it is another. Raises UnpricedActionError for an
+        action without a price, KeyError for a number that the hardware lacks, UsageError for weights that are no
+        narrower.
+        """
+        if precision not in hardware.peaks:
+            refusal = f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
+            return (Total(refusal=refusal),) * len(self.workloads)
+        found: dict[int, Total] = {}
+        for number, one in enumerate(self.workloads):
+            if refusal := _describe_fallen(one, hardware):
+                found[number] = Total(refusal=refusal)
+        rest = tuple(number for number in range(len(self.workloads)) if number not in found)
+        found |= zip(rest, self._evaluate(rest, hardware, (precision, runtime, weight_precision)), strict=True)
+        return tuple(found[number] for number in range(len(self.workloads)))
+
+    def _evaluate(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
+        """Return the totals of some; of those that no store can hold, by evaluating ever fewer together."""
+        if not some:
+            return []
+        try:
+            return self._evaluate_fitting(some, hardware, how)
+        except UnsupportedError as error:
+            if len(some) == 1:
+                return [Total(refusal=str(error))]
+            half = len(some) // 2
+            return [*self._evaluate(some[:half], hardware, how), *self._evaluate(some[half:], hardware, how)]
+
+    def _evaluate_fitting(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
+        precision, runtime, weight_precision = how
+        if some not in self._joined:
+            self._joined[some] = join([self.workloads[number] for number in some])
+        joined = self._joined[some]
+        weights = joined.each_weight_bytes(precision, weight_precision)
+        peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING) / count_parts(joined.batches, hardware)
+        shortages = [describe_shortage(required, hardware) for required in (weights + peaks).tolist()]
+        if any(shortages):
+            fitting = tuple(number for number, shortage in zip(some, shortages, strict=True) if not shortage)
+            totals = iter(self._evaluate(fitting, hardware, how))
+            return [Total(refusal=shortage) if shortage else next(totals) for shortage in shortages]
+        if (some, *how) not in self._kernels:
+            self._kernels[some, *how] = form_joined(joined, precision, runtime, weight_precision)
+        return _total(self._kernels[some, *how], hardware, weights, peaks)
+
+
 def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> tuple[Total, ...]:
     """Return the totals of each workload on a configuration, or why its hardware cannot run it.
 
-    Raises UnpricedActionError for an action without a price, KeyError for a number that the hardware lacks.
+    Raises as `Together.evaluate`.
     """
     found: list[Total] = []
     for start in range(0, len(workloads), TOGETHER):
-        found += _evaluate(workloads[start : start + TOGETHER], hardware, precision, runtime)
+        found += Together(tuple(workloads[start : start + TOGETHER])).evaluate(hardware, precision, runtime)
     return tuple(found)
-
-
-def _evaluate(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> list[Total]:
-    """Return the totals of some; of those that no store can hold, by evaluating ever fewer together."""
-    if precision not in hardware.peaks:
-        refusal = f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
-        return [Total(refusal=refusal)] * len(workloads)
-    refusals = [_describe_fallen(one, hardware) for one in workloads]
-    if any(refusals):
-        run = [one for one, refusal in zip(workloads, refusals, strict=True) if not refusal]
-        totals = iter(_evaluate(run, hardware, precision, runtime) if run else ())
-        return [Total(refusal=refusal) if refusal else next(totals) for refusal in refusals]
-    try:
-        return _evaluate_fitting(workloads, hardware, precision, runtime)
-    except UnsupportedError as error:
-        if len(workloads) == 1:
-            return [Total(refusal=str(error))]
-        half = len(workloads) // 2
-        return [
-            *_evaluate(workloads[:half], hardware, precision, runtime),
-            *_evaluate(workloads[half:], hardware, precision, runtime),
-        ]
 
 
 def _describe_fallen(workload: Workload, hardware: Hardware) -> str:
@@ -154,17 +193,7 @@ def _describe_fallen(workload: Workload, hardware: Hardware) -> str:
     return f"{hardware.id}: {hardware.compiler.name} does not run {told}" if told else ""
 
 
-def _evaluate_fitting(workloads: Sequence[Workload], hardware: Hardware, precision: str, runtime: str) -> list[Total]:
-    joined = join(workloads)
-    is_fused = runtime in MERGING
-    weights = joined.each_weight_bytes(precision)
-    peaks = joined.each_peak_bytes(precision, is_fused=is_fused) / count_parts(joined.batches, hardware)
-    shortages = [describe_shortage(required, hardware) for required in (weights + peaks).tolist()]
-    if any(shortages):
-        fitting = [one for one, shortage in zip(workloads, shortages, strict=True) if not shortage]
-        totals = iter(_evaluate_fitting(fitting, hardware, precision, runtime) if fitting else ())
-        return [Total(refusal=shortage) if shortage else next(totals) for shortage in shortages]
-    kernels = form_joined(joined, precision, runtime)
+def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:
     timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
     operator_fs = share_latency(timing, hardware)
     interval_fs = share_interval(timing, operator_fs)

@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING, PRECISION_BYTES
-from joulemap.domain.weight import OPERATIONS
 from joulemap.model.merge import build
 from joulemap.model.workload import (
     ROLE_CODE,
@@ -47,7 +46,9 @@ class KernelColumns:
 
     work: Work
     precision: str
-    """Of products; weights may be stored at another."""
+    """Of products."""
+    weight_precision: str
+    """That weights of products are stored at; empty for the same."""
     runtime: str
     operator_index: Integers
     """Which operator of the workload each row is."""
@@ -325,7 +326,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     own = workload.access_bytes * scale
     moved = np.where(is_fused | _is_inner(workload), workload.access_fused_bytes, workload.access_bytes)
     moved = moved * workload.stored_scale(precision, weight_precision)
-    dequantization = OPERATIONS * workload.dequantized_count(precision, weight_precision)[rows]
+    dequantization = workload.dequantization_count(precision, weight_precision)[rows]
     if dequantization.any():
         work = attrs.evolve(work, elementwise_count=work.elementwise_count + dequantization)
     is_output, is_weight = (workload.access_role == ROLE_CODE[role] for role in ("output", "weight"))
@@ -337,6 +338,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     return KernelColumns(
         work=work,
         precision=precision,
+        weight_precision=weight_precision,
         runtime=runtime,
         operator_index=rows,
         operator_count=workload.operator_count,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHE
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class Work:
     """Elements along the last dimension of the output."""
     operation: Texts
     variant: Texts
-    """Of an attention: `causal`, `cache_fp8`, the family of kernels that runs it; of experts that family, and how
-    weights are stored; `dequantize` of what makes weights wide; empty for any other."""
+    """Of an attention: `causal`, `cache_fp8` or `cache_int8`, the family of kernels that runs it; of experts that
+    family, and how weights are stored; `dequantize` of what makes weights wide; empty for any other."""
     subgraph_index: Integers
     origin: tuple[Work, Integers] | None = None
     """Which rows these are of others, and of the same kinds: what kinds decide is asked there, once for all."""
@@ -113,13 +113,18 @@ class Work:
     @cached_property
     def has_narrow_cache(self) -> Booleans:
         """Operators of an attention whose keys and values are stored in one byte each."""
-        return self._has_word(NARROW_CACHE)
+        return self._has_word(*NARROW_CACHES.values())
 
-    def _has_word(self, word: str) -> Booleans:
+    @cached_property
+    def has_float_cache(self) -> Booleans:
+        """Those of them that are stored as numbers which products can take as they are."""
+        return self._has_word(NARROW_CACHES["fp8"])
+
+    def _has_word(self, *words: str) -> Booleans:
         if self.origin is not None:
-            found: Booleans = self.origin[0]._has_word(word)[self.origin[1]]
+            found: Booleans = self.origin[0]._has_word(*words)[self.origin[1]]
             return found
-        return np.array([word in variant.split() for variant in self.variant.tolist()], dtype=bool)
+        return np.array([any(word in words for word in told.split()) for told in self.variant.tolist()], dtype=bool)
 
     @cached_property
     def is_dequantizing(self) -> Booleans:
@@ -134,7 +139,7 @@ class Work:
         """The family of kernels that an attention names; empty where none is named."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, NARROW_CACHE)
+        others = (CAUSAL, *NARROW_CACHES.values())
         words = [[word for word in variant.split() if word not in others] for variant in self.variant.tolist()]
         return np.array([" ".join(left) for left in words], dtype=np.str_)
 
@@ -246,18 +251,23 @@ class WorkloadColumns(Work):
         summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
         multiplied = self.multiplies & (self.access_item_bytes > 0.0)
         summed[self.access_tensor[multiplied]] = self.gemm_k[self.access_operator[multiplied]]
-        length = summed[self.access_tensor]
-        groups = np.ceil(length / weights.group_size) / np.maximum(length, 1.0)
-        width = weights.item_bytes + weights.scale_bytes * groups
-        is_stored = (self.access_role == ROLE_CODE["weight"]) & (length > 0.0)
-        narrow = np.minimum(width / np.maximum(self.access_item_bytes, 1.0), scale)
-        return np.where(is_stored, narrow, scale)
+        length = np.maximum(summed[self.access_tensor], 1.0)
+        groups = np.ceil(length / (weights.group_size or np.inf)).clip(1.0) / length
+        width = weights.item_bytes + weights.scale_bytes / weights.row_count * groups
+        is_stored = (self.access_role == ROLE_CODE["weight"]) & (summed[self.access_tensor] > 0.0)
+        stored = width / np.maximum(self.access_item_bytes, 1.0)
+        if weights.precision != precision:
+            stored = np.minimum(stored, scale)
+        return np.where(is_stored, stored, scale)
 
-    def dequantized_count(self, precision: str, weight_precision: str) -> Floats:
-        """Return the weights that each operator multiplies by and that are stored narrower than at `precision`."""
+    def dequantization_count(self, precision: str, weight_precision: str) -> Floats:
+        """Return the elementwise operations by which each operator makes weights wide that are stored narrower."""
+        weights = find_weight_format(precision, weight_precision)
+        if weights is None:
+            return np.zeros(self.operator_count)
         scale = precision_scale(self.access_item_bytes, precision)
         narrowed = self.multiplies & (self.stored_scale(precision, weight_precision) < scale)
-        count = self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
+        count = weights.operations * self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
         return sum_by(self.access_operator[narrowed], count, self.operator_count)
 
     @cached_property

@@ -14,6 +14,7 @@ from joulemap.cli.complete import (
     complete_models,
     complete_precisions,
     complete_runtimes,
+    complete_weights,
     complete_words,
 )
 from joulemap.cli.value import read_batches, read_quantity
@@ -51,8 +52,8 @@ HOST_HELP: Final = (
 
 WEIGHT_HELP: Final = (
     "What weights of products are stored at, where that is narrower than --precision: int8, fp8, int4 or fp4, with the "
-    "size of the groups that share a scale as int4:64. They move and are kept at that width, products run at "
-    "--precision, and kernels convert them."
+    "size of the groups that share a scale as int4:64, fp8_block, mxfp4, awq, gptq, q4_k_m and others of llama.cpp, or "
+    "bits as 4.64bit. They move and are kept at that width, products run at --precision, and kernels convert them."
 )
 
 SET_HELP: Final = (
@@ -70,7 +71,7 @@ WeightPrecision = Annotated[
         "--weight-precision",
         metavar="NAME[:GROUP]",
         help=WEIGHT_HELP,
-        autocompletion=complete_precisions,
+        autocompletion=complete_weights,
         show_default="that of activations",
     ),
 ]

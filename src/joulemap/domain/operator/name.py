@@ -29,6 +29,8 @@ from typing import Final
 import attrs
 
 from joulemap.domain.name import fold_into
+from joulemap.domain.weight import FORMATS
+from joulemap.domain.workload import NARROW_CACHES
 from joulemap.system.errors import UsageError
 
 MOST: Final = 2**48
@@ -86,9 +88,8 @@ ELEMENTWISE: Final[Mapping[str, Elementwise]] = {
 }
 """What `elementwise` can be."""
 
-STORED: Final = ("fp8_block", "int4", "mxfp4")
-"""How weights of `experts` are stored, where not as they are multiplied: with a scale for each block of 128 x 128, each
-128 or each 32 of them."""
+STORED: Final = ("int4", *FORMATS)
+"""How weights of `experts` are stored, where not as they are multiplied."""
 
 POWER_LAW: Final = "power_law_"
 """Routing of `experts` by which the share of the i-th falls with a power of i; an exponent follows."""
@@ -121,7 +122,7 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("latent", default=False),
         Argument("causal", default=False),
         Argument("window", default=0, least=0),
-        Argument("cache", default="", choices=("fp8", "bf16")),
+        Argument("cache", default="", choices=(*NARROW_CACHES, "bf16")),
         Argument("kernel", default=""),
     ),
     "experts": (

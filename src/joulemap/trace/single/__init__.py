@@ -15,7 +15,8 @@ import attrs
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
-from joulemap.domain.workload import NARROW_CACHE, Workload
+from joulemap.domain.weight import read_weight_format
+from joulemap.domain.workload import NARROW_CACHES, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
@@ -27,7 +28,7 @@ SCALAR: Final = 2.0
 """Second operand where it is a number: the exponent of a square."""
 
 
-CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "bf16": "bfloat16"}
+CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}
 """How attention stores keys and values -> their dtype."""
 
 
@@ -255,7 +256,7 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
     )
     is_causal = bool(operator.arguments["causal"]) and held == columns
     costs = attend(query.shape, columns, result.shape[-1], is_causal=is_causal)
-    words = (costs[0].variant, NARROW_CACHE if cache == "fp8" else "", str(operator.arguments["kernel"]))
+    words = (costs[0].variant, NARROW_CACHES.get(cache, ""), str(operator.arguments["kernel"]))
     variant = " ".join(filter(None, words))
     operators = tuple(
         make_operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
@@ -303,7 +304,8 @@ def _experts(operator: SingleOperator, batch: int) -> Parts:
         return attrs.evolve(cost, elementwise_count=biased * rows * n)
 
     def weigh(name: str, n: int, k: int) -> Flow:
-        held_of = Held((held, n, k), name) if not stored else Held((held, n, _stored_bytes(stored, k)), name, "uint8")
+        width = math.ceil(read_weight_format(stored).row_bytes(k)) if stored else k
+        held_of = Held((held, n, width), name, "uint8" if stored else DTYPE)
         return Flow(held_of, reader=0 if name == "up" else 2, most_bytes=held_of.byte_count // held * hit)
 
     def shift(name: str, n: int) -> tuple[Flow, ...]:
@@ -330,14 +332,6 @@ def _experts(operator: SingleOperator, batch: int) -> Parts:
         *(weigh("down", width, inner), *shift("down_bias", width), Flow(Held(x.shape), maker=2)),
     )
     return Parts(operators, flows, "experts")
-
-
-def _stored_bytes(stored: str, count: int) -> int:
-    """Return the bytes of so many weights in a row, with their scales."""
-    if stored == "fp8_block":
-        return count
-    group, scale = (128, 2) if stored == "int4" else (32, 1)
-    return -(-count // 2) + scale * -(-count // group)
 
 
 _PARTS: Final[Mapping[str, Callable[[SingleOperator, int], Parts]]] = {

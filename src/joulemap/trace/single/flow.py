@@ -16,7 +16,7 @@ DTYPE: Final = "fp32"
 ITEM_BYTES: Final = 4
 """Of an element as traced: a precision scales it."""
 
-WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "uint8": 1, "bfloat16": 2}
+WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "int8": 1, "uint8": 1, "bfloat16": 2}
 """Bytes of an element."""
 
 LARGEST: Final = 2**60

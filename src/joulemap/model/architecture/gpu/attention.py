@@ -155,7 +155,7 @@ class _Numbers:
         """
         macs = _attending_macs(self.engine) * self.value("share")
         narrow = macs if self.family.widens else macs * _narrow_gain(self.engine)
-        return np.where(shapes.is_narrow, narrow, macs)
+        return np.where(shapes.is_float, narrow, macs)
 
 
 @of_each
@@ -196,6 +196,8 @@ class _Shapes:
     is_latent: Booleans
     is_narrow: Booleans
     """Whether keys and values are stored in one byte each."""
+    is_float: Booleans
+    """Whether that is fp8, which products of some units take as it is; integers are made wide as they arrive."""
 
     def packed(self, most: float) -> _Shapes:
         """Return the shapes where a block takes all heads of a group, if they are at most so many, else each alone."""
@@ -240,6 +242,7 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
         is_causal=work.is_causal[scores],
         is_latent=(apart == 0.0) & ((heads > pairs) | (work.gemm_n[sums] < depth)),
         is_narrow=work.has_narrow_cache[scores],
+        is_float=work.has_float_cache[scores],
     )
 
 
@@ -266,7 +269,8 @@ def _convert_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
     asked = shapes.queries * shapes.pairs * (shapes.group * shapes.depth + shapes.token_bytes)
     start = (engine.value("start_clocks.light") + engine.value("gap_clocks")) / engine.clock_hz
     moved = (engine.item_bytes + 1.0) * asked
-    return np.where(shapes.queries > 1.0, start + stream_seconds(engine, moved), 0.0) * _multiplies_narrow(engine)
+    converted = np.where(shapes.queries > 1.0, start + stream_seconds(engine, moved), 0.0)
+    return np.where(shapes.is_float, converted * _multiplies_narrow(engine), 0.0)
 
 
 def _count_parts(shapes: _Shapes, blocks: Floats, engine: Engine) -> Floats:

@@ -15,7 +15,7 @@ and K inputs of a product, w bytes of a weight and p of an activation:
 Rows are padded to a block for each expert, which is what few tokens cost. Weights and activations that the last cache
 holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out. Activations take
 two bytes between kernels, whatever products take. Kernels differ more between designs than between GPUs, so all numbers
-are coefficients of the family that a workload names by its kernel and how its weights are stored.
+are coefficients of the family that a kernel's name tells and how weights are stored, in the workload or the run.
 
 Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
 Triton's.
@@ -54,9 +54,15 @@ NAMES: Final = (
     (("torch_flow",), "trtllm_cutlass"),
     (("trtllm", "fp8_block"), "trtllm_block"),
     (("trtllm",), "trtllm"),
+    (("triton",), "triton"),
+    (("int4",), "marlin"),
+    (("awq",), "marlin"),
+    (("gptq",), "marlin"),
     (("",), "triton"),
 )
-"""Words that the name of a kernel and of how weights are stored have -> family; the first that applies."""
+"""Words that the name of a kernel and of how weights are stored have -> family; the first that applies. Marlin is what
+engines choose for integers of four bits. Source: vLLM `CompressedTensorsWNA16MarlinMoEMethod`, SGLang
+`sglang_marlin_moe` (names of the kernels that were measured)."""
 
 PASSING: Final = frozenset({"triton", "marlin", "trtllm_block"})
 """Families whose gate and sum pass over the choices of other devices too."""
@@ -87,7 +93,8 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
     rows = np.flatnonzero(products)
     kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
     ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1] if len(rows) else rows
-    found = np.array([find_family(name) for name in work.kernel_family[ups].tolist()], dtype=np.str_)
+    names = (f"{name} {kernels.weight_precision}" for name in work.kernel_family[ups].tolist())
+    found = np.array([find_family(name) for name in names], dtype=np.str_)
     for family in set(found.tolist()):
         own = found == family
         call = _Call.read(kernels, ups[own], downs[own])

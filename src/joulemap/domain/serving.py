@@ -1,0 +1,127 @@
+"""Measurements of language models as they are served: one row of a table, and the quantities that it may hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+import attrs
+
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+ServingScope = Literal["prefill_step", "decode_step", "request", "offline", "steady_serving"]
+
+SCOPES: Final[tuple[ServingScope, ...]] = get_args(ServingScope)
+"""A pass over prompts; a step of one token of each sequence; a call of equal sequences, timed apart; a whole batch from
+the first prompt token to the last output token; requests that are always in flight, arrivals in place of leavers."""
+
+QUANTITIES: Final = (
+    "time_to_first_token_s",
+    "inter_token_latency_s",
+    "request_latency_s",
+    "output_tokens_per_s",
+    "total_tokens_per_s",
+    "energy_per_output_token_j",
+    "energy_per_request_j",
+    "power_w",
+)
+"""What a row may say: seconds, tokens of all devices a second, joules and watts of all devices together."""
+
+_COUNTS: Final = (
+    "device_count",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "expert_parallel",
+    "data_parallel",
+)
+_LENGTHS: Final = ("prompt_tokens", "output_tokens", "batch")
+
+_one = attrs.validators.optional(attrs.validators.ge(1))
+_positive = attrs.validators.optional(attrs.validators.gt(0.0))
+
+
+@frozen(kw_only=True)
+class ServingRow:
+    """One measured configuration; what was not told or not measured is None, a word that was not told is empty."""
+
+    source: str
+    hardware: str
+    model: str
+    scope: str = attrs.field(validator=attrs.validators.in_(SCOPES))
+    engine: str = ""
+    engine_version: str = ""
+    date: str = ""
+    """Of the measurement, `2025-11-02`: the software of one engine differs from month to month."""
+    commit: str = ""
+    device_count: int | None = attrs.field(default=None, validator=_one)
+    tensor_parallel: int | None = attrs.field(default=None, validator=_one)
+    pipeline_parallel: int | None = attrs.field(default=None, validator=_one)
+    expert_parallel: int | None = attrs.field(default=None, validator=_one)
+    data_parallel: int | None = attrs.field(default=None, validator=_one)
+    weight_precision: str = ""
+    activation_precision: str = ""
+    cache_precision: str = ""
+    prompt_tokens: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    """Of a sequence; what lies in its cache before the step, where the scope is `decode_step`."""
+    output_tokens: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    """Of a sequence."""
+    batch: float = attrs.field(default=1.0, validator=attrs.validators.gt(0.0))
+    """Sequences of a call, or the mean of requests in flight."""
+    time_to_first_token_s: float | None = attrs.field(default=None, validator=_positive)
+    inter_token_latency_s: float | None = attrs.field(default=None, validator=_positive)
+    """Of a step of the whole batch."""
+    request_latency_s: float | None = attrs.field(default=None, validator=_positive)
+    output_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
+    total_tokens_per_s: float | None = attrs.field(default=None, validator=_positive)
+    """Prompt and output."""
+    energy_per_output_token_j: float | None = attrs.field(default=None, validator=_positive)
+    energy_per_request_j: float | None = attrs.field(default=None, validator=_positive)
+    power_w: float | None = attrs.field(default=None, validator=_positive)
+    power_boundary: str = ""
+    """What joules and watts contain: `device`, `board`, `module`, `wall`."""
+    speculative: str = ""
+    """How tokens are guessed ahead; empty or `none` where they are not."""
+    notes: str = ""
+    seen: str = ""
+    """Which coefficients were chosen with this row in view; empty where none was."""
+
+    def measured(self) -> dict[str, float]:
+        """Return quantity -> value of what the row says."""
+        found = {name: getattr(self, name) for name in QUANTITIES}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+COLUMNS: Final = tuple(ServingRow.__annotations__)
+"""Of a table, in any order."""
+
+REQUIRED: Final = ("source", "hardware", "model", "scope")
+
+
+def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
+    """Return the row of a table's cells, empty where nothing is said; UsageError for what is none."""
+    for name in REQUIRED:
+        if not cells.get(name):
+            raise UsageError(f"{name} is empty")
+    values: dict[str, object] = {}
+    for name, text in cells.items():
+        if name not in COLUMNS or not text:
+            continue
+        values[name] = _read(name, text.strip())
+    try:
+        return ServingRow(**values)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _read(name: str, text: str) -> object:
+    if name not in _COUNTS + _LENGTHS + QUANTITIES:
+        return text
+    try:
+        value = int(text) if name in _COUNTS else float(text)
+    except ValueError as error:
+        raise UsageError(f"{name} is {text!r}, expected a number") from error
+    if not math.isfinite(value):
+        raise UsageError(f"{name} is {text!r}, expected a finite number")
+    return value

@@ -1,0 +1,201 @@
+"""A model on devices under a stack: its passes, evaluated as workloads of one device, and what all devices hold.
+
+    pass     = passes of the devices / (rates of the engine) + gap x layers, no less than the host's time for the layers
+             + host for a step + host for its sequences
+    pipeline : sequences go in as many parts as stages, which work side by side: a step is the pass of one part
+    joules   = devices x (joules of one + static power x what the stack adds)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import numpy as np
+
+from joulemap.decoder.step import Step, describe_step
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.workload import FEW_TOKENS
+from joulemap.model.bulk import Together, Total
+from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FS_PER_S
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from joulemap.decoder.config import Decoder
+    from joulemap.domain.hardware import Hardware
+    from joulemap.serving.stack import Stack
+
+FJ_PER_J: Final = 1e15
+
+Asked = tuple[Step, int]
+"""A pass of so many sequences."""
+
+
+@define(eq=False)
+class Book:
+    """Passes of a model as workloads, described once for all hardware."""
+
+    decoder: Decoder
+    _together: dict[tuple[Asked, ...], Together] = attrs.field(factory=dict, init=False)
+
+    def describe(self, asked: Sequence[Asked]) -> Together:
+        """Return the workloads of passes, with what was formed of them."""
+        key = tuple(asked)
+        if key not in self._together:
+            self._together[key] = Together(tuple(describe_step(self.decoder, step, count, NO_KEY) for step, count in key))
+        return self._together[key]
+
+
+@frozen(kw_only=True, eq=False)
+class Deployment:
+    """A model on all devices that serve it; a surface."""
+
+    book: Book
+    hardware: Hardware
+    """At its mode, calibrated, and at a boundary."""
+    stack: Stack
+    precision: str
+    weight_precision: str = ""
+    cache: str = ""
+    """What keys and values are stored at; empty for the precision of the run."""
+    devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Over which each product is divided."""
+    expert_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    data_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Of a pipeline, each with as many devices."""
+    routing: str = ""
+
+    @property
+    def decoder(self) -> Decoder:
+        """The model."""
+        return self.book.decoder
+
+    @property
+    def world(self) -> int:
+        """All devices."""
+        return self.devices * self.data_devices * self.stages
+
+    @property
+    def idle_w(self) -> float:
+        """Watts of all devices while they wait for the host."""
+        return self.world * self.hardware.static_power.value
+
+    @cached_property
+    def chip(self) -> Hardware:
+        """The hardware at the rates that the engine's kernels reach, with the memory of all stages."""
+
+        def scaled(quantity: Quantity, by: float) -> Quantity:
+            return attrs.evolve(quantity, value=quantity.value * by)
+
+        memory, compute = self.stack.value("memory_rate"), self.stack.value("compute_rate")
+        if memory == compute == self.stages == 1:
+            return self.hardware
+        return attrs.evolve(
+            self.hardware,
+            memory_capacity=scaled(self.hardware.memory_capacity, self.stages),
+            memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
+            peaks={
+                name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in self.hardware.peaks.items()
+            },
+        )
+
+    def price(self, passes: Passes, /) -> Cost:
+        """Return what passes take; UnsupportedError for what the hardware cannot run, UsageError for what is no pass."""
+        parts = np.clip(np.rint(passes.sequences), 1.0, self.stages)
+        asked = [
+            self._ask(*sizes)
+            for sizes in zip(
+                (passes.sequences / parts).tolist(),
+                passes.tokens.tolist(),
+                passes.context.tolist(),
+                passes.chunk.tolist(),
+                passes.chunk_context.tolist(),
+                strict=True,
+            )
+        ]
+        distinct = list(dict.fromkeys(asked))
+        place = {one: number for number, one in enumerate(distinct)}
+        totals = self.evaluate(distinct)
+        found = [totals[place[one]] for one in asked]
+        device_s = np.array([one.latency_fs or 0 for one in found]) / FS_PER_S
+        drawn_s = np.array([one.interval_fs or 0 for one in found]) / FS_PER_S
+        device_j = np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J
+        static_w = self.hardware.static_power.value
+        seconds = self._with_host(device_s, passes)
+        working_j = (device_j - static_w * drawn_s) * parts * self.devices * self.data_devices
+        return Cost(seconds=seconds, joules=working_j + self.world * static_w * seconds)
+
+    def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
+        """Return what one device takes for passes, without the stack's part; raises as `price`."""
+        totals = self.book.describe(asked).evaluate(
+            self.chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision
+        )
+        refusal = next((one.refusal for one in totals if one.refusal), None)
+        if refusal:
+            raise UnsupportedError(refusal)
+        return totals
+
+    def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
+        """Return the pass nearest to sizes that need not be whole."""
+        if sequences <= 0.0:
+            sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
+        size = max(1, round(tokens))
+        step = Step(
+            tokens=size,
+            cached=max(0, round(context)),
+            logits="all" if self.stack.all_logits and size > 1 else "last",
+            chunk=max(0, round(chunk)),
+            chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,
+            devices=self.devices,
+            expert_devices=self.expert_devices,
+            data_devices=self.data_devices,
+            cache=self.cache,
+            routing=self.routing,
+        )
+        return step, max(1, round(sequences))
+
+    def _with_host(self, device_s: Floats, passes: Passes) -> Floats:
+        """Return the time of passes with what the stack adds."""
+        value = self.stack.value
+        layers = len(self.decoder.layers)
+        has_prompt = (passes.chunk > 0.0) | (passes.tokens > FEW_TOKENS)
+        busy = device_s + layers * value("layer_gap")
+        waiting = value("host_step") + value("host_sequence") * passes.sequences + value("prompt_host") * has_prompt
+        total: Floats = np.maximum(busy, layers * value("host_layer")) + waiting
+        return total
+
+    def step(
+        self,
+        sequences: ArrayLike,
+        context_tokens: ArrayLike,
+        prompt_tokens: ArrayLike = 0.0,
+        prompt_context: ArrayLike = 0.0,
+    ) -> tuple[Floats, Floats]:
+        """Return seconds and joules as `surface.Table.step`, of each place evaluated for itself.
+
+        Beside sequences that decode, several short prompts are as many tokens of one.
+        """
+        columns = (np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context))
+        count, context, prompt, behind = np.broadcast_arrays(*columns)
+        shape = count.shape
+        count, context, prompt, behind = (np.ravel(one) for one in (count, context, prompt, behind))
+        prompts, length, before = count_prompts(prompt, behind)
+        alone = count <= 0.0
+        cost = self.price(
+            Passes.of(
+                np.where(alone, prompts, count),
+                tokens=np.where(alone, length, 1.0),
+                context=np.where(alone, before, context),
+                chunk=np.where(alone, 0.0, prompt),
+                chunk_context=np.where(alone, 0.0, before),
+            )
+        )
+        return cost.seconds.reshape(shape), cost.joules.reshape(shape)

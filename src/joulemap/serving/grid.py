@@ -1,0 +1,136 @@
+"""What a pass takes, looked up: a surface asked once for all the knots that a simulation may come near."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+BLOCK: Final = 64
+"""Numbers of sequences that the surface is asked for together."""
+FINE: Final = 1.3
+"""Ratio of neighbouring contexts of passes without a prompt."""
+COARSE: Final = 4.0
+"""Ratio of neighbouring contexts of mixed passes: time is nearly straight in them."""
+BETWEEN: Final = 1.5
+"""Ratio of neighbouring counts of sequences, and of prompt tokens, of mixed passes."""
+SHORTEST: Final = 64
+"""The least context that is a knot, beside none."""
+
+
+class Pass(Protocol):
+    """What a pass of a model takes on devices, as arrays that are broadcast."""
+
+    @property
+    def idle_w(self) -> float:
+        """Of all devices while there is nothing to do."""
+
+    def step(
+        self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike
+    ) -> tuple[Array, Array]:
+        """Return seconds and joules of all devices.
+
+        Of `sequences` that get a token each with `context_tokens` cached in the mean, and of `prompt_tokens` of prompts
+        after `prompt_context` that were worked out before: as of one prompt with the same work in attention.
+        """
+
+
+class Grid:
+    """A surface on knots, straight between them; sequences of passes without a prompt are all knots."""
+
+    def __init__(self, surface: Pass, sequences: int, step_tokens: int, longest: int, *, mixes: bool) -> None:
+        """Ask for passes of up to so many sequences and prompt tokens, none longer than `longest`."""
+        self.surface, self.most = surface, sequences
+        self.contexts: list[float] = _knots(SHORTEST, longest, FINE)
+        self.rows: dict[int, tuple[list[float], list[float]]] = {}
+        counts = [float(one) for one in _knots(1, sequences, BETWEEN)] if mixes else [0.0]
+        self.mixed_contexts = _knots(SHORTEST, longest, COARSE) if mixes else [0.0, 1.0]
+        self.prompt_contexts = _knots(1024, longest, COARSE)
+        prompts = sorted({1.0, *_knots(8, step_tokens, BETWEEN)[1:], step_tokens + 1.0})
+        self.counts = _places(counts, sequences if mixes else 0)
+        self.prompts = _places(prompts, step_tokens)
+        axes = np.meshgrid(counts, self.mixed_contexts, prompts, self.prompt_contexts, indexing="ij", sparse=True)
+        shape = (len(counts), len(self.mixed_contexts), len(prompts), len(self.prompt_contexts))
+        seconds, joules = (np.broadcast_to(one, shape) for one in surface.step(*axes))
+        self.seconds: list[float] = seconds.ravel().tolist()
+        self.joules: list[float] = joules.ravel().tolist()
+        self.strides = (shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3])
+
+    def find_step(self, sequences: int, context: float) -> tuple[float, float, float, float, float]:
+        """Return seconds and joules of a pass without a prompt, what each grows by a token of context, and how far.
+
+        That is straight up to a context, the last of the five.
+        """
+        if sequences not in self.rows:
+            self._ask(sequences)
+        seconds, joules = self.rows[sequences]
+        contexts = self.contexts
+        place = min(bisect_right(contexts, context), len(contexts) - 1) - 1
+        low, high = contexts[place], contexts[place + 1]
+        longer = (seconds[place + 1] - seconds[place]) / (high - low)
+        dearer = (joules[place + 1] - joules[place]) / (high - low)
+        beyond = context - low
+        return seconds[place] + longer * beyond, joules[place] + dearer * beyond, longer, dearer, high
+
+    def _ask(self, sequences: int) -> None:
+        first = (sequences - 1) // BLOCK * BLOCK + 1
+        counts = np.arange(first, min(first + BLOCK, self.most + 1), dtype=float)
+        shape = (len(counts), len(self.contexts))
+        found = self.surface.step(counts[:, None], np.array(self.contexts)[None, :], 0.0, 0.0)
+        seconds, joules = (np.broadcast_to(one, shape).tolist() for one in found)
+        self.rows.update((first + place, (seconds[place], joules[place])) for place in range(len(counts)))
+
+    def find_mixed(self, sequences: int, context: float, prompt: int, prompt_context: float) -> tuple[float, float]:
+        """Return seconds and joules of a pass with `prompt` tokens of prompts.
+
+        Several short prompts have less to attend to than one of all their tokens: their context is below zero, where
+        the first two knots go on.
+        """
+        by_count, by_context, by_prompt = self.strides
+        place, beyond = _place(self.mixed_contexts, context)
+        last, behind = _place(self.prompt_contexts, prompt_context)
+        count, above = self.counts[sequences]
+        piece, more = self.prompts[prompt]
+        corner = count * by_count + place * by_context + piece * by_prompt + last
+        found_s = found_j = 0.0
+        for share, first in ((1.0 - above, corner), (above, corner + by_count)):
+            if not share:
+                continue
+            for part, second in ((1.0 - beyond, first), (beyond, first + by_context)):
+                if not part:
+                    continue
+                for weight, at in ((1.0 - more, second), (more, second + by_prompt)):
+                    if weight:
+                        weight *= share * part
+                        near, far = weight * (1.0 - behind), weight * behind
+                        found_s += near * self.seconds[at] + far * self.seconds[at + 1]
+                        found_j += near * self.joules[at] + far * self.joules[at + 1]
+        return found_s, found_j
+
+
+def _knots(least: int, most: int, ratio: float) -> list[float]:
+    """Return none, `least` and what follows at this ratio, rounded, up to `most`, which is the last."""
+    found = [0.0]
+    while found[-1] < most:
+        following = max(found[-1] + 1, round(found[-1] * ratio)) if found[-1] else least
+        found.append(float(min(following, most)))
+    return found
+
+
+def _places(knots: list[float], most: int) -> list[tuple[int, float]]:
+    """Return of each whole number up to `most` the knot below it, and its share of the way to the next."""
+    numbers = np.arange(most + 1, dtype=float)
+    if len(knots) == 1:
+        return [(0, 0.0)] * len(numbers)
+    places = np.clip(np.searchsorted(knots, numbers, side="right") - 1, 0, len(knots) - 2)
+    low, high = np.array(knots)[places], np.array(knots)[places + 1]
+    return list(zip(places.tolist(), ((numbers - low) / (high - low)).tolist(), strict=True))
+
+
+def _place(knots: list[float], number: float) -> tuple[int, float]:
+    place = max(0, min(bisect_right(knots, number), len(knots) - 1) - 1)
+    return place, (number - knots[place]) / (knots[place + 1] - knots[place])

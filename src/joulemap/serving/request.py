@@ -1,0 +1,116 @@
+"""Requests of a load: drawn by a seed, or read from a file of them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.load import LONGEST, MOST_REQUESTS, Load, Requests
+from joulemap.system.errors import UsageError
+from joulemap.system.file import FileError, read_text
+from joulemap.system.number import read_real, read_whole
+
+COLUMNS: Final = ("arrival_s", "prompt_tokens", "output_tokens", "cached_tokens")
+"""Of a file of requests, in any order; without arrivals all are there at once, without the last nothing is hit."""
+
+NEEDED: Final = ("prompt_tokens", "output_tokens")
+
+SHOWN_FAULTS: Final = 3
+
+
+def draw_requests(load: Load, seed: int) -> Requests:
+    """Return the requests of a load: the same ones for the same seed, whatever the server.
+
+    Where requests are kept in flight, arrivals are not known beforehand and are zero.
+    """
+    draw = np.random.default_rng(seed)
+    trace = load.trace
+    count = load.requests if trace is None else len(trace.prompt_tokens)
+    if trace is None:
+        prompts = _draw_lengths(draw, load.prompt_tokens, load.spread_fraction, count)
+        trace = Requests(
+            prompt_tokens=tuple(prompts.tolist()),
+            output_tokens=tuple(_draw_lengths(draw, load.output_tokens, load.spread_fraction, count).tolist()),
+            arrival_s=(0.0,) * count,
+            cached_tokens=tuple(np.minimum(load.cached_tokens, prompts - 1).tolist()),
+        )
+    if load.rate_per_s is None and load.in_flight is None:
+        return trace
+    arrivals = np.zeros(count)
+    if load.rate_per_s is not None:
+        arrivals = np.cumsum(draw.exponential(1.0 / load.rate_per_s, count))
+    return Requests(
+        prompt_tokens=trace.prompt_tokens,
+        output_tokens=trace.output_tokens,
+        arrival_s=tuple(arrivals.tolist()),
+        cached_tokens=trace.cached_tokens,
+    )
+
+
+def _draw_lengths(draw: np.random.Generator, longest: int, spread: float, count: int) -> np.ndarray:
+    least = max(1, round(longest * (1.0 - spread)))
+    return draw.integers(least, longest, size=count, endpoint=True)
+
+
+def read_requests(path: Path) -> Requests:
+    """Return the requests of a CSV file with these columns, in order of arrival.
+
+    Raises UsageError for a file that cannot be read, or that has lines which are none; the text names them.
+    """
+    try:
+        lines = csv.reader(read_text(path).splitlines())
+    except FileError as error:
+        raise UsageError(f"cannot read {path}: {error}") from error
+    names = [name.strip() for name in next(lines, [])]
+    lacking = [name for name in NEEDED if name not in names]
+    if lacking:
+        raise UsageError(f"{path}, line 1: no column {' or '.join(lacking)}; columns are {', '.join(COLUMNS)}")
+    places = {name: names.index(name) for name in COLUMNS if name in names}
+    rows: list[tuple[float, int, int, int]] = []
+    faults = []
+    for cells in lines:
+        if any(cell.strip() for cell in cells):
+            try:
+                rows.append(_read_request({name: cells[place] for name, place in places.items()}))
+            except IndexError:
+                faults.append(f"line {lines.line_num}: {len(cells)} cells, {len(names)} expected")
+            except ValueError as error:
+                faults.append(f"line {lines.line_num}: {error}")
+    if faults:
+        more = f"; and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
+        raise UsageError(f"{path}, {'; '.join(faults[:SHOWN_FAULTS])}{more}")
+    if not 0 < len(rows) <= MOST_REQUESTS:
+        raise UsageError(f"{path} has {len(rows):,} requests, from 1 to {MOST_REQUESTS:,} expected")
+    rows.sort(key=lambda row: row[0])
+    arrivals, prompts, outputs, cached = zip(*rows, strict=True)
+    return Requests(
+        prompt_tokens=prompts,
+        output_tokens=outputs,
+        arrival_s=tuple(arrival - arrivals[0] for arrival in arrivals),
+        cached_tokens=cached,
+    )
+
+
+def _read_request(cells: dict[str, str]) -> tuple[float, int, int, int]:
+    arrival = _read(cells, "arrival_s", 0)
+    prompt = _read(cells, "prompt_tokens", 1)
+    cached = _read(cells, "cached_tokens", 0)
+    if cached >= prompt:
+        raise ValueError(f"cached_tokens is {cached:g}, expected fewer than the {prompt:g} of the prompt")
+    return float(arrival), int(prompt), int(_read(cells, "output_tokens", 1)), int(cached)
+
+
+def _read(cells: dict[str, str], name: str, least: int) -> float:
+    text = cells.get(name, "").strip()
+    if not text and name not in NEEDED:
+        return least
+    try:
+        number = read_real(text) if name == "arrival_s" else read_whole(text)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    if not least <= number <= LONGEST:
+        raise ValueError(f"{name} is {text}, expected {least} to {LONGEST:,}")
+    return number

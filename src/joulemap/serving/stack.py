@@ -1,0 +1,152 @@
+"""A stack: an engine that serves language models, as it was at a date, and what it adds to what the chip takes.
+
+    step = passes of the chip + host + request x sequences + gap x layers
+
+Files of `data/stack` hold an engine each, with its releases in order. A release says what changed since the one before.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+import attrs
+
+from joulemap.catalog.digest import DATA
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.name import find_nearest, fold_name
+from joulemap.domain.quantity import Quantity
+from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.record import frozen
+
+DEFAULT: Final = "vllm"
+"""The engine where none is named."""
+
+
+@frozen(kw_only=True)
+class Stack:
+    """An engine at a date."""
+
+    name: str
+    label: str
+    """As people write it."""
+    date: str
+    """From which on it is so: `2025-01`."""
+    runtime: str = attrs.field(validator=attrs.validators.in_(RUNTIMES))
+    """How it launches a pass."""
+    mixes: bool
+    """Whether pieces of prompts and tokens of answers share a pass; else prompts have passes of their own, first."""
+    reserves_output: bool
+    """Whether the room of a whole answer is set aside before it starts."""
+    waits: bool
+    """Whether a batch is a whole: the next starts when all of the one before has ended."""
+    all_logits: bool
+    """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
+    keeps_cache: bool
+    """Whether keys and values are kept from step to step; else every step works out all tokens again."""
+    coefficients: Mapping[str, Quantity]
+    """Name -> number; the names are those of `COEFFICIENTS`."""
+
+    def value(self, name: str) -> float:
+        """Return a number of the engine, or what it is where nothing is said."""
+        found = self.coefficients.get(name)
+        return COEFFICIENTS[name].value if found is None else found.value
+
+    @property
+    def memory_share(self) -> float:
+        """Of the memory of a device, what weights, cache and activations may take."""
+        return self.value("memory_share")
+
+    @property
+    def sequence_limit(self) -> int:
+        """Most sequences in work at once."""
+        return round(self.value("sequence_limit"))
+
+    @property
+    def step_tokens(self) -> int:
+        """Most tokens of a pass."""
+        return round(self.value("step_tokens"))
+
+
+@frozen(kw_only=True)
+class Coefficient:
+    """What a number of a stack is, and what it is where nothing is said."""
+
+    value: float
+    unit: str
+    meaning: str
+
+
+COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
+    "host_step": Coefficient(value=0.0, unit="s", meaning="the host between two steps, while the devices wait"),
+    "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence of a step, the same way"),
+    "host_layer": Coefficient(value=0.0, unit="s", meaning="the host for a layer of a step, at least: eager engines"),
+    "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
+    "layer_gap": Coefficient(value=0.0, unit="s", meaning="the devices between the kernels of a layer, beyond starts"),
+    "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
+    "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products that our kernels reach"),
+    "prompt_host": Coefficient(value=0.0, unit="s", meaning="the host for a pass over prompts, beyond that of a step"),
+    "memory_share": Coefficient(value=0.9, unit="1", meaning="of a device's memory, for weights, cache, activations"),
+    "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
+    "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
+}
+"""Numbers that a file of a stack may state."""
+
+_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "keeps_cache")
+
+
+def stack_names() -> tuple[str, ...]:
+    """Return the engines that ship, in the order of the alphabet."""
+    return tuple(sorted(_releases()))
+
+
+def find_stack(name: str = "", date: str = "") -> Stack:
+    """Return an engine as it was at a date, or as it is; UnknownNameError for one that does not ship.
+
+    Before its first release that is known it is as it was at that.
+    """
+    asked = _names().get(fold_name(name or DEFAULT))
+    if asked is None:
+        near = find_nearest(name, [(one,) for one in stack_names()])
+        raise UnknownNameError("engine", name, stack_names(), near=near)
+    releases = _releases()[asked]
+    before = [one for one in releases if not date or one.date <= date]
+    return before[-1] if before else releases[0]
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Return how each engine may be written -> its name."""
+    return {fold_name(alias): name for name, raw in _files().items() for alias in (name, *raw.get("aliases", ()))}
+
+
+@cache
+def _files() -> dict[str, dict[str, Any]]:
+    paths = sorted((DATA / "stack").glob("*.toml"))
+    return {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+@cache
+def _releases() -> dict[str, tuple[Stack, ...]]:
+    return {name: tuple(_read(name, raw)) for name, raw in _files().items()}
+
+
+def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
+    """Return the releases of a file; CatalogueError for what it may not say."""
+    found: list[Stack] = []
+    plain: dict[str, Any] = {flag: flag == "keeps_cache" for flag in _FLAGS} | {"runtime": "engine"}
+    numbers: dict[str, Quantity] = {}
+    for release in raw["releases"]:
+        for key, value in release.items():
+            if key == "date":
+                continue
+            if key in plain:
+                plain[key] = value
+            elif key in COEFFICIENTS and value.get("unit") == COEFFICIENTS[key].unit:
+                numbers[key] = Quantity(**value)
+            else:
+                raise CatalogueError(f"{name}.toml: {key} is no number of a stack in its unit")
+        found.append(Stack(name=name, label=raw["label"], date=release["date"], coefficients=dict(numbers), **plain))
+    return found

@@ -1,0 +1,38 @@
+"""A surface of passes in closed form, whose numbers can be worked by hand."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+@attrs.frozen(kw_only=True)
+class StraightPass:
+    """Seconds that add up: of a pass, a sequence, a token cached, a prompt token and what that attends to."""
+
+    pass_s: float = 0.010
+    sequence_s: float = 0.0
+    cached_s: float = 0.0
+    prompt_s: float = 0.0001
+    attend_s: float = 0.0
+    watts: float = 500.0
+    idle_w: float = 100.0
+
+    def step(
+        self, sequences: ArrayLike, context_tokens: ArrayLike, prompt_tokens: ArrayLike, prompt_context: ArrayLike
+    ) -> tuple[Array, Array]:
+        """Return seconds, and joules at one power."""
+        count, context, prompt, before = (
+            np.asarray(one, dtype=float) for one in (sequences, context_tokens, prompt_tokens, prompt_context)
+        )
+        seconds = (
+            self.pass_s
+            + self.sequence_s * count
+            + self.cached_s * count * context
+            + self.prompt_s * prompt
+            + self.attend_s * prompt * (before + 0.5 * prompt)
+        )
+        return seconds, seconds * self.watts

@@ -1,0 +1,36 @@
+"""Rows of served models: what cells become, and what is no row."""
+
+from __future__ import annotations
+
+import pytest
+
+from joulemap.domain.serving import COLUMNS, QUANTITIES, read_serving_row
+from joulemap.system.errors import UsageError
+
+CELLS = {"source": "us", "hardware": "h100_sxm5", "model": "llama-3.1-8b", "scope": "offline"}
+
+
+def test_empty_cells_are_not_said() -> None:
+    row = read_serving_row({**CELLS, "batch": "7.5", "device_count": "", "power_w": "300", "engine": ""})
+    assert (row.batch, row.device_count, row.engine) == (7.5, None, "")
+    assert row.measured() == {"power_w": 300.0}
+
+
+def test_quantities_are_columns() -> None:
+    assert set(QUANTITIES) < set(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("scope", "online"),
+        ("batch", "many"),
+        ("power_w", "-1"),
+        ("request_latency_s", "inf"),
+        ("tensor_parallel", "0"),
+        ("model", ""),
+    ],
+)
+def test_what_is_no_row_is_refused(name: str, text: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        read_serving_row({**CELLS, name: text})
