@@ -8,7 +8,7 @@ grain = "one row per goal; none of a goal that nothing has a value of"
 order = ["goal, in the order first_token, between_tokens, energy, cost"]
 listed = [
     "goal", "label", "hardware", "device_count", "precision", "batch", "value", "unit", "half_width", "advantage_ratio",
-    "runner_up", "probability_best", "rivals", "hardware_count", "is_available", "place", "run_id",
+    "runner_up", "runner_up_batch", "probability_best", "rivals", "hardware_count", "is_available", "place", "run_id",
 ]
 [parameters]
 takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
@@ -20,6 +20,7 @@ unit = { type = "VARCHAR", meaning = "s, J or USD" }
 half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the value's natural logarithm" }
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the next hardware; null without one" }
 runner_up = { type = "VARCHAR", null = true, meaning = "the next hardware, at its best batch; null without one" }
+runner_up_batch = { type = "INTEGER", null = true, meaning = "that batch" }
 probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of these hardware" }
 rivals = { type = "VARCHAR[]", meaning = "hardware that cannot be told apart from it" }
 hardware_count = { type = "BIGINT", meaning = "hardware, each with its number of devices and precision, that it is chosen from" }
@@ -103,6 +104,7 @@ told AS (
         max(s.probability_best) FILTER (r.rank = 1) AS probability_best,
         max(r.value) FILTER (r.rank = 2) AS next_value,
         max(r.label) FILTER (r.rank = 2) AS runner_up,
+        max(r.batch) FILTER (r.rank = 2) AS runner_up_batch,
         coalesce(list(r.label ORDER BY r.rank) FILTER (r.rank > 1 AND s.is_likely_best), []) AS rivals
     FROM ranked AS r
     LEFT JOIN standing AS s ON s.question = r.goal AND s.place = r.rank
@@ -120,6 +122,7 @@ SELECT
     r.half_width,
     t.next_value / r.value AS advantage_ratio,
     t.runner_up,
+    t.runner_up_batch,
     t.probability_best,
     t.rivals,
     t.hardware_count,

@@ -121,6 +121,8 @@ class ServedWinner(Row, query="llm.winner"):
     """How many times better than the next hardware; null without one."""
     runner_up: str | None
     """The next hardware, at its best batch; null without one."""
+    runner_up_batch: int | None
+    """That batch."""
     probability_best: float | None
     """That it is the best of these hardware."""
     rivals: list[str]

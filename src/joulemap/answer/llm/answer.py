@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
-from joulemap.answer.llm.demand import Case, Question, RunKey, divide, key_run, list_cases, match, refuse
+from joulemap.answer.llm.demand import Case, Question, RunKey, divide, find_ids, list_cases, match, refuse
 from joulemap.answer.llm.row import OK, UNSUPPORTED, ServedRow, form_rows, serve
 from joulemap.answer.llm.sentence import NOTES, say_doubt, say_insights, say_winners
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import find_stored_scope, join_words
+from joulemap.answer.scope import Scope, find_stored_scope, join_words
 from joulemap.domain.default import SERVED, SERVING, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.domain.weight import spell_precision, split_precision
+from joulemap.domain.weight import spell_precision
 from joulemap.plan.hold import StoredRuns, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
@@ -28,7 +28,12 @@ from joulemap.present.document import Block, Document, Grid, Section, grid, say_
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.llm import ServedPhase, ServedWinner
 from joulemap.store.query import fetch
+from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.decoder.config import Decoder
+    from joulemap.serving.batch import BatchCost
 
 HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
 """Where none is asked for: what models of all sizes are served on."""
@@ -231,14 +236,18 @@ class LlmAnswer(RunAnswer):
 
     def _describe_cost(self) -> list[str]:
         """Return how chips are paid for, and what the other way costs at best."""
-        told = [f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed"]
+        told = [
+            f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed"
+        ]
         other = "bought" if self.pay == "rented" else "rented"
         name = f"{other}_usd_per_million"
         priced = [row for row in self.phases if row.phase == "decode" and getattr(row, name) is not None]
         if self.pay != "both" and priced:
             best = min(priced, key=lambda row: float(getattr(row, name)))
             cost = show(getattr(best, name), "", "USD")
-            told.append(f"{other} instead: {cost} a million output tokens on {self.mark(best.label)}, batch {best.batch}")
+            told.append(
+                f"{other} instead: {cost} a million output tokens on {self.mark(best.label)}, batch {best.batch}"
+            )
         return told
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
@@ -247,14 +256,137 @@ class LlmAnswer(RunAnswer):
         winner = goals.get("energy") or self.winners[0]
         steps = [row for row in self.phases if row.phase == "decode"]
         first = next(row for row in steps if row.place == winner.place)
-        alike = [row for row in steps if (row.model, row.batch, row.precision) == (first.model, first.batch, first.precision)]
-        others = sorted((row for row in alike if row.hardware != first.hardware), key=lambda row: row.energy_per_token_j)
+        alike = [
+            row for row in steps if (row.model, row.batch, row.precision) == (first.model, first.batch, first.precision)
+        ]
+        others = sorted(
+            (row for row in alike if row.hardware != first.hardware), key=lambda row: row.energy_per_token_j
+        )
         beside = [*spell_precision(first.precision), "--batch", str(first.batch), "--runtime", first.runtime, *repeated]
         return [
-            *(["explain", first.model, *map(self.scope.spell, (first.hardware, row.hardware)), *beside] for row in others[:1]),
+            *(
+                ["explain", first.model, *map(self.scope.spell, (first.hardware, row.hardware)), *beside]
+                for row in others[:1]
+            ),
             ["edp", first.model, self.scope.spell(first.hardware), *beside],
         ]
 
 
 def _plain(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
+
+
+def llm(
+    source: Source,
+    model: str,
+    settings: Settings = SERVED,
+    *,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> LlmAnswer:
+    """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+
+    `model` is a name that ships, or a `config.json` or its folder. Each configuration has two runs, of the pass of its
+    prompts and of a step at the middle of the output, both of one of its devices; energies of the answer are of all of
+    them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
+    hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
+    serves.
+    """
+    from joulemap.serving.stack import find_stack
+
+    question = Question(decoder=read_decoder(model), stack=find_stack(serving.engine), serving=serving)
+    question.check()
+    is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+    settings = attrs.evolve(
+        settings,
+        runtime=(question.stack.runtime,),
+        batch=tuple(sorted(settings.batch or SERVED.batch)),
+        hardware=settings.hardware if is_chosen else HARDWARE,
+    )
+    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
+    cases = list_cases(question, whole, find_targets(source, whole))
+    lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
+    served = [case for case in cases if case.status == OK]
+    if not served:
+        raise refuse(cases)
+    costs = serve(question, served)
+    *others, last = divide(question, whole, served)
+    ids: dict[RunKey, int] = {}
+    for plan in others:
+        with holding_runs(source, plan) as runs:
+            ids |= match(runs)
+    with holding_runs(source, last, needs_catalogue=True) as runs:
+        ids |= match(runs)
+        found = _read(runs, question, served, costs, ids, usage, prices)
+    kept = [case for case in cases if case not in lacking]
+    rows = form_rows(question, kept, costs, found["phases"])
+    return LlmAnswer(
+        model=question.decoder.name,
+        serving=serving,
+        engine=f"{question.stack.label} {question.stack.date}",
+        rows=make_table("llm", ServedRow, rows),
+        left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
+        **{**found, "scope": _widen(found["scope"], whole)},
+    )
+
+
+def read_decoder(model: str) -> Decoder:
+    """Return the decoder of a name or path; UnknownNameError, with the nearest, for one that is not there."""
+    from joulemap.decoder.name import find_decoder, list_decoders, suggest
+
+    decoder = find_decoder(model)
+    if decoder is None:
+        raise UnknownNameError("language model", model, list_decoders(), near=suggest(model))
+    return decoder
+
+
+def _widen(scope: Scope, whole: Plan) -> Scope:
+    """Return the scope of stored runs with what was asked of their hardware."""
+    selection = whole.selection
+    return attrs.evolve(
+        scope,
+        spelling=selection.spelling,
+        meanings=selection.meanings,
+        budget=selection.budget,
+        left_out=selection.left_out,
+    )
+
+
+def _read(
+    runs: StoredRuns,
+    question: Question,
+    served: Sequence[Case],
+    costs: Mapping[Case, BatchCost],
+    ids: Mapping[RunKey, int],
+    usage: Usage,
+    prices: Sequence[Price],
+) -> dict[str, Any]:
+    """Return what the stored runs say of served configurations."""
+    connection = runs.connection
+    prefill, decode = find_ids(question, served, ids)
+    used, pay = read_usage(usage)
+    given = price_parameters(prices)
+    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    every = list(dict.fromkeys([*prefill, *decode]))
+    told = {
+        "prefill_ids": prefill,
+        "decode_ids": decode,
+        "run_ids": every,
+        "device_counts": [case.world for case in served],
+        "batches": [case.batch for case in served],
+        "prefill_passes": [-(-case.batch // question.pass_batch(case.batch)) for case in served],
+        "prompt": question.serving.prompt,
+        "steps": question.steps,
+        "prefill_s": [costs[case].first_token_s for case in served],
+        "decode_s": [costs[case].between_s * question.steps for case in served],
+        "prefill_j": [costs[case].prompt_j for case in served],
+        "decode_j": [costs[case].output_j for case in served],
+    }
+    takes_all = runs.plan.settings.takes_all
+    return {
+        "scope": find_stored_scope(connection, every),
+        "phases": fetch(connection, ServedPhase, **told, **used, **paid, **pay),
+        "winners": fetch(connection, ServedWinner, **told, **used, **paid, **pay, takes_all=takes_all),
+        "assumptions": fetch(connection, AssumedNumber, **used),
+    }

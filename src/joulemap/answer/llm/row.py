@@ -79,7 +79,8 @@ def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
         groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
     found: dict[Case, BatchCost] = {}
     for some in groups.values():
-        surface = question.deploy(some[0])
+        surface = some[0].deployment
+        assert surface is not None
         asked = [
             Batch(
                 sequences=case.batch,
@@ -129,17 +130,17 @@ def _measure(question: Question, case: Case) -> dict[str, Any]:
         rest = {"largest_batch": 0, "largest_context": 0, "needed_device_count": None}
         return {**held, "memory_fraction": 0.0, "capacity_bytes": case.target.memory_capacity.value, **rest}
     held = {
-        "weight_bytes": room.weight_bytes,
-        "cache_bytes": room.sequence_bytes * case.batch,
-        "activation_bytes": room.activation_bytes,
-        "reserved_bytes": room.reserved_bytes,
+        "weight_bytes": room.weights,
+        "cache_bytes": room.cache(question.context) * case.batch,
+        "activation_bytes": room.workspace,
+        "reserved_bytes": case.target.memory_capacity.value - room.capacity,
     }
     return {
         **held,
-        "capacity_bytes": room.capacity_bytes,
-        "memory_fraction": sum(held.values()) / room.capacity_bytes,
-        "largest_batch": room.most_sequences(question.context),
-        "largest_context": room.longest_context(case.batch),
+        "capacity_bytes": case.target.memory_capacity.value,
+        "memory_fraction": sum(held.values()) / case.target.memory_capacity.value,
+        "largest_batch": case.most,
+        "largest_context": room.tokens(case.batch),
         "needed_device_count": case.needed,
     }
 

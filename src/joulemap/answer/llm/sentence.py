@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.llm.row import OK, TOO_LARGE, ServedRow
-from joulemap.answer.scope import TIE_RATIO, describe_chance, join_words
-from joulemap.present.cell import show, show_chance, show_doubt, show_quantity, show_share
+from joulemap.answer.llm.row import TOO_LARGE, ServedRow
+from joulemap.answer.scope import TIE_RATIO, join_words
+from joulemap.domain.doubt import TOLD_APART
+from joulemap.present.cell import show, show_chance, show_quantity
 from joulemap.row.llm import ServedWinner
 
 if TYPE_CHECKING:
@@ -19,8 +21,8 @@ NOTES: Final = (
     "the time of the whole requests",
     "J/token: of an output token but the first, whose energy is the prompts'; all devices together, their share of the "
     "host's waiting included; runs and their ledgers are of one device",
-    "memory: of a device, weights, cache of the whole batch at its end, activations and what the engine reserves; most: "
-    "sequences of this length that fit",
+    "memory: of a device, weights, cache of the whole batch at its end, activations and what the engine reserves; "
+    "most: sequences of this length that fit",
     "waits for: what most of the time goes to: memory, compute, launch (starts of kernels), communication between "
     "devices, or engine (what that adds to its passes)",
 )
@@ -58,8 +60,13 @@ def _say_lead(answer: LlmAnswer, winner: ServedWinner, word: str) -> str:
         return ""
     if winner.advantage_ratio < TIE_RATIO:
         return f", as {answer.mark(winner.runner_up)}"
-    sure = describe_chance(winner.probability_best, [])
-    return f", {winner.advantage_ratio:.3g}x {word} than {answer.mark(winner.runner_up)} ({sure} sure)"
+    at = "" if winner.runner_up_batch == winner.batch else f" at batch {winner.runner_up_batch}"
+    other = f"{answer.mark(winner.runner_up)}{at}"
+    if (winner.probability_best or 0.0) < TOLD_APART and winner.rivals:
+        rest = len(winner.rivals) - 1
+        more = f" and {rest} more" if rest else ""
+        return f", not told apart from {answer.mark(winner.rivals[0])}{more}"
+    return f", {winner.advantage_ratio:.3g}x {word} than {other} ({show_chance(winner.probability_best)} sure)"
 
 
 def _say_one(answer: LlmAnswer) -> str:
@@ -67,8 +74,8 @@ def _say_one(answer: LlmAnswer) -> str:
     first, last = answer.served[0], answer.served[-1]
     told = [
         f"{answer.mark(first.label)} answers after {show_quantity(first.first_token_s, 's')} and then every "
-        f"{show_quantity(first.between_s, 's')} at batch {first.batch}, with {show_quantity(first.output_token_j, 'J')} "
-        "for an output token"
+        f"{show_quantity(first.between_s, 's')} at batch {first.batch}, with "
+        f"{show_quantity(first.output_token_j, 'J')} for an output token"
     ]
     if last is not first:
         rate = show_quantity(last.tokens_per_s, "").strip()
@@ -102,15 +109,25 @@ def _say_bounds(answer: LlmAnswer) -> list[str]:
     told = []
     for noun, name in (("prompts wait", "prefill_bound"), ("output tokens wait", "decode_bound")):
         counts = Counter(getattr(row, name) for row in answer.served)
-        bound, count = counts.most_common(1)[0]
-        others = [row for row in answer.served if getattr(row, name) != bound]
-        but = ""
-        if others:
-            rest = Counter(f"{getattr(row, name)} on {answer.mark(row.label)}" for row in others)
-            names = [text for text, _ in rest.most_common(2)]
-            but = f" ({join_words(names)}{' …' if len(rest) > len(names) else ''})"
+        ((bound, _),) = counts.most_common(1)
+        is_alone = len({row.label for row in answer.served}) == 1
+        where: dict[str, dict[str, None]] = {}
+        for row in answer.served:
+            if getattr(row, name) != bound:
+                place = f"at batch {row.batch}" if is_alone else f"on {answer.mark(row.label)}"
+                where.setdefault(getattr(row, name), {})[place] = None
+        names = [f"{other} {_join_places([*places])}" for other, places in where.items()]
+        but = f", but for {join_words(names)}" if names else ""
         told.append(f"{noun} for {bound}{but}")
     return ["; ".join(told)]
+
+
+def _join_places(places: Sequence[str]) -> str:
+    """Return `on a, b and c`, of which the first few are named."""
+    preposition = places[0].partition(" ")[0]
+    names = [place.removeprefix(preposition).strip() for place in places]
+    rest = len(names) - SHOWN_NAMES
+    return f"{preposition} {join_words([*names[:SHOWN_NAMES], *([f'{rest} more'] if rest > 0 else [])])}"
 
 
 def _say_cost(answer: LlmAnswer) -> list[str]:
@@ -121,11 +138,11 @@ def _say_cost(answer: LlmAnswer) -> list[str]:
     row = next(one for one in answer.served if one.decode_run_id == winner.run_id)
     cost, prompt = show(winner.value, "", "USD"), show(row.prompt_usd_per_million, "", "USD")
     sure = "" if winner.hardware_count < 2 else f" ({show_chance(winner.probability_best)} sure)"
-    first = "is the cheapest" if winner.hardware_count > 1 else "costs"
+    who = f"{answer.mark(winner.label)} is the cheapest{sure}: " if winner.hardware_count > 1 else ""
     carbon = show(row.output_gco2_per_million, "", "g")
     return [
-        f"{answer.mark(winner.label)} {first}{sure}, {row.way}, at batch {winner.batch}: {cost} for a million output "
-        f"tokens, {prompt} for a million of prompts; {carbon} of CO2 for the former"
+        f"{who}{row.way}, at batch {winner.batch}, a million output tokens cost {cost} (and {carbon} of CO2), a million "
+        f"tokens of prompts {prompt}"
     ]
 
 

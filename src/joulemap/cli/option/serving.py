@@ -153,6 +153,10 @@ class ServedRunOptions(RunOptions):
     ] = PASS["precision"]
     runtime: Annotated[str, typer.Option("--runtime", hidden=True)] = ""
 
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that a command about one of the passes must repeat."""
+        return repeat_options(self, GIVEN)
+
 
 @frozen(kw_only=True)
 class ServedOutputOptions(OutputOptions):
