@@ -101,7 +101,7 @@ LINES: dict[str, int] = {
     "answer": 12_300,
     "trace": 9_650,
     "decoder": 1_600,
-    "model": 8_200,
+    "model": 8_260,
     "store": 6_460,
     "domain": 5_200,
     "cli": 4_390,

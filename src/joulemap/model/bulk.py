@@ -22,7 +22,7 @@ from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
-from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, columns_of, precision_scale, sum_by
+from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, columns_of, sum_by
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FS_PER_S
@@ -143,6 +143,18 @@ class Together:
         found |= zip(rest, self._evaluate(rest, hardware, (precision, runtime, weight_precision)), strict=True)
         return tuple(found[number] for number in range(len(self.workloads)))
 
+    def sizes(self, precision: str, runtime: str, *, weight_precision: str = "") -> tuple[tuple[float, float], ...]:
+        """Return the bytes of (weights, activations at their peak) of each workload, on hardware that splits none."""
+        joined = self._join(tuple(range(len(self.workloads))))
+        weights = joined.each_weight_bytes(precision, weight_precision)
+        peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING)
+        return tuple(zip(weights.tolist(), peaks.tolist(), strict=True))
+
+    def _join(self, some: tuple[int, ...]) -> JoinedColumns:
+        if some not in self._joined:
+            self._joined[some] = join([self.workloads[number] for number in some])
+        return self._joined[some]
+
     def _evaluate(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
         """Return the totals of some; of those that no store can hold, by evaluating ever fewer together."""
         if not some:
@@ -157,9 +169,7 @@ class Together:
 
     def _evaluate_fitting(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
         precision, runtime, weight_precision = how
-        if some not in self._joined:
-            self._joined[some] = join([self.workloads[number] for number in some])
-        joined = self._joined[some]
+        joined = self._join(some)
         weights = joined.each_weight_bytes(precision, weight_precision)
         peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING) / count_parts(joined.batches, hardware)
         shortages = [describe_shortage(required, hardware) for required in (weights + peaks).tolist()]

@@ -4,8 +4,9 @@
     answers     = sum of steps behind a cache that grows by a token (or what is accepted of some) each
     request     = (first token + answers) x waves,   waves = sequences / room, at least 1
 
-The sum over a growing cache is Gauss's: exact where what a step takes grows as a cubic. Where the cache holds fewer sequences than there are, those that wait take the place of those that end: waves need not be whole, unless
-the engine waits for all of a batch.
+The sum over a growing cache is Gauss's: exact where what a step takes grows as a cubic. Where the cache holds fewer
+sequences than there are, those that wait take the place of those that end: waves need not be whole, unless the engine
+waits for all of a batch.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Batch:
     """Whether a wave begins when all of the one before has ended."""
     step_tokens: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
     """Most tokens of a pass over prompts."""
+    recomputes: bool = False
+    """Whether nothing is kept from step to step, so that each works out all tokens again."""
     accepted_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(1.0))
     """Of a sequence in a step, in the mean."""
     guessed_tokens: float = attrs.field(default=0.0, validator=attrs.validators.ge(0.0))
@@ -101,7 +104,11 @@ def _passes(batch: Batch) -> tuple[Passes, Floats]:
     prompts, times = prefill(batch.together, batch.prompt_tokens, batch.prefix_tokens, batch.step_tokens)
     places, shares = grow(batch.prompt_tokens, batch.steps, batch.accepted_tokens)
     ends = [batch.prompt_tokens, batch.prompt_tokens + max(0.0, batch.steps - 1.0) * batch.accepted_tokens]
-    answers = Passes.of(batch.together, tokens=1.0 + batch.guessed_tokens, context=np.concatenate([ends, places]))
+    all_places = np.concatenate([ends, places])
+    if batch.recomputes:
+        answers = Passes.of(batch.together, tokens=all_places + 1.0)
+    else:
+        answers = Passes.of(batch.together, tokens=1.0 + batch.guessed_tokens, context=all_places)
     return Passes.joined((prompts, answers)), np.concatenate([times, [0.0, 0.0], shares * batch.steps])
 
 

@@ -1,9 +1,9 @@
 """A model on devices under a stack: its passes, evaluated as workloads of one device, and what all devices hold.
 
-    pass     = passes of the devices / (rates of the engine) + gap x layers, no less than the host's time for the layers
-             + host for a step + host for its sequences
-    pipeline : sequences go in as many parts as stages, which work side by side: a step is the pass of one part
-    joules   = devices x (joules of one + static power x what the stack adds)
+pass     = passes of the devices / (rates of the engine) + gap x layers, no less than the host's time for the layers
+         + host for a step + host for its sequences
+pipeline : sequences go in as many parts as stages, which work side by side: a step is the pass of one part
+joules   = devices x (joules of one + static power x what the stack adds)
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.workload import Workload
     from joulemap.serving.stack import Stack
 
 FJ_PER_J: Final = 1e15
+
+UNLIMITED: Final = 1e6
+"""Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
 
 Asked = tuple[Step, int]
 """A pass of so many sequences."""
@@ -44,12 +48,16 @@ class Book:
 
     decoder: Decoder
     _together: dict[tuple[Asked, ...], Together] = attrs.field(factory=dict, init=False)
+    _workloads: dict[Asked, Workload] = attrs.field(factory=dict, init=False)
 
     def describe(self, asked: Sequence[Asked]) -> Together:
         """Return the workloads of passes, with what was formed of them."""
         key = tuple(asked)
         if key not in self._together:
-            self._together[key] = Together(tuple(describe_step(self.decoder, step, count, NO_KEY) for step, count in key))
+            for one in key:
+                if one not in self._workloads:
+                    self._workloads[one] = describe_step(self.decoder, *one, NO_KEY)
+            self._together[key] = Together(tuple(self._workloads[one] for one in key))
         return self._together[key]
 
 
@@ -90,17 +98,15 @@ class Deployment:
 
     @cached_property
     def chip(self) -> Hardware:
-        """The hardware at the rates that the engine's kernels reach, with the memory of all stages."""
+        """The hardware at the rates that the engine's kernels reach; what its memory holds is asked of `Room`."""
 
         def scaled(quantity: Quantity, by: float) -> Quantity:
             return attrs.evolve(quantity, value=quantity.value * by)
 
         memory, compute = self.stack.value("memory_rate"), self.stack.value("compute_rate")
-        if memory == compute == self.stages == 1:
-            return self.hardware
         return attrs.evolve(
             self.hardware,
-            memory_capacity=scaled(self.hardware.memory_capacity, self.stages),
+            memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
             memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
             peaks={
                 name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in self.hardware.peaks.items()
@@ -108,7 +114,7 @@ class Deployment:
         )
 
     def price(self, passes: Passes, /) -> Cost:
-        """Return what passes take; UnsupportedError for what the hardware cannot run, UsageError for what is no pass."""
+        """Return what passes take; UnsupportedError for what hardware cannot run, UsageError for what is no pass."""
         parts = np.clip(np.rint(passes.sequences), 1.0, self.stages)
         asked = [
             self._ask(*sizes)
@@ -183,7 +189,9 @@ class Deployment:
 
         Beside sequences that decode, several short prompts are as many tokens of one.
         """
-        columns = (np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context))
+        columns = (
+            np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context)
+        )
         count, context, prompt, behind = np.broadcast_arrays(*columns)
         shape = count.shape
         count, context, prompt, behind = (np.ravel(one) for one in (count, context, prompt, behind))

@@ -44,8 +44,6 @@ class Stack:
     """Whether a batch is a whole: the next starts when all of the one before has ended."""
     all_logits: bool
     """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
-    keeps_cache: bool
-    """Whether keys and values are kept from step to step; else every step works out all tokens again."""
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
@@ -94,7 +92,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 }
 """Numbers that a file of a stack may state."""
 
-_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "keeps_cache")
+_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits")
 
 
 def stack_names() -> tuple[str, ...]:
@@ -136,7 +134,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for what it may not say."""
     found: list[Stack] = []
-    plain: dict[str, Any] = {flag: flag == "keeps_cache" for flag in _FLAGS} | {"runtime": "engine"}
+    plain: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"runtime": "engine"}
     numbers: dict[str, Quantity] = {}
     for release in raw["releases"]:
         for key, value in release.items():

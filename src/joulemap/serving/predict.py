@@ -1,0 +1,265 @@
+"""A measured row of a served model -> what is predicted of its quantities, or why nothing is.
+
+prefill_step     a pass over the prompts
+decode_step      a step behind what is cached, or the mean of an answer that grows from there
+request, offline a batch of equal sequences, all of it
+steady_serving   requests that are always in flight
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.decoder.name import find_decoder
+from joulemap.domain.weight import read_weight_format
+from joulemap.serving.batch import Batch, grow, prefill, run_batches
+from joulemap.serving.deployment import Book, Deployment
+from joulemap.serving.memory import Room
+from joulemap.serving.stack import find_stack
+from joulemap.serving.steady import Steady, run_steady
+from joulemap.serving.surface import Passes
+from joulemap.system.errors import JoulemapError, UnsupportedError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.serving import ServingRow
+
+PROMPT: Final = 200.0
+"""Tokens of a prompt where a row does not tell: those of questions that people ask.
+
+Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132), of instructions of Alpaca 20."""
+
+ANY_BOUNDARY: Final = ("", "device", "board", "module")
+"""Boundaries whose watts are those of devices."""
+
+WIDE: Final = ("bf16", "fp16", "fp32")
+"""Precisions that stand for one another where a hardware lacks one."""
+
+_BYTES: Final = re.compile(r"weights (\d+) bytes")
+_MEDIAN: Final = "between tokens: median"
+_UNCACHED: Final = "NO cache"
+
+
+@frozen(kw_only=True)
+class Prediction:
+    """What is predicted of a row; None for what its scope does not have."""
+
+    work: str = "model"
+    """`experts` where tokens choose among weights."""
+    time_to_first_token_s: float | None = None
+    inter_token_latency_s: float | None = None
+    request_latency_s: float | None = None
+    output_tokens_per_s: float | None = None
+    total_tokens_per_s: float | None = None
+    energy_per_output_token_j: float | None = None
+    energy_per_request_j: float | None = None
+    power_w: float | None = None
+
+
+def predict(rows: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
+    """Return for each row, all of them of one hardware, what is predicted, or in a line why nothing is."""
+    return [_try(row, hardware) for row in rows]
+
+
+def _try(row: ServingRow, hardware: Hardware) -> Prediction | str:
+    try:
+        return predict_row(row, hardware)
+    except JoulemapError as error:
+        return str(error)
+    except KeyError as error:
+        return f"{hardware.id} cannot be mapped: {error.args[0]}"
+
+
+def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
+    """Return what is predicted of a row; UnsupportedError or UsageError, in a line, for one that cannot be."""
+    if row.speculative not in ("", "none"):
+        raise UnsupportedError("tokens are guessed ahead, and how many are accepted is not told")
+    deployment = find_deployment(row, hardware)
+    found = _SCOPES[row.scope](row, deployment)
+    if row.power_boundary not in ANY_BOUNDARY:
+        found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
+    return attrs.evolve(found, work="experts" if deployment.decoder.is_routed else "model")
+
+
+@lru_cache(maxsize=8)
+def _open(model: str) -> Book:
+    decoder = find_decoder(model)
+    if decoder is None:
+        raise UnsupportedError("no decoder of that name ships")
+    return Book(decoder)
+
+
+def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
+    """Return the model on the devices of a row, under its engine as it was at the date; raises as `predict_row`."""
+    book = _open(row.model)
+    stack = find_stack(row.engine, row.date)
+    precision, weights = choose_precisions(row, hardware)
+    stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
+    count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
+    experts = min(row.expert_parallel or 1, count)
+    attention = replicas if replicas > 1 and book.decoder.is_routed and experts > 1 else 1
+    devices = max(1, count // (stages * max(replicas, 1)))
+    cache = row.cache_precision or ("" if precision in WIDE else "bf16")
+    return Deployment(
+        book=book,
+        hardware=hardware,
+        stack=stack,
+        precision=precision,
+        weight_precision=weights,
+        cache=cache,
+        devices=devices,
+        expert_devices=experts,
+        data_devices=attention,
+        stages=stages,
+    )
+
+
+def choose_precisions(row: ServingRow, hardware: Hardware) -> tuple[str, str]:
+    """Return the precision that products are computed at, and that weights are stored at, empty for the same.
+
+    What is told of activations counts, else weights that units take as they are, else 16 bits.
+    """
+    has = hardware.peaks
+    wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
+    told = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
+    written = row.weight_precision
+    exact = _BYTES.search(row.notes)
+    weights = read_weight_format(written) if written else None
+    if weights is None or weights.name in WIDE:
+        return (wide if told in WIDE or not told else told if told in has else wide), ""
+    takes = weights.precision
+    precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide
+    if exact and written.startswith("gguf_"):
+        return precision, f"{_mean_bits(row, int(exact[1])):.3f}bit"
+    return precision, "" if weights.name == precision else weights.name
+
+
+def _mean_bits(row: ServingRow, byte_count: int) -> float:
+    """Return bits of a weight of a file, by its size and what the model has."""
+    return 8.0 * byte_count / count_weights(_open(row.model))
+
+
+def count_weights(book: Book) -> float:
+    """Return the weights of a model, a table of tokens that is read in rows included."""
+    from joulemap.decoder.step import Step
+
+    ((weights, _),) = book.describe([(Step(tokens=1, logits="all"), 1)]).sizes("int8", "graph")
+    return weights
+
+
+def _lengths(row: ServingRow) -> tuple[float, float]:
+    """Return tokens of a prompt and of an answer; UnsupportedError where the latter is not told."""
+    if row.output_tokens is None:
+        raise UnsupportedError("the length of the answers is not told")
+    return PROMPT if row.prompt_tokens is None else row.prompt_tokens, row.output_tokens
+
+
+def _room(deployment: Deployment, prompt: float, output: float) -> float:
+    """Return how many sequences are held at once; UnsupportedError where not one is."""
+    room = Room(deployment=deployment)
+    found = room.sequences(prompt, output)
+    if found < 1.0:
+        needed = (room.weights + room.workspace + room.cache(prompt + output)) / 1e9
+        raise UnsupportedError(
+            f"one sequence of {prompt + output:,.0f} tokens needs {needed:.1f} GB of each device, "
+            f"of which {room.capacity / 1e9:.1f} may be taken"
+        )
+    return found
+
+
+def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
+    prompt, output = _lengths(row)
+    stack = deployment.stack
+    batch = Batch(
+        sequences=row.batch,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        room=_room(deployment, prompt, output),
+        waits=stack.waits,
+        step_tokens=stack.step_tokens,
+        recomputes=_UNCACHED in row.notes,
+    )
+    (cost,) = run_batches(deployment, [batch])
+    seconds = cost.request_s + stack.value("request")
+    tokens = row.batch * output
+    return Prediction(
+        time_to_first_token_s=cost.first_token_s + stack.value("request"),
+        inter_token_latency_s=cost.between_s,
+        request_latency_s=seconds,
+        output_tokens_per_s=tokens / seconds,
+        total_tokens_per_s=row.batch * (prompt + output) / seconds,
+        energy_per_output_token_j=cost.joules / tokens if tokens else None,
+        energy_per_request_j=cost.joules / row.batch,
+        power_w=cost.joules / cost.request_s,
+    )
+
+
+def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
+    prompt, output = _lengths(row)
+    stack = deployment.stack
+    load = Steady(
+        in_flight=row.batch,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        room=_room(deployment, prompt, output),
+        step_tokens=stack.step_tokens,
+        mixes=stack.mixes,
+        request_s=stack.value("request"),
+    )
+    cost = run_steady(deployment, load)
+    return Prediction(
+        time_to_first_token_s=cost.first_token_s,
+        inter_token_latency_s=cost.median_step_s if _MEDIAN in row.notes else cost.between_s,
+        request_latency_s=cost.request_s,
+        output_tokens_per_s=cost.output_tokens_per_s,
+        total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
+        energy_per_output_token_j=cost.output_token_j,
+        energy_per_request_j=cost.output_token_j * output,
+        power_w=cost.power_w,
+    )
+
+
+def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
+    if row.prompt_tokens is None:
+        raise UnsupportedError("the length of the prompts is not told")
+    passes, times = prefill(row.batch, row.prompt_tokens, 0.0, deployment.stack.step_tokens)
+    cost = deployment.price(passes)
+    seconds, joules = float(cost.seconds @ times), float(cost.joules @ times)
+    return Prediction(
+        time_to_first_token_s=seconds,
+        total_tokens_per_s=row.batch * row.prompt_tokens / seconds,
+        energy_per_request_j=joules / row.batch,
+        power_w=joules / seconds,
+    )
+
+
+def _predict_step(row: ServingRow, deployment: Deployment) -> Prediction:
+    context = row.prompt_tokens or 0.0
+    places, shares = grow(context, max(1.0, row.output_tokens or 1.0))
+    answers = Passes.of(row.batch, context=places)
+    prompt = Passes.of(1.0, tokens=max(1.0, context))
+    cost = deployment.price(Passes.joined((answers, prompt)))
+    seconds, joules = float(cost.seconds[:-1] @ shares), float(cost.joules[:-1] @ shares)
+    return Prediction(
+        time_to_first_token_s=float(cost.seconds[-1]) if context else None,
+        inter_token_latency_s=seconds,
+        output_tokens_per_s=row.batch / seconds,
+        total_tokens_per_s=row.batch / seconds,
+        energy_per_output_token_j=joules / row.batch,
+        power_w=joules / seconds,
+    )
+
+
+_SCOPES: Final[dict[str, Callable[[ServingRow, Deployment], Prediction]]] = {
+    "prefill_step": _predict_prompts,
+    "decode_step": _predict_step,
+    "request": _predict_batch,
+    "offline": _predict_batch,
+    "steady_serving": _predict_steady,
+}

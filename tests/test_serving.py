@@ -1,0 +1,119 @@
+"""Served batches and steady loads over surfaces that can be worked by hand."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+
+from joulemap.serving.batch import Batch, accept, grow, run_batches
+from joulemap.serving.stack import find_stack, stack_names
+from joulemap.serving.steady import Steady, run_steady
+from joulemap.serving.surface import Cost, Passes, tabulate
+from joulemap.system.errors import UnknownNameError
+
+
+@attrs.frozen(kw_only=True)
+class Straight:
+    """A pass takes so much, and more for each token, and for each that one sees."""
+
+    pass_s: float = 0.010
+    token_s: float = 0.0001
+    seen_s: float = 1e-7
+    watts: float = 500.0
+    idle_w: float = 100.0
+
+    def price(self, passes: Passes) -> Cost:
+        """Return these."""
+        tokens = passes.sequences * passes.tokens + passes.chunk
+        seen = passes.sequences * passes.tokens * (passes.context + passes.tokens / 2.0)
+        seen = seen + passes.chunk * (passes.chunk_context + passes.chunk / 2.0)
+        seconds = self.pass_s + self.token_s * tokens + self.seen_s * seen
+        return Cost(seconds=seconds, joules=self.watts * seconds)
+
+
+def test_a_batch_is_its_prompts_and_every_step_behind_a_cache_that_grows() -> None:
+    (cost,) = run_batches(Straight(), [Batch(sequences=2, prompt_tokens=100, output_tokens=11)])
+    prompts = 0.010 + 200 * 0.0001 + 200 * 50 * 1e-7
+    steps = [0.010 + 2 * 0.0001 + 2 * (100 + step + 0.5) * 1e-7 for step in range(10)]
+    assert cost.first_token_s == pytest.approx(prompts, rel=1e-12)
+    assert cost.request_s == pytest.approx(prompts + sum(steps), rel=1e-12)
+    assert cost.between_s == pytest.approx(sum(steps) / 10, rel=1e-12)
+    assert (cost.first_step_s, cost.last_step_s) == pytest.approx((steps[0], steps[-1]), rel=1e-12)
+    assert cost.joules == pytest.approx(500.0 * cost.request_s, rel=1e-12)
+
+
+def test_a_batch_beyond_the_room_goes_in_waves() -> None:
+    whole, part, waiting = run_batches(
+        Straight(),
+        [
+            Batch(sequences=8, prompt_tokens=100, output_tokens=10),
+            Batch(sequences=12, prompt_tokens=100, output_tokens=10, room=8),
+            Batch(sequences=12, prompt_tokens=100, output_tokens=10, room=8, waits=True),
+        ],
+    )
+    assert part.request_s == pytest.approx(1.5 * whole.request_s, rel=1e-12)
+    assert waiting.request_s > part.request_s
+
+
+def test_prompts_longer_than_a_pass_go_in_pieces() -> None:
+    flat = Straight(seen_s=0.0)
+    (cost,) = run_batches(flat, [Batch(sequences=3, prompt_tokens=250, step_tokens=100)])
+    assert cost.first_token_s == pytest.approx(3 * (3 * 0.010 + 250 * 0.0001), rel=1e-12)
+    (cost,) = run_batches(flat, [Batch(sequences=8, prompt_tokens=50, step_tokens=100)])
+    assert cost.first_token_s == pytest.approx(4 * 0.010 + 400 * 0.0001, rel=1e-12)
+    (cost,) = run_batches(flat, [Batch(sequences=1, prompt_tokens=250, prefix_tokens=200)])
+    assert cost.first_token_s == pytest.approx(0.010 + 50 * 0.0001, rel=1e-12)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 500])
+def test_the_sum_over_an_answer_is_exact_for_a_cubic(steps: int) -> None:
+    places, shares = grow(40.0, steps)
+    mean = np.mean([(40.0 + step) ** 2 for step in range(steps)])
+    assert float(shares @ places**2) == pytest.approx(mean, rel=1e-9)
+
+
+def test_guesses_that_hold() -> None:
+    assert accept(3, 0.5) == pytest.approx(1.0 + 0.5 + 0.25 + 0.125, rel=1e-12)
+    assert accept(3, 1.0) == 4.0
+    plain, guessed = run_batches(
+        Straight(token_s=0.0, seen_s=0.0),
+        [
+            Batch(sequences=1, prompt_tokens=10, output_tokens=21),
+            Batch(sequences=1, prompt_tokens=10, output_tokens=21, guessed_tokens=3, accepted_tokens=2.0),
+        ],
+    )
+    assert plain.request_s == pytest.approx(0.010 * 21, rel=1e-12)
+    assert guessed.request_s == pytest.approx(0.010 * 11, rel=1e-12)
+    assert guessed.between_s == pytest.approx(0.005, rel=1e-12)
+
+
+def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:
+    load = Steady(in_flight=9, prompt_tokens=100, output_tokens=8, room=99, step_tokens=1000, mixes=True)
+    cost = run_steady(Straight(seen_s=0.0), load)
+    # 9 requests, each in 8 steps of answer and one with its prompt: one prompt in each step
+    step = 0.010 + 8 * 0.0001 + 100 * 0.0001
+    assert cost.step_s == pytest.approx(step, rel=1e-12)
+    assert cost.output_tokens_per_s == pytest.approx(8 / step, rel=1e-12)
+    assert cost.power_w == pytest.approx(500.0, rel=1e-12)
+    assert cost.output_token_j == pytest.approx(500.0 * step / 8, rel=1e-12)
+
+
+def test_a_table_reads_what_a_surface_says() -> None:
+    surface = Straight()
+    table = tabulate(surface, sequences=64, context_tokens=4096, prompt_tokens=2048)
+    seconds, joules = table.step([1.0, 33.0, 0.0, 40.0], [100.0, 3000.0, 0.0, 500.0], [0.0, 0.0, 512.0, 512.0], 0.0)
+    wanted = surface.price(
+        Passes.of([1.0, 33.0, 0.0, 40.0], context=[100.0, 3000.0, 0.0, 500.0], chunk=[0.0, 0.0, 512.0, 512.0])
+    )
+    assert seconds == pytest.approx(wanted.seconds, rel=0.03)
+    assert joules == pytest.approx(500.0 * seconds, rel=1e-9)
+
+
+def test_engines_are_found_by_date() -> None:
+    assert find_stack("vLLM", "2023-06").runtime == "eager"
+    assert find_stack("vllm").date >= find_stack("vllm", "2024-06").date
+    assert find_stack("trt").name == "tensorrt_llm"
+    assert all(find_stack(name).label for name in stack_names())
+    with pytest.raises(UnknownNameError, match="vllm"):
+        find_stack("vlm")
