@@ -29,6 +29,8 @@ from joulemap.answer.hardware_file import (
     Trial as Trial,
 )
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
+from joulemap.answer.llm.answer import LlmAnswer as LlmAnswer
+from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
@@ -102,6 +104,7 @@ from joulemap.domain.settings import (
     Price as Price,
     RunKeywords as RunKeywords,
     ScoreDivision as ScoreDivision,
+    Serving as Serving,
     Settings as Settings,
     SettingsKeywords as SettingsKeywords,
     Usage as Usage,
@@ -203,6 +206,7 @@ from joulemap.row.explain import (
     EnergyTerm as EnergyTerm,
     LatencyTerm as LatencyTerm,
     MemoryTerm as MemoryTerm,
+    PurposeDifference as PurposeDifference,
     RoleDifference as RoleDifference,
     RunPair as RunPair,
     SubgraphDifference as SubgraphDifference,
@@ -224,6 +228,7 @@ from joulemap.row.hardware import (
     Probe as Probe,
     RidgePoint as RidgePoint,
 )
+from joulemap.row.llm import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.row.measure import Score as Score
 from joulemap.row.measurement import ListedMeasurement as ListedMeasurement
 from joulemap.row.model import (
@@ -280,6 +285,7 @@ from joulemap.shortcut import (
     export as export,
     flip as flip,
     fusion as fusion,
+    llm as llm,
     operators as operators,
     pareto as pareto,
     plot as plot,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -33,6 +33,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.decoder.config import Decoder
+    from joulemap.domain.configuration import Runtime
     from joulemap.serving.batch import BatchCost
 
 HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
@@ -300,7 +301,7 @@ def llm(
     is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
     settings = attrs.evolve(
         settings,
-        runtime=(question.stack.runtime,),
+        runtime=cast("Runtime", question.stack.runtime),
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_chosen else HARDWARE,
     )

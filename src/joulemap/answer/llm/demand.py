@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Serving
+    from joulemap.plan.evaluate import Targets
     from joulemap.plan.hold import StoredRuns
     from joulemap.plan.run import PlannedRun
     from joulemap.serving.deployment import Book, Deployment
@@ -79,22 +80,23 @@ class Question:
 
     def name_prefill(self, devices: int) -> str:
         """Return the name of the pass of prompts on one of so many devices."""
-        return self._name(devices, tokens=self.serving.prompt)
+        return self._name(devices, self.serving.prompt, 0)
 
     def name_decode(self, devices: int) -> str:
         """Return the name of the step at the middle of the output."""
-        return self._name(devices, cached=self.serving.prompt + self.serving.output // 2)
+        return self._name(devices, 1, self.serving.prompt + self.serving.output // 2)
 
-    def _name(self, devices: int, **sizes: int) -> str:
+    def _name(self, devices: int, tokens: int, cached: int) -> str:
         from joulemap.decoder.step import Step
 
         serving = self.serving
         step = Step(
+            tokens=tokens,
+            cached=cached,
             devices=devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
             cache=serving.cache,
-            **sizes,
         )
         return step.spell(self.decoder.name)
 
@@ -163,7 +165,7 @@ class Case:
         return label_precision(self.run.point["precision"], self.run.point["weight_precision"])
 
 
-def list_cases(question: Question, plan: Plan, targets: Mapping[object, Hardware]) -> list[Case]:
+def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
     """Return every hardware at every precision, number of devices and batch that is asked for, in this order."""
     runs, batches = plan.runs(""), plan.settings.batch
     order = list(dict.fromkeys(run.target for run in runs))
@@ -255,12 +257,12 @@ def refuse(cases: Sequence[Case]) -> JoulemapError:
 
 def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
     """Return plans of the passes of configurations that fit: one for hardware alike in its devices and batches."""
-    batches: dict[tuple[str, str, int], list[int]] = {}
+    batches: dict[tuple[str, str, int], dict[int, None]] = {}
     for case in cases:
-        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices), []).append(case.batch)
+        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices), {})[case.batch] = None
     groups: dict[tuple[int, tuple[int, ...]], list[tuple[str, str]]] = {}
-    for (hardware, mode, devices), sizes in batches.items():
-        groups.setdefault((devices, tuple(dict.fromkeys(sizes))), []).append((hardware, mode))
+    for (name, mode, count), some in batches.items():
+        groups.setdefault((count, tuple(some)), []).append((name, mode))
     found = []
     for (devices, sizes), hardware in groups.items():
         passes = dict.fromkeys(

@@ -141,8 +141,8 @@ def _say_cost(answer: LlmAnswer) -> list[str]:
     who = f"{answer.mark(winner.label)} is the cheapest{sure}: " if winner.hardware_count > 1 else ""
     carbon = show(row.output_gco2_per_million, "", "g")
     return [
-        f"{who}{row.way}, at batch {winner.batch}, a million output tokens cost {cost} (and {carbon} of CO2), a million "
-        f"tokens of prompts {prompt}"
+        f"{who}{row.way}, at batch {winner.batch}, a million output tokens cost {cost} (and {carbon} of CO2), a "
+        f"million tokens of prompts {prompt}"
     ]
 
 
