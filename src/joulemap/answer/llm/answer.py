@@ -23,8 +23,8 @@ from joulemap.plan.hold import StoredRuns, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_doubt, show_quantity, show_share
-from joulemap.present.document import Block, Document, Grid, Section, grid, say_rest, show_under
+from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
+from joulemap.present.document import Block, Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.llm import ServedPhase, ServedWinner
 from joulemap.store.query import fetch
@@ -108,7 +108,11 @@ class LlmAnswer(RunAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` configurations; programs get every one, csv the rows."""
-        told = (*say_rest(len(self.served), limit, "configurations"), *self.scope.say_left_out())
+        told = (
+            *say_rest(len(self.served), limit, "configurations"),
+            *self.scope.say_left_out(),
+            *self._say_unsupported(),
+        )
         return self._compose(
             self.title(),
             (show_under("", self._figures(limit), *told),),
@@ -125,6 +129,13 @@ class LlmAnswer(RunAnswer):
             notes=[*NOTES, *self._describe_cost(), *self.left_out, *self.scope.describe()],
             steps=self._steps(repeated),
         )
+
+    def _say_unsupported(self) -> tuple[Text, ...]:
+        """Return what stands below a table that lacks hardware which cannot run it."""
+        reasons = list(dict.fromkeys(row.reason for row in self.rows if row.status == UNSUPPORTED))
+        if self.left_out:
+            reasons.append(f"{show_count(len(self.left_out), 'hardware', 'hardware')} without the precision (--notes)")
+        return (Text(f"Left out: {'; '.join(reasons)}"),) if reasons else ()
 
     def _select(self, limit: int) -> Table[ServedRow]:
         return attrs.evolve(self.rows, rows=self.served[:limit])
@@ -152,7 +163,7 @@ class LlmAnswer(RunAnswer):
                 ("a device", lambda row: show_quantity(row.device_tokens_per_s, "").strip()),
             ),
             limit=limit,
-            keep=("batch", "first token", "between", "tokens/s", "J/token", "USD/M", "memory", "most"),
+            keep=("batch", "between", "J/token", "first token", "tokens/s", "USD/M", "memory", "most"),
         )
         return attrs.evolve(drawn, best=self._mark_best(drawn.headings, limit))
 
@@ -166,8 +177,9 @@ class LlmAnswer(RunAnswer):
         )
 
     def _memory(self, limit: int) -> Block:
+        judged = tuple(row for row in self.rows if row.status != UNSUPPORTED)
         return grid(
-            self.rows,
+            attrs.evolve(self.rows, rows=judged),
             (
                 ("hardware", lambda row: self.mark(row.label)),
                 ("batch", "batch"),
@@ -180,7 +192,7 @@ class LlmAnswer(RunAnswer):
                 ("longest context", "largest_context"),
                 ("needs", lambda row: "" if row.needed_device_count is None else f"{row.needed_device_count} devices"),
             ),
-            limit=max(limit, len(self.rows)) if len(self.rows) <= 2 * limit else limit,
+            limit=limit,
             keep=("batch", "weights", "cache", "of it", "largest batch", "longest context"),
         )
 
