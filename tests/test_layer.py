@@ -29,7 +29,7 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain"},
     "hub": {"domain", "trace"},
     "fuse": {"domain"},
-    "decoder": {"domain", "fuse", "trace"},
+    "decoder": {"domain", "fuse", "model", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
@@ -140,7 +140,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "model", "serving", "store"},
+    "numpy": {"calibrate", "decoder", "model", "serving", "store"},
 }
 """library -> rooms that may import it."""
 

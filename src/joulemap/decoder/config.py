@@ -16,8 +16,6 @@ from joulemap.system.record import define, frozen
 
 Norm = Literal["rms_norm", "layer_norm"]
 
-RECURRENCES: Final = ("mamba", "mamba2", "delta", "rwkv7")
-
 
 @frozen(kw_only=True)
 class Attention:
@@ -33,8 +31,9 @@ class Attention:
     bias: bool = False
     """Of queries, keys and values."""
     output_bias: bool = False
-    norm: Literal["", "head", "row", "free", "free_after"] = ""
-    """Of queries and keys: of each head, of the row of all heads, or of each head without weights."""
+    norm: Literal["", "head", "heads", "row", "free"] = ""
+    """Of queries and keys: of each head, of each head with weights of its own, of the row of all heads, or of each head
+    without weights once it is turned."""
     value_norm: bool = False
     """Of values, without weights."""
     is_gated: bool = False
@@ -85,7 +84,7 @@ class Latent:
 class Recurrence:
     """A mixer with a state of one size, however many tokens it has seen."""
 
-    kind: Literal["mamba", "mamba2", "delta", "rwkv7"]
+    kind: Literal["mamba", "mamba2", "delta"]
     heads: int
     """Of values."""
     head_dim: int
@@ -97,15 +96,11 @@ class Recurrence:
     kernel: int = 0
     """Taps of the convolution before it; 0 for none."""
     rank: int = 0
-    """Of the products that decide how fast a state fades, where they are narrow."""
+    """Of the product that decides how fast a state fades (mamba)."""
     conv_bias: bool = True
     bias: bool = False
-    ranks: tuple[int, int, int, int] = (0, 0, 0, 0)
-    """Of decay, rate, value and gate (rwkv7)."""
-    is_first: bool = False
     has_norms: bool = False
-    """Whether the rate and both keys of a mamba are normalized, without weights."""
-    splits: bool = False
+    """Whether what decides and both keys of a mamba are normalized, without weights."""
 
     @property
     def inner(self) -> int:
@@ -115,10 +110,7 @@ class Recurrence:
     @property
     def conv_width(self) -> int:
         """Channels of the convolution."""
-        keys = self.groups * self.state
-        return {"mamba": self.inner, "mamba2": self.inner + 2 * keys, "delta": self.inner + 2 * keys, "rwkv7": 0}[
-            self.kind
-        ]
+        return self.inner if self.kind == "mamba" else self.inner + 2 * self.groups * self.state
 
     @property
     def state_count(self) -> int:
@@ -128,7 +120,7 @@ class Recurrence:
     @property
     def tail_count(self) -> int:
         """Elements of the last tokens that a sequence keeps for the convolution."""
-        return self.conv_width * max(self.kernel, 0)
+        return self.conv_width * max(self.kernel - 1, 0)
 
 
 @frozen(kw_only=True)
@@ -151,8 +143,11 @@ class Experts:
     inner: int
     is_gated: bool = True
     bias: bool = False
+    function: Literal["silu", "gelu", "relu", "relu2"] = "silu"
     router_bias: bool = False
     """Learned, added to the score of each expert."""
+    router_scale: bool = False
+    """Learned, of each element that the router reads and of each expert."""
     hidden: int = 0
     """Width of what they read and write, where it is not that of the model: a product before and behind."""
     shared: Network | None = None
@@ -178,10 +173,6 @@ class Layer:
     has_norms_behind: bool = False
     """Whether the result of each part is normalized before it is added."""
     has_norms_before: bool = True
-    scalars: int = 0
-    """Learned numbers beside all of these: of the layer."""
-    per_layer: int = 0
-    """Elements of each token that a table holds for this layer alone."""
 
 
 @define(kw_only=True, eq=False, slots=False)
@@ -202,6 +193,8 @@ class Decoder:
     head_bias: bool = False
     positions: int = 0
     """Rows of a table of learned positions; 0 for none."""
+    per_layer: tuple[int, int] = (0, 0)
+    """Rows of a table of tokens with elements for each layer, and how many for a layer; 0 for none."""
     embedding_width: int = 0
     """Of the table of tokens, where it is narrower than the model."""
     is_capped: bool = False

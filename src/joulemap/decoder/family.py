@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.decoder.config import Attention, Decoder, Experts, Latent, Layer, Network
+from joulemap.decoder.config import Attention, Decoder, Layer, Network
 from joulemap.system.errors import ModelError
 
 Family = Callable[["Settings"], Decoder]
@@ -24,8 +24,6 @@ FUNCTIONS: Final = {
 }
 """Names of functions in configurations -> as they are counted; all others are a gelu."""
 
-FULL: Final = ("full_attention", "full", "attention", "global", "nope")
-
 
 @attrs.frozen
 class Settings:
@@ -33,6 +31,8 @@ class Settings:
 
     name: str
     values: Mapping[str, Any]
+    every: int = 0
+    """Of so many layers the last sees all, where nothing else is said; 0 for none."""
 
     def number(self, *names: str, default: int | None = None) -> int:
         """Return the first of these that is there; ModelError for none, or what is no whole number."""
@@ -75,7 +75,7 @@ class Settings:
     @property
     def heads(self) -> int:
         """Heads of queries."""
-        return self.number("num_attention_heads", "n_head", "n_heads")
+        return self.number("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
 
     @property
     def pairs(self) -> int:
@@ -86,6 +86,12 @@ class Settings:
     def head_dim(self) -> int:
         """Elements of a head."""
         return self.number("head_dim", default=self.hidden // self.heads)
+
+    @property
+    def context(self) -> int:
+        """Tokens that it was made for; 0 where nothing says."""
+        names = "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"
+        return self.number(*names, default=0)
 
     def rotary(self, share: float = 1.0) -> int:
         """Return the elements of a head that are turned."""
@@ -110,10 +116,10 @@ class Settings:
         count = self.layers
         types = self.listed("layer_types")
         if len(types) >= count:
-            return tuple(0 if one in FULL or "full" in str(one) else window for one in types[:count])
+            return tuple(window if "sliding" in str(one) else 0 for one in types[:count])
         if not window or not self.flag("use_sliding_window", default=True):
             return (0,) * count
-        every = self.number("sliding_window_pattern", default=0)
+        every = self.number("sliding_window_pattern", default=self.every)
         if every > 1:
             return tuple(0 if (index + 1) % every == 0 else window for index in range(count))
         return (window,) * count
@@ -148,9 +154,7 @@ class Settings:
             "vocabulary": self.number("vocab_size", "padded_vocab_size"),
             "layers": tuple(layers),
             "is_tied": self.flag("tie_word_embeddings"),
-            "context_length": self.number(
-                "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", default=0
-            ),
+            "context_length": self.context,
         }
         return Decoder(**{**sizes, **changes})
 
@@ -188,89 +192,259 @@ def phi3(settings: Settings) -> Decoder:
     return dense(settings, is_packed=True)
 
 
-def mixture(settings: Settings, **attention: Any) -> Decoder:
-    """Return a decoder whose layers have experts, but for those that say otherwise."""
-    count = settings.layers
-    every = settings.number("decoder_sparse_step", default=1) or 1
-    plain = set(settings.listed("mlp_only_layers"))
-    experts = Experts(
-        count=settings.number("num_experts", "num_local_experts"),
-        taken=settings.number("num_experts_per_tok"),
-        inner=settings.number("moe_intermediate_size", "intermediate_size"),
+def packed(settings: Settings) -> Decoder:
+    """Return a decoder as llama whose queries, keys and values are one product."""
+    alibi = settings.text("position") == "alibi" or settings.flag("alibi")
+    return dense(settings, is_packed=True, **({"rotary": 0} if alibi else {}))
+
+
+def chatglm(settings: Settings) -> Decoder:
+    """Return a decoder of one product for queries and a few heads of keys and values, half of each turned."""
+    groups = settings.number("multi_query_group_num") if settings.flag("multi_query_attention") else settings.heads
+    width = settings.number("kv_channels", default=settings.head_dim)
+    bias = settings.flag("add_qkv_bias")
+    return dense(settings, kv_heads=groups, head_dim=width, rotary=width // 2, bias=bias, is_packed=True)
+
+
+def glm(settings: Settings) -> Decoder:
+    """Return a decoder that turns half of each head."""
+    behind = settings.text("model_type") == "glm4"
+    bias = settings.flag("attention_bias")
+    layer = Layer(
+        mixer=settings.attention(rotary=settings.rotary(0.5), bias=bias, output_bias=False),
+        network=settings.network(),
+        has_norms_behind=behind,
     )
-    shared = settings.number("shared_expert_intermediate_size", default=0)
-    if shared:
-        experts = attrs.evolve(experts, shared=settings.network(inner=shared), shared_gate=True)
-    net = settings.network()
-    windows = settings.windows if "window" not in attention else (attention.pop("window"),) * count
-    layers = (
+    return settings.decoder([layer] * settings.layers)
+
+
+def gemma(settings: Settings) -> Decoder:
+    """Return a decoder whose head is its table of tokens."""
+    width = settings.number("head_dim", default=256)
+    return dense(settings, changes={"is_tied": True}, head_dim=width, rotary=width)
+
+
+def gemma2(settings: Settings) -> Decoder:
+    """Return a decoder with norms before and behind each part, every second layer of which sees a window."""
+    return _sandwich(attrs.evolve(settings, every=2), score_operations=4)
+
+
+def gemma3(settings: Settings) -> Decoder:
+    """Return a decoder with norms before and behind each part, five layers of six of which see a window."""
+    return _sandwich(attrs.evolve(settings, every=6), norm="head")
+
+
+def _sandwich(settings: Settings, **attention: Any) -> Decoder:
+    width, net = settings.number("head_dim", default=256), settings.network(function="gelu")
+    layers = [
         Layer(
-            mixer=settings.attention(window=window, **attention),
-            network=net if index in plain or (index + 1) % every else experts,
+            mixer=settings.attention(window=window, head_dim=width, rotary=width, **attention),
+            network=net,
+            has_norms_behind=True,
         )
-        for index, window in enumerate(windows)
+        for window in settings.windows
+    ]
+    return settings.decoder(
+        layers,
+        is_tied=settings.flag("tie_word_embeddings", default=True),
+        is_capped=settings.values.get("final_logit_softcapping") is not None,
     )
-    return settings.decoder(tuple(layers))
 
 
-def qwen2_moe(settings: Settings) -> Decoder:
-    """Return a mixture beside shared experts, which a gate weighs."""
-    return mixture(settings, bias=True, output_bias=False, **_unless_used(settings))
-
-
-def qwen3_moe(settings: Settings) -> Decoder:
-    """Return a mixture that normalizes each head of queries and keys."""
-    return mixture(settings, norm="head", **_unless_used(settings))
-
-
-def deepseek(settings: Settings) -> Decoder:
-    """Return a mixture with shared experts behind a few dense layers, with attention through a latent."""
-    latent = Latent(
-        heads=settings.heads,
-        query_rank=settings.number("q_lora_rank", default=0),
-        rank=settings.number("kv_lora_rank"),
-        plain=settings.number("qk_nope_head_dim"),
-        rotary=settings.number("qk_rope_head_dim"),
-        value_dim=settings.number("v_head_dim"),
-        bias=settings.flag("attention_bias"),
-    )
-    return _behind_dense(settings, latent)
-
-
-def _behind_dense(settings: Settings, mixer: Any) -> Decoder:
-    count = settings.number("n_routed_experts", "num_experts", default=0)
+def olmo2(settings: Settings) -> Decoder:
+    """Return a decoder with norms behind each part alone, and of the rows of queries and keys."""
     net = settings.network()
-    if not count:
-        return settings.decoder([Layer(mixer=mixer, network=net)] * settings.layers)
-    inner = settings.number("moe_intermediate_size")
-    shared = settings.number("n_shared_experts", "num_shared_experts", default=0)
-    experts = Experts(
-        count=count,
-        taken=settings.number("num_experts_per_tok"),
-        inner=inner,
-        shared=settings.network(inner=inner * shared) if shared else None,
-    )
-    first = settings.number("first_k_dense_replace", default=0)
-    every = settings.number("moe_layer_freq", default=1) or 1
     return settings.decoder(
         [
-            Layer(mixer=mixer, network=experts if index >= first and index % every == 0 else net)
-            for index in range(settings.layers)
+            Layer(
+                mixer=settings.attention(window=one, norm="row"),
+                network=net,
+                has_norms_before=False,
+                has_norms_behind=True,
+            )
+            for one in attrs.evolve(settings, every=4).windows
         ]
     )
 
 
-FAMILIES: Final[Mapping[str, Family]] = {
+def cohere(settings: Settings) -> Decoder:
+    """Return a decoder whose parts read one norm, side by side."""
+    net, norm = settings.network(), "heads" if settings.flag("use_qk_norm") else ""
+    layers = [
+        Layer(mixer=settings.attention(window=one, norm=norm), network=net, is_parallel=True, norms=1)
+        for one in attrs.evolve(settings, every=4).windows
+    ]
+    tied = settings.flag("tie_word_embeddings", default=True)
+    return settings.decoder(layers, norm="layer_norm", norm_bias=False, is_tied=tied)
+
+
+def stablelm(settings: Settings) -> Decoder:
+    """Return a decoder with layer norms that turns a quarter of each head."""
+    is_parallel = settings.flag("use_parallel_residual")
+    layer = Layer(
+        mixer=settings.attention(
+            rotary=settings.rotary(0.25),
+            bias=settings.flag("use_qkv_bias"),
+            output_bias=False,
+            norm="heads" if settings.flag("qk_layernorm") else "",
+        ),
+        network=settings.network(),
+        is_parallel=is_parallel,
+        norms=1 if is_parallel else 2,
+    )
+    return settings.decoder([layer] * settings.layers, norm="layer_norm")
+
+
+def _plain(settings: Settings, *, parallel: bool = False, norms: Any = 2, attention: Mapping[str, Any] | None = None,
+           network: Mapping[str, Any] | None = None, **changes: Any) -> Decoder:  # fmt: skip
+    """Return layer norms, attention and a network without a gate, all with biases: GPT and what is built like it."""
+    sizes: dict[str, Any] = {"bias": True, "output_bias": True, "rotary": 0, **(attention or {})}
+    net = settings.network(
+        **{"is_gated": False, "function": "gelu", "bias": True, "output_bias": True, **(network or {})}
+    )
+    layer = Layer(mixer=settings.attention(**sizes), network=net, is_parallel=parallel, norms=norms)
+    layers = changes.pop("layers", [layer] * settings.layers)
+    return settings.decoder(layers, **{"norm": "layer_norm", **changes})
+
+
+def gpt2(settings: Settings) -> Decoder:
+    """Return a decoder with learned positions."""
+    return _plain(settings, attention={"is_packed": True}, positions=settings.context,
+                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+
+
+def gpt_bigcode(settings: Settings) -> Decoder:
+    """Return a decoder with learned positions whose queries share one head of keys and values."""
+    pairs = 1 if settings.flag("multi_query", default=True) else settings.heads
+    return _plain(settings, attention={"is_packed": True, "kv_heads": pairs}, positions=settings.context,
+                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+
+
+def gpt_neo(settings: Settings) -> Decoder:
+    """Return a decoder with learned positions, some layers of which see a window."""
+    local = settings.number("window_size", default=256)
+    kinds = [kind for names, count in settings.listed("attention_types") for kind in list(names) * int(count)]
+    plain = _plain(settings, attention={"bias": False})
+    layers = [
+        attrs.evolve(layer, mixer=attrs.evolve(layer.mixer, window=local if kind == "local" else 0))
+        for layer, kind in zip(plain.layers, kinds or ["global"] * settings.layers, strict=True)
+    ]
+    return attrs.evolve(plain, layers=tuple(layers), positions=settings.context,
+                        is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+
+
+def gptj(settings: Settings) -> Decoder:
+    """Return a decoder whose parts read one norm, side by side."""
+    turned = settings.number("rotary_dim", default=64)
+    return _plain(settings, parallel=True, norms=1, attention={"bias": False, "output_bias": False, "rotary": turned},
+                  head_bias=True)  # fmt: skip
+
+
+def gpt_neox(settings: Settings) -> Decoder:
+    """Return a decoder whose parts run side by side, each behind a norm of its own."""
+    turned = settings.rotary(0.25)
+    return _plain(settings, parallel=settings.flag("use_parallel_residual", default=True),
+                  attention={"is_packed": True, "rotary": turned})  # fmt: skip
+
+
+def phi(settings: Settings) -> Decoder:
+    """Return a decoder whose parts read one norm, side by side, with biases everywhere."""
+    return _plain(settings, parallel=True, norms=1, attention={"rotary": settings.rotary(0.5)}, head_bias=True)
+
+
+def opt(settings: Settings) -> Decoder:
+    """Return a decoder with learned positions and a relu; two rows of the table are padding."""
+    width = settings.number("word_embed_proj_dim", default=settings.hidden)
+    before = settings.flag("do_layer_norm_before", default=True)
+    made = _plain(settings, network={"function": "relu"}, positions=settings.context + 2, final_norm=before,
+                  embedding_width=0 if width == settings.hidden else width,
+                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+    layers = tuple(
+        layer if before else attrs.evolve(layer, has_norms_before=False, has_norms_after=True) for layer in made.layers
+    )
+    return attrs.evolve(made, layers=layers)
+
+
+def xglm(settings: Settings) -> Decoder:
+    """Return a decoder with positions that are not learned."""
+    return _plain(settings, is_tied=settings.flag("tie_word_embeddings", default=True))
+
+
+def bloom(settings: Settings) -> Decoder:
+    """Return a decoder that adds a distance to scores, with a norm behind its table of tokens."""
+    return _plain(settings, attention={"is_packed": True, "score_operations": 2}, embedding_norm=True,
+                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+
+
+def mpt(settings: Settings) -> Decoder:
+    """Return a decoder that adds a distance to scores, without biases."""
+    nested = settings.values.get("attn_config")
+    inner = settings.number("expansion_ratio", default=4) * settings.hidden
+    pairs = Settings(settings.name, nested if isinstance(nested, dict) else {}).number(
+        "kv_n_heads", default=settings.heads
+    )
+    attention = {"is_packed": True, "bias": False, "output_bias": False, "score_operations": 2, "kv_heads": pairs}
+    return _plain(settings, attention=attention, network={"inner": inner, "bias": False, "output_bias": False},
+                  norm_bias=False, is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+
+
+def falcon(settings: Settings) -> Decoder:
+    """Return a decoder whose parts run side by side; a newer one has two norms and groups of heads."""
+    newer, bias = settings.flag("new_decoder_architecture"), settings.flag("bias")
+    shared = 1 if settings.flag("multi_query", default=True) else settings.heads
+    pairs = settings.number("num_kv_heads", default=settings.heads) if newer else shared
+    turned = 0 if settings.flag("alibi") else settings.head_dim
+    attention = {"kv_heads": pairs, "is_packed": True, "bias": bias, "output_bias": bias, "rotary": turned}
+    norms = settings.number("num_ln_in_parallel_attn", default=2 if newer else 1)
+    parallel = newer or settings.flag("parallel_attn", default=True)
+    return _plain(settings, parallel=parallel, norms=norms if parallel else 2, attention=attention,
+                  network={"bias": bias, "output_bias": bias},
+                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+
+
+def starcoder2(settings: Settings) -> Decoder:
+    """Return a decoder with biases everywhere that turns its heads."""
+    bias = settings.flag("use_bias", default=True)
+    window = settings.number("sliding_window", default=0)
+    attention = {"rotary": settings.rotary(), "bias": bias, "output_bias": bias, "window": window}
+    return _plain(settings, attention=attention, network={"bias": bias, "output_bias": bias},
+                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+
+
+def persimmon(settings: Settings) -> Decoder:
+    """Return a decoder that normalizes each head of queries and keys, with the square of a relu."""
+    norm = "head" if settings.flag("qk_layernorm", default=True) else ""
+    attention = {"rotary": settings.rotary(0.5), "is_packed": True, "norm": norm}
+    return _plain(settings, attention=attention, network={"function": settings.function})
+
+
+def nemotron(settings: Settings) -> Decoder:
+    """Return a decoder with layer norms, without biases, with the square of a relu."""
+    attention = {"rotary": settings.rotary(0.5), "bias": False, "output_bias": False}
+    return _plain(settings, attention=attention, network={"function": "relu2", "bias": False, "output_bias": False})
+
+
+def mllama(settings: Settings) -> Decoder:
+    """Return the layers that text alone goes through; those that look at an image are left out."""
+    crossed = set(settings.listed("cross_attention_layers"))
+    made = dense(settings)
+    kept = tuple(layer for index, layer in enumerate(made.layers) if index not in crossed)
+    note = f"{len(crossed)} layers that look at an image are left out, and so are their weights"
+    return attrs.evolve(made, layers=kept, vocabulary=made.vocabulary, notes=(note,))
+
+
+DENSE: Final[Mapping[str, Family]] = {
     **dict.fromkeys(
-        ("llama", "mistral", "ministral", "ministral3", "yi", "granite", "internlm2", "aquila", "deci"), dense
+        ("llama", "mistral", "ministral", "ministral3", "yi", "granite", "internlm2", "deci", "minicpm", "smollm3",
+         "arcee", "seed_oss", "exaone", "olmo", "helium", "ernie4_5", "apertus"), dense
     ),
-    "qwen2": qwen2,
-    "qwen3": qwen3,
-    "phi3": phi3,
-    "mixtral": mixture,
-    "qwen2_moe": qwen2_moe,
-    "qwen3_moe": qwen3_moe,
-    "deepseek_v2": deepseek,
-    "deepseek_v3": deepseek,
-}
-"""model_type -> what reads it."""
+    "qwen2": qwen2, "qwen2_vl": qwen2, "qwen2_5_vl": qwen2,
+    "qwen3": qwen3, "qwen3_vl": qwen3, "hunyuan_v1_dense": qwen3,
+    "phi3": phi3, "baichuan": packed, "chatglm": chatglm, "glm": glm, "glm4": glm,
+    "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3, "olmo2": olmo2, "olmo3": olmo2,
+    "cohere": cohere, "cohere2": cohere, "stablelm": stablelm,
+    "gpt2": gpt2, "gpt_bigcode": gpt_bigcode, "gpt_neo": gpt_neo, "gptj": gptj, "gpt_neox": gpt_neox, "phi": phi,
+    "opt": opt, "xglm": xglm, "bloom": bloom, "mpt": mpt, "falcon": falcon, "starcoder2": starcoder2,
+    "persimmon": persimmon, "nemotron": nemotron, "mllama": mllama, "mllama_text_model": mllama,
+}  # fmt: skip
+"""model_type -> what reads it: a network for each token, and attention."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import attrs
 
@@ -12,12 +13,16 @@ from joulemap.domain.operator.name import Value, make_operator
 from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
-from joulemap.trace.single.flow import DTYPE, Held, Shape
-from joulemap.trace.single.flow import make_operator as count_operator
-
+from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape, make_operator as count_operator
 
 Read = int | tuple[int, int]
 """A tensor, or (a tensor, bytes of it)."""
+
+
+@lru_cache(maxsize=4096)
+def _break_up(what: str, sizes: tuple[tuple[str, Value], ...]) -> Parts:
+    """Return the parts of a single operator of these sizes: those of a layer are those of the next."""
+    return break_up(make_operator(what, dict(sizes)), 1)
 
 
 @attrs.define
@@ -31,6 +36,8 @@ class Graph:
     outputs: set[int] = attrs.field(factory=set)
     weights: dict[str, int] = attrs.field(factory=dict)
     accesses: list[Access] = attrs.field(factory=list)
+    marks: list[tuple[int, int, int]] = attrs.field(factory=list)
+    """Operators, accesses and tensors but weights, at the end of each layer."""
 
     def add(self, held: Held, role: str) -> int:
         """Return a new tensor that nothing here makes."""
@@ -91,8 +98,9 @@ class Graph:
         """Return what a single operator of these sizes makes of tensors; its weights are called by the module.
 
         An input may lie in several tensors one behind the other, or be a part of one. It waits for those `beside`.
+        What it makes besides its first result takes the place of the last input.
         """
-        parts = break_up(make_operator(what, sizes), 1)
+        parts = _break_up(what, tuple(sizes.items()))
         first, last = len(self.operators), len(parts.operators) - 1
         prefix = f"{path}.{suffix}" if suffix else path
         for operator in parts.operators:
@@ -101,7 +109,9 @@ class Graph:
         waiting = iter(inputs)
         result = -1
         for flow in parts.flows:
-            if flow.maker is not None:
+            if flow.maker is not None and flow.reader is None and result >= 0:
+                tensor = self._measure(inputs[-1])[0]
+            elif flow.maker is not None:
                 tensor = self._make(first + flow.maker, flow.held)
                 result = tensor if flow.reader is None else result
             elif flow.held.name:
@@ -118,7 +128,8 @@ class Graph:
                 role = "weight" if flow.held.name else "input"
                 self._access(first + flow.reader, tensor, role, byte_count)
         for tensor in beside:
-            self._access(first, tensor, "input", self.held[tensor].byte_count)
+            role = "weight" if self.held[tensor].name else "input"
+            self._access(first, tensor, role, self.held[tensor].byte_count)
         return result
 
     def _read(self, index: int, waiting: Iterator[Read], byte_count: int) -> None:
@@ -131,6 +142,14 @@ class Graph:
 
     def _measure(self, one: Read) -> tuple[int, int]:
         return one if isinstance(one, tuple) else (one, self.held[one].byte_count)
+
+    def overwrite(self, tensor: int) -> None:
+        """Let the last call write a tensor anew, where it is."""
+        self._access(len(self.operators) - 1, tensor, "output", self.held[tensor].byte_count)
+
+    def mark(self) -> None:
+        """Say that a layer ends here."""
+        self.marks.append((len(self.operators), len(self.accesses), len(self.held) - len(self.weights)))
 
     def keep(self, tensor: int) -> int:
         """Return a tensor, which the pass returns."""

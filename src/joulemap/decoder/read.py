@@ -7,15 +7,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from joulemap.decoder.config import Decoder
-from joulemap.decoder.family import FAMILIES, Settings
+from joulemap.decoder.family import DENSE, Family, Settings
+from joulemap.decoder.hybrid import HYBRIDS
+from joulemap.decoder.mixture import MIXTURES
 from joulemap.system.errors import ModelError
+
+FAMILIES: Final[Mapping[str, Family]] = {**DENSE, **MIXTURES, **HYBRIDS}
+"""model_type -> what reads it."""
 
 TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 """Where a model of several modalities has its decoder."""
 
 
 def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
-    """Return the decoder of a configuration; ModelError for a model_type that is not known, or sizes that are missing."""
+    """Return the decoder of a configuration; ModelError for an unknown model_type, or sizes that are missing."""
     outer = dict(mapping)
     for key in TEXT:
         inner = outer.get(key)

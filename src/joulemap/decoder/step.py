@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
 from joulemap.decoder.config import Attention, Decoder, Experts, Network, Recurrence
 from joulemap.decoder.graph import Graph
-from joulemap.decoder.layer import Rows, Split, decode
+from joulemap.decoder.layer import decode
+from joulemap.decoder.row import Rows, Split
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import Argument, Value
 from joulemap.domain.workload import EVENLY, Workload
@@ -85,7 +84,12 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
     from joulemap.fuse import fuse
 
     check_step(decoder, step)
-    split = Split(step.devices, step.expert_devices, step.data_devices)
+    notes = (_note_routing(decoder, step),) if decoder.is_routed else ()
+    return fuse(tell(decoder, step, batch).form(key, step.spell(decoder.name), batch, notes))
+
+
+def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
+    """Return the calls of a pass of so many sequences, on one device."""
     rows = Rows(
         sequences=-(-batch // step.data_devices),
         tokens=step.tokens,
@@ -97,18 +101,17 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
         routing=step.routing,
     )
     graph = Graph()
-    decode(graph, decoder, rows, split)
-    notes = (_note_routing(decoder, rows),) if decoder.is_routed else ()
-    return fuse(graph.form(key, step.spell(decoder.name), batch, notes))
+    decode(graph, decoder, rows, Split(step.devices, step.expert_devices, step.data_devices))
+    return graph
 
 
-def _note_routing(decoder: Decoder, rows: Rows) -> str:
+def _note_routing(decoder: Decoder, step: Step) -> str:
     first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
     return (
         f"each token is taken to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance: "
         "a real router prefers some"
-        if rows.routing in ("", "balanced")
-        else f"experts are chosen as routing={rows.routing} says, not {EVENLY} all are alike"
+        if step.routing in ("", "balanced")
+        else f"experts are chosen as routing={step.routing} says, not {EVENLY} all are alike"
     )
 
 

@@ -44,5 +44,5 @@ def operator_version() -> str:
 
 @cache
 def decoder_version() -> str:
-    """Return sixteen hexadecimal digits, part of the key of every pass of a language model that is known by its sizes."""
+    """Return sixteen hexadecimal digits, part of the key of every pass of a decoder that is known by its sizes."""
     return digest_code(*CLOSED_FORMS, *DECODERS)

@@ -6,6 +6,7 @@
     attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)
     attention(queries=1,cached=1023,heads=16,kv_heads=1,head_dim=576,value_dim=512,latent=true)   keys hold the values
     experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)   a mixture: both products of all experts, and between
+    scan(kind=mamba2,heads=128,head_dim=64,state=128,groups=8)   tokens into a state, one of each sequence
     softmax(rows=4096,columns=4096)
     layer_norm(rows=4096,columns=4096), and rms_norm
     embedding(rows=128,columns=4096,table=32000)
@@ -97,6 +98,10 @@ POWER_LAW: Final = "power_law_"
 GATES: Final = ("silu", "gelu")
 """What the first half of `gated` goes through."""
 
+SCANS: Final = ("mamba", "mamba2", "delta")
+"""By what `scan` takes tokens into a state: a decay of each element, one of each head, or that and a correction of what
+the state says already (the delta rule)."""
+
 ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
     "gemm": (Argument("m"), Argument("n"), Argument("k"), Argument("bias", default=False)),
     "bmm": (Argument("b"), Argument("m"), Argument("n"), Argument("k")),
@@ -133,10 +138,20 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("experts"),
         Argument("held", default=0),
         Argument("gated", default=True),
+        Argument("function", default="", choices=("silu", "gelu", "relu")),
         Argument("bias", default=False),
         Argument("stored", default="", choices=STORED),
         Argument("routing", default=""),
         Argument("kernel", default=""),
+    ),
+    "scan": (
+        Argument("kind", choices=SCANS),
+        Argument("batch", default=1),
+        Argument("tokens", default=1),
+        Argument("heads"),
+        Argument("head_dim"),
+        Argument("state"),
+        Argument("groups", default=1),
     ),
     "softmax": (Argument("rows"), Argument("columns")),
     "layer_norm": (Argument("rows"), Argument("columns"), Argument("bias", default=True)),
@@ -164,6 +179,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "conv2d": "conv2d(channels_in=64,channels_out=64,size=56,kernel=3,padding=1)",
     "attention": "attention(queries=1,cached=1023,heads=32,kv_heads=8,head_dim=128)",
     "experts": "experts(rows=128,hidden=2048,inner=768,taken=8,experts=128)",
+    "scan": "scan(kind=mamba2,heads=128,head_dim=64,state=128,groups=8)",
     "softmax": "softmax(rows=4096,columns=4096)",
     "layer_norm": "layer_norm(rows=4096,columns=4096)",
     "rms_norm": "rms_norm(rows=4096,columns=4096)",
@@ -309,6 +325,8 @@ def _implied(kind: str, name: str, values: Mapping[str, Value]) -> Value:
     """Return what an argument is where nothing is said."""
     if name == "kv_heads":
         return values["heads"]
+    if name == "function":
+        return "silu" if values["gated"] else "relu"
     if name == "held":
         return values["experts"]
     if name == "value_dim":
@@ -333,6 +351,8 @@ def _check(kind: str, values: Mapping[str, Value]) -> None:
     if kind == "conv2d":
         _check_divisor(kind, number, "groups", "channels_in")
         _check_divisor(kind, number, "groups", "channels_out")
+    if kind == "scan":
+        _check_divisor(kind, number, "groups", "heads")
     if kind == "attention":
         _check_divisor(kind, number, "kv_heads", "heads")
         if number["latent"]:

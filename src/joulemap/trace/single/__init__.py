@@ -23,6 +23,7 @@ from joulemap.trace.formula import FORMULAS, Call, Cost
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.single.flow import DTYPE, LARGEST, LEARNED, Flow, Held, Parts, Shape, form, make_operator
 from joulemap.trace.single.routing import route
+from joulemap.trace.single.scan import scan_parts
 
 SCALAR: Final = 2.0
 """Second operand where it is a number: the exponent of a square."""
@@ -312,9 +313,10 @@ def _experts(operator: SingleOperator, batch: int) -> Parts:
         one = Held((held, n), name)
         return (Flow(one, reader=0 if name == "up_bias" else 2, most_bytes=one.byte_count // held * hit),) * biased
 
-    function = Made("silu.default" if is_gated else "relu.default", (down,), down.shape).count()
+    applied = str(operator.arguments["function"])
+    function = Made(f"{applied}.default", (down,), down.shape).count()
     simple = function.elementwise_count + is_gated * choices * inner
-    gate = attrs.evolve(function, operation="gated" if is_gated else "relu", elementwise_count=simple)
+    gate = attrs.evolve(function, operation="gated" if is_gated else applied, elementwise_count=simple)
     sums = attrs.evolve(multiply(width, inner), elementwise_count=(2 + biased) * rows * width)
     operators = (
         make_operator("experts.default", multiply(columns, width), up.shape, "up"),
@@ -337,4 +339,5 @@ def _experts(operator: SingleOperator, batch: int) -> Parts:
 _PARTS: Final[Mapping[str, Callable[[SingleOperator, int], Parts]]] = {
     "attention": _attention,
     "experts": _experts,
+    "scan": scan_parts,
 }

@@ -22,7 +22,7 @@ WIDTHS: Final = {DTYPE: ITEM_BYTES, "int64": 8, "float8_e4m3fn": 1, "int8": 1, "
 LARGEST: Final = 2**60
 """Of a count: the store's sums are of 63 bits."""
 
-LEARNED: Final = ("weight", "bias", "up", "down", "up_bias", "down_bias")
+LEARNED: Final = ("weight", "bias", "up", "down", "up_bias", "down_bias", "decay", "skip", "step_bias")
 """What is trained, beside the statistics that a batch normalization holds."""
 
 Shape = tuple[int, ...]

@@ -1,0 +1,170 @@
+"""Passes of a decoder as columns, without telling every layer and every cached length.
+
+Layers repeat: what is told of a pass is linear in the place of a layer and in how many there are, so that a pass of all
+follows from two of a few. What is told of a step of so many tokens is linear in what is cached, between the lengths at
+which a window is full: those between follow from two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.decoder.config import Attention, Decoder, Latent, Layer
+from joulemap.decoder.step import Step, tell
+from joulemap.domain.key import NO_KEY
+from joulemap.fuse import fuse
+from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LONGEST: Final = 12
+"""Layers of a pattern that is looked for."""
+
+NAMED: Final = tuple(
+    field.name for field in attrs.fields(WorkloadColumns) if field.name not in ("origin", "kernel_group")
+)
+
+
+@frozen
+class Repeat:
+    """Layers `head ... tail` of a decoder are `count` times the same `period` of them."""
+
+    head: int
+    period: int
+    count: int
+
+    def cut(self, decoder: Decoder, count: int) -> Decoder:
+        """Return the decoder with so many periods."""
+        start, end = self.head, self.head + self.period * self.count
+        layers = decoder.layers
+        kept = (*layers[:start], *layers[start : start + self.period] * count, *layers[end:])
+        return attrs.evolve(decoder, layers=kept)
+
+
+def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
+    """Return the pattern of which the fewest layers say all, one before it and one behind it; None if none says less.
+
+    Layers that use what others hold are told one by one.
+    """
+    if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
+        return None
+    same = list(range(len(layers)))
+    for place, layer in enumerate(layers):
+        same[place] = next(one for one in range(place + 1) if layers[one] == layer)
+    best, least = None, 0.7 * len(layers)
+    for period in range(1, min(LONGEST, len(layers) // 3) + 1):
+        place = 1
+        while place + 2 * period < len(layers):
+            end = place + period
+            while end < len(layers) - 1 and same[end] == same[end - period]:
+                end += 1
+            count = (end - place) // period
+            told = 2 * (len(layers) - period * count) + 3 * period
+            if count > 2 and told < least:
+                best, least = Repeat(place, period, count), told
+            place = max(end - period, place) + 1
+    return best
+
+
+def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumns:
+    """Return the columns of a pass of so many sequences, the same as of `describe_step`."""
+    repeat = find_repeat(decoder.layers)
+    if repeat is None:
+        return _columns(decoder, step, batch)[0]
+    one, marks = _columns(repeat.cut(decoder, 1), step, batch)
+    two, _ = _columns(repeat.cut(decoder, 2), step, batch)
+    more = repeat.count - 1
+    start, end = marks[repeat.head - 1], marks[repeat.head + repeat.period - 1]
+    changes = {
+        name: _extend(getattr(one, name), getattr(two, name), start[_sort(name)], end[_sort(name)], more)
+        for name in NAMED
+        if isinstance(getattr(one, name), np.ndarray)
+    }
+    whole = one.weight_bytes + more * (two.weight_bytes - one.weight_bytes)
+    return attrs.evolve(one, **changes, weight_bytes=whole)
+
+
+def _sort(name: str) -> int:
+    """Return which of the marks of a layer's end says where a column is cut."""
+    return 1 if name.startswith("access_") else 2 if name.startswith("buffer_") else 0
+
+
+def _columns(decoder: Decoder, step: Step, batch: int) -> tuple[WorkloadColumns, list[tuple[int, int, int]]]:
+    """Return the columns of a pass that is told whole, and where each layer ends among operators, accesses, buffers."""
+    graph = tell(decoder, step, batch)
+    return columns_of(fuse(graph.form(NO_KEY, "", batch, ()))), graph.marks
+
+
+def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: int) -> NDArray[Any]:
+    """Return a column of 1 + `more` periods from those of one and of two; the period is at `start` ... `end`.
+
+    Each number is linear in the place of its period and in how many periods there are.
+    """
+    size = end - start
+    block, after = two[start:end], two[end : end + size]
+    if not np.issubdtype(one.dtype, np.number):
+        return np.concatenate((one[:end], *([block] * more), one[end:]))
+    grown = np.concatenate((two[:end], two[end + size :]))
+    base = one + more * (grown - one)
+    places = np.arange(1, more + 1)[:, np.newaxis]
+    repeated = base[start:end][np.newaxis, :] + places * (after - block)[np.newaxis, :]
+    return np.concatenate((base[:end], repeated.ravel(), base[end:]))
+
+
+def step_columns(decoder: Decoder, steps: Sequence[Step], batch: int) -> list[WorkloadColumns]:
+    """Return the columns of passes of so many sequences; those that differ in what is cached follow from two."""
+    found: dict[Step, WorkloadColumns] = {}
+    groups: dict[tuple[Step, int], list[Step]] = {}
+    for step in dict.fromkeys(steps):
+        groups.setdefault((attrs.evolve(step, cached=0), _stretch(decoder, step)), []).append(step)
+    for group in groups.values():
+        _fill(found, decoder, sorted(group, key=lambda step: step.cached), batch)
+    return [found[step] for step in steps]
+
+
+def _fill(found: dict[Step, WorkloadColumns], decoder: Decoder, group: Sequence[Step], batch: int) -> None:
+    """Find passes in order of what is cached: from the first and the last where both fuse alike, else by halves."""
+    first, last = group[0], group[-1]
+    for end in (first, last):
+        if end not in found:
+            found[end] = describe_columns(decoder, end, batch)
+    if len(group) > 2 and not _is_alike(found[first], found[last]):
+        middle = len(group) // 2
+        _fill(found, decoder, group[: middle + 1], batch)
+        _fill(found, decoder, group[middle:], batch)
+        return
+    for step in group[1:-1]:
+        share = (step.cached - first.cached) / (last.cached - first.cached)
+        found[step] = _between(found[first], found[last], share)
+
+
+def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
+    """Whether two passes have the same operators, fused in the same way."""
+    return len(one.kind) == len(other.kind) and np.array_equal(one.subgraph_index, other.subgraph_index)
+
+
+def _stretch(decoder: Decoder, step: Step) -> int:
+    """Return what tells lengths apart between which a pass is not linear in what is cached."""
+    cached, tokens = step.cached, step.tokens
+    if not cached:
+        return -1
+    windows = {one.mixer.window for one in decoder.layers if isinstance(one.mixer, Attention | Latent)} - {0}
+    if any(window - tokens < cached < window for window in windows):
+        return cached + len(windows) + 1
+    return sum(cached >= window for window in windows)
+
+
+def _between(one: WorkloadColumns, other: WorkloadColumns, share: float) -> WorkloadColumns:
+    """Return the columns at a share of the way from one to another."""
+    changes = {}
+    for name in NAMED:
+        low, high = getattr(one, name), getattr(other, name)
+        if isinstance(low, np.ndarray) and low.dtype == np.float64 and low is not high:
+            changes[name] = low + np.rint(share * (high - low))
+    return attrs.evolve(one, **changes)
