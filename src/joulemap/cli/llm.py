@@ -43,6 +43,7 @@ def llm(
     joulemap llm llama-3.1-8b h100_sxm5 h200_sxm l4 --batch 1,64
     joulemap llm llama-3.1-70b h100_sxm5 --devices 1,2,4,8 --prompt 4096 --output 512
     joulemap llm llama-3.1-8b l4 apple_m4 --weight-precision int4 --engine llamacpp --batch 1
+    joulemap llm llama-3.1-8b h100_sxm5 --batch 1 --rate 4/s
     joulemap llm qwen3-30b-a3b h200_sxm mi300x --details
     joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
     """

@@ -453,6 +453,17 @@ class Serving:
     """That attention's sequences are divided among."""
     cache: str = ""
     """Precision of keys and values; empty for that of the activations."""
+    rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Requests that come by themselves in a second, beside the batches; None for no such load."""
+    in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
+    """Requests that are kept in work: each comes as another ends; None for no such load."""
+    requests: str = attrs.field(default="", converter=_path)
+    """A CSV file of requests in place of equal ones."""
+
+    @property
+    def has_load(self) -> bool:
+        """Whether requests one by one are asked about."""
+        return bool(self.rate_per_s or self.in_flight or self.requests)
 
 
 @frozen(kw_only=True)

@@ -11,6 +11,7 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.llm.demand import Case, Question, RunKey, divide, find_ids, list_cases, match, refuse
+from joulemap.answer.llm.load import LoadRow, say_load, serve_load
 from joulemap.answer.llm.row import OK, UNSUPPORTED, ServedRow, form_rows, serve
 from joulemap.answer.llm.sentence import NOTES, say_doubt, say_insights, say_winners
 from joulemap.answer.price import price_parameters
@@ -65,6 +66,8 @@ class LlmAnswer(RunAnswer):
     """Prefill and decode of each that is served."""
     winners: Table[ServedWinner]
     """One for each goal."""
+    loads: Table[LoadRow]
+    """Each hardware under the load of requests that is asked about; none where batches alone are."""
     assumptions: Table[AssumedNumber]
     """What cost and carbon rest on."""
     left_out: tuple[str, ...] = ()
@@ -90,9 +93,12 @@ class LlmAnswer(RunAnswer):
         batches = join_words([str(batch) for batch in sorted({row.batch for row in self.rows})])
         precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
         cache = f", {serving.cache} cache" if serving.cache else ""
+        came = [f"{serving.rate_per_s:g} requests/s"] if serving.rate_per_s else []
+        came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
+        came += [f"requests of {serving.requests}"] if serving.requests else []
         return (
             f"{self.model}: prompt {serving.prompt:,}, output {serving.output:,}, batch {batches}, "
-            f"{precisions}{cache}, {self.engine}"
+            f"{', '.join((f'{precisions}{cache}', self.engine, *came))}"
         )
 
     def data(self) -> dict[str, Any]:
@@ -113,14 +119,17 @@ class LlmAnswer(RunAnswer):
             *self.scope.say_left_out(),
             *self._say_unsupported(),
         )
+        batches = show_under("Batches that come together" if self.loads.rows else "", self._figures(limit), *told)
+        loaded = [Section("", self._loads(limit))] if self.loads.rows else []
         return self._compose(
             self.title(),
-            (show_under("", self._figures(limit), *told),),
-            self.rows,
-            answer=say_winners(self),
-            insights=say_insights(self),
+            loaded or (batches,),
+            self.loads if loaded else self.rows,
+            answer=say_load(self.loads) if loaded else say_winners(self),
+            insights=[say_winners(self)] if loaded else say_insights(self),
             sure=say_doubt(self),
             details=(
+                *([batches] if loaded else ()),
                 Section("Memory of one device", self._memory(limit)),
                 Section("Phases", self._phases(limit)),
                 Section("Cost and carbon of a million tokens", self._costs(limit)),
@@ -166,6 +175,29 @@ class LlmAnswer(RunAnswer):
             keep=("batch", "between", "J/token", "first token", "tokens/s", "USD/M", "memory", "most"),
         )
         return attrs.evolve(drawn, best=self._mark_best(drawn.headings, limit))
+
+    def _loads(self, limit: int) -> Grid:
+        """Return what each hardware gives under the load."""
+        return grid(
+            self.loads,
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("first token", "first_token_s"),
+                ("99 %", "first_token_p99_s"),
+                ("between", "between_s"),
+                ("99 % of it", "between_p99_s"),
+                ("tokens/s", lambda row: show_quantity(row.output_tokens_per_s, "").strip()),
+                ("J/token", "output_token_j"),
+                ("power", "power_w"),
+                ("idle", "idle_fraction"),
+                ("request", "request_s"),
+                ("kept up", lambda row: "no" if row.is_growing else "yes"),
+                ("preempted", "preemption_count"),
+                ("refused", "refused_count"),
+            ),
+            limit=limit,
+            keep=("first token", "99 %", "between", "99 % of it", "tokens/s", "J/token", "power"),
+        )
 
     def _mark_best(self, headings: Sequence[str], limit: int) -> frozenset[tuple[int, int]]:
         ids = {row.place: (row.label, row.batch) for row in self.phases}
@@ -339,6 +371,7 @@ def llm(
         serving=serving,
         engine=f"{question.stack.label} {question.stack.date}",
         rows=make_table("llm", ServedRow, rows),
+        loads=make_table("llm load", LoadRow, serve_load(question, served)),
         left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
         **{**found, "scope": _widen(found["scope"], whole)},
     )

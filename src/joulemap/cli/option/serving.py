@@ -11,7 +11,7 @@ import typer
 from joulemap.cli.complete import complete_engines, complete_precisions
 from joulemap.cli.option.run import GIVEN, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import read_counts
+from joulemap.cli.value import read_counts, read_quantity
 from joulemap.domain.dimension import ASKED
 from joulemap.system.errors import UsageError
 from joulemap.system.number import read_whole
@@ -67,6 +67,23 @@ class ServingOptions:
         ),
     ] = ""
 
+    rate: Annotated[
+        str,
+        typer.Option("--rate", help="Requests that come by themselves, e.g. 4/s: their spread of times, one by one."),
+    ] = ""
+    in_flight: Annotated[
+        int | None, typer.Option("--in-flight", min=1, help="Requests in work: each comes as another ends.")
+    ] = None
+    requests: Annotated[
+        Path | None,
+        typer.Option(
+            "--requests",
+            metavar="FILE.csv",
+            help="Requests of a file, with the columns prompt_tokens, output_tokens, and arrival_s, cached_tokens or "
+            "not; with --rate or --in-flight their lengths alone.",
+        ),
+    ] = None
+
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
         from joulemap.domain.settings import Serving
@@ -85,6 +102,9 @@ class ServingOptions:
             expert_devices=self.expert_devices,
             data_devices=self.data_devices,
             cache=self.cache,
+            rate_per_s=read_quantity("--rate", self.rate, "1/s"),
+            in_flight=self.in_flight,
+            requests="" if self.requests is None else str(self.requests),
         )
 
 
