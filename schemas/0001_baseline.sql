@@ -100,8 +100,8 @@ CREATE TABLE internal.action (
     category VARCHAR NOT NULL,
     common_category VARCHAR NOT NULL CHECK (
         common_category IN (
-            'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'control', 'board',
-            'static'
+            'compute', 'register', 'unit_memory', 'chip_memory', 'interconnect', 'off_chip_memory', 'communication',
+            'control', 'board', 'static'
         )
     ),
     component VARCHAR NOT NULL,

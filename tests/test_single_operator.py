@@ -16,6 +16,7 @@ from joulemap.domain.key import NO_KEY
 from joulemap.domain.name import split_names
 from joulemap.domain.operator.name import (
     ARGUMENTS,
+    COLLECTIVES,
     ELEMENTWISE,
     EXAMPLES,
     SingleOperator,
@@ -41,7 +42,7 @@ def find(name: str) -> SingleOperator:
     return operator
 
 
-BARE = ("rotary", "gated", "experts")
+BARE = ("rotary", "gated", "experts", *COLLECTIVES)
 """Kernels that torch has not."""
 
 NAMES = (
@@ -103,7 +104,12 @@ def test_counts_by_hand() -> None:
 
 @pytest.mark.parametrize("kind", ARGUMENTS)
 def test_a_batch_is_that_of_the_argument_that_it_multiplies(kind: str) -> None:
-    grown = {"gemm": ("m",), "bmm": ("b",), "elementwise": ("elements", "operand")}
+    grown: dict[str, tuple[str, ...]] = {
+        "gemm": ("m",),
+        "bmm": ("b",),
+        "elementwise": ("elements", "operand"),
+        **dict.fromkeys(COLLECTIVES, ("elements",)),
+    }
     has_rows = any(one.name == "rows" for one in ARGUMENTS[kind])
     names = grown.get(kind, ("rows",) if has_rows else ("batch",))
     one = find(EXAMPLES[kind])

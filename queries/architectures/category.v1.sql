@@ -11,7 +11,7 @@ run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each archit
 [columns]
 architecture = { type = "VARCHAR", meaning = "architecture class" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-category_index = { type = "BIGINT", meaning = "from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board, static" }
+category_index = { type = "BIGINT", meaning = "from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, static" }
 common_category = { type = "VARCHAR", meaning = "which of those" }
 is_overhead = { type = "BOOLEAN", meaning = "what the architecture adds to the work itself: neither arithmetic nor off-chip memory nor board nor static" }
 categories = { type = "VARCHAR", meaning = "what the architecture calls it, most energy first; empty where it has no such action" }
@@ -25,8 +25,7 @@ run_id = { type = "INTEGER", meaning = "number of the run" }
 WITH kind (category_index, common_category) AS (
     VALUES
         (1, 'compute'), (2, 'register'), (3, 'unit_memory'), (4, 'chip_memory'), (5, 'interconnect'),
-        (6, 'off_chip_memory'), (7, 'control'), (8, 'board'),
-        (9, 'static')
+        (6, 'off_chip_memory'), (7, 'communication'), (8, 'control'), (9, 'board'), (10, 'static')
 ),
 act AS MATERIALIZED (
     SELECT run_id, position, architecture, hardware, common_category, category, energy_fj, run_fj, mac_count
@@ -62,4 +61,5 @@ SELECT
 FROM (SELECT DISTINCT run_id, position, architecture, hardware, run_fj, mac_count FROM act) AS r
 CROSS JOIN kind AS k
 LEFT JOIN spent AS s ON s.run_id = r.run_id AND s.common_category = k.common_category
+WHERE k.common_category <> 'communication' OR (SELECT bool_or(common_category = 'communication') FROM spent)
 ORDER BY r.position, r.run_id, k.category_index

@@ -28,7 +28,7 @@ dynamic_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the s
 compute_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "arithmetic, of MACs and of all other operations, exact" }
 register_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "registers, exact" }
 on_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "caches and scratchpads, of a unit or of the chip, exact" }
-interconnect_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "wires and switches between units and memories, exact" }
+interconnect_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "wires and switches between units and memories, links between devices, exact" }
 off_chip_memory_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "off-chip memory and its controller, exact" }
 control_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "instructions, tokens, configuration, scheduling, exact" }
 board_fj = { type = "HUGEINT", null = true, unit = "fJ", meaning = "voltage regulators, and what the power limit says beyond all prices, exact" }
@@ -91,7 +91,8 @@ spent AS (
         sum(CASE WHEN common_category = 'compute' THEN energy_fj ELSE 0 END) AS compute_fj,
         sum(CASE WHEN common_category = 'register' THEN energy_fj ELSE 0 END) AS register_fj,
         sum(CASE WHEN common_category IN ('unit_memory', 'chip_memory') THEN energy_fj ELSE 0 END) AS on_chip_memory_fj,
-        sum(CASE WHEN common_category = 'interconnect' THEN energy_fj ELSE 0 END) AS interconnect_fj,
+        sum(CASE WHEN common_category IN ('interconnect', 'communication') THEN energy_fj ELSE 0 END)
+            AS interconnect_fj,
         sum(CASE WHEN common_category = 'off_chip_memory' THEN energy_fj ELSE 0 END) AS off_chip_memory_fj,
         sum(CASE WHEN common_category = 'control' THEN energy_fj ELSE 0 END) AS control_fj,
         sum(CASE WHEN common_category = 'board' THEN energy_fj ELSE 0 END) AS board_fj,

@@ -22,7 +22,7 @@ operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the ope
 fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
 category = { type = "VARCHAR", meaning = "the architecture's own" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 full_action = { type = "VARCHAR", meaning = "component.action" }

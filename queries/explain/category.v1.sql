@@ -13,7 +13,7 @@ subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph tha
 metric = { type = "VARCHAR", default = "energy", meaning = "latency divides time, edp both energy and time, any other energy" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "energy or time" }
-category = { type = "VARCHAR", meaning = "of energy: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or static; of time: compute, memory or launch" }
+category = { type = "VARCHAR", meaning = "of energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static; of time: compute, memory or launch" }
 spent_a_exact = { type = "HUGEINT", meaning = "on A, fJ of energy or fs of time, exact" }
 spent_b_exact = { type = "HUGEINT", meaning = "on B, exact" }
 spent_a = { type = "DOUBLE", meaning = "on A, in spent_unit" }

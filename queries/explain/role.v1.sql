@@ -12,7 +12,7 @@ run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 role = { type = "VARCHAR", meaning = "mac, operand, memory_read, instruction ...; component.action of an action that no role is known of" }
-category = { type = "VARCHAR", meaning = "that it belongs to: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or static" }
+category = { type = "VARCHAR", meaning = "that it belongs to: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
 way_a = { type = "VARCHAR", meaning = "how the class of A does it; empty where it does as all do" }
 way_b = { type = "VARCHAR", meaning = "how the class of B does it" }
 actions_a = { type = "VARCHAR", meaning = "actions of A that have the role, most energy first; empty where it has none" }

@@ -12,7 +12,7 @@ most = { type = "INTEGER", default = 3, meaning = "subgraphs of an action with a
 [columns]
 model = { type = "VARCHAR", meaning = "model" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
 category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
 action = { type = "VARCHAR", meaning = "what acts, and what it does: COMPONENT.ACTION" }
 action_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action, exact" }

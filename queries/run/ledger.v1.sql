@@ -12,7 +12,7 @@ run_id = { type = "INTEGER", meaning = "run" }
 subgraph_index = { type = "INTEGER", meaning = "subgraph of the operator" }
 operator_index = { type = "INTEGER", meaning = "execution order" }
 category = { type = "VARCHAR", meaning = "the architecture's own" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static" }
+common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
 component = { type = "VARCHAR", meaning = "what acts" }
 action = { type = "VARCHAR", meaning = "what it does" }
 part = { type = "VARCHAR", meaning = "compute, memory, control or static" }

@@ -120,7 +120,8 @@ FROM (
 
 -- What the voltage of a run does to the price of an action: memory off the chip, the board and leakage do not follow it.
 CREATE MACRO voltage_factor_of(common_category, voltage_factor) AS
-    CASE WHEN common_category IN ('off_chip_memory', 'board', 'static') THEN 1e0 ELSE coalesce(voltage_factor, 1e0) END;
+    CASE WHEN common_category IN ('off_chip_memory', 'communication', 'board', 'static') THEN 1e0
+    ELSE coalesce(voltage_factor, 1e0) END;
 
 -- Architectural overhead of a group of ledger lines, exact.
 CREATE MACRO sum_overhead(common_category, energy_fj) AS

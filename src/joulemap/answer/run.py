@@ -24,6 +24,7 @@ CATEGORIES: Final = {
     "chip_memory": "on-chip memory",
     "interconnect": "network",
     "off_chip_memory": "off-chip memory",
+    "communication": "links between devices",
     "control": "control",
     "board": "the rest of the board",
     "static": "static power",

@@ -97,6 +97,7 @@ def _digest_shipped() -> str:
         DATA / "cost",
         DATA / "doubt",
         DATA / "hardware",
+        DATA / "link",
         DATA / "measurement",
         DATA / "measurement" / "seen",
         DATA / "model",

@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.catalog.default import complete_geometry, complete_levels, complete_quantities
+from joulemap.catalog.link import find_usual, read_links
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
     LEVEL_KINDS,
@@ -66,6 +67,8 @@ PLAUSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "memory_capacity": (1e6, 1e15),
     "memory_levels.capacity": (64.0, 1e11),
     "links.bandwidth": (1e6, 1e14),
+    "links.latency": (1e-8, 1e-3),
+    "links.energy": (1e-13, 1e-8),
     "unit_count": (1.0, 1e6),
     "host_share": (0.0, 100.0),
 }
@@ -154,6 +157,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         for name, entry in chip.geometry.items()
     }
     coefficients = _resolve_coefficients(shared, chip)
+    links = tuple(_resolve_link(link, resolve) for link in chip.links)
     whole = complete_geometry(geometry, quantities, peaks, shared.defaults)
     _check_array(peaks, geometry)
     return Hardware(
@@ -174,7 +178,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         geometry=whole,
         memory_levels=levels or complete_levels(quantities, peaks, shared),
         peaks=peaks,
-        links=tuple(_resolve_link(link, resolve) for link in chip.links),
+        links=links,
         loads=tuple(_resolve_load(load, resolve, peaks) for load in chip.loads),
         power_modes=modes,
         coefficients=coefficients,
@@ -186,6 +190,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
             chip_energy=coefficients.get("chip_energy"),
             static_power=quantities["static_power"],
             regulator_loss=coefficients["regulator_loss"],
+            links=links,
             priced_at=shared.priced_at,
         ),
         priced_at=shared.priced_at,
@@ -358,6 +363,11 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
                 f"{key}.bandwidth: {total:g} {what} of {entry.name} {entry.generation} carry {expected / 1e9:.4g} GB/s "
                 f"in one direction, but it is {bandwidth.value / 1e9:.4g} GB/s; give it an explanation if that is meant"
             )
+    usual = find_usual(entry.name, entry.generation)
+    told = {
+        name: resolve(f"{key}.{name}", written, unit) if written else getattr(usual, name)
+        for name, unit, written in (("latency", "s", entry.latency), ("energy", "J/B", entry.energy))
+    }
     return Link(
         name=entry.name,
         connects=entry.connects,
@@ -365,6 +375,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
         topology=entry.topology,
         bandwidth=bandwidth,
         **counts,
+        **told,
     )
 
 
@@ -374,7 +385,7 @@ def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[
         entry.name: Quantity(
             value=entry.value, unit=entry.unit, basis=entry.basis, source=entry.source, note=entry.meaning
         )
-        for entry in shared.coefficients
+        for entry in (*shared.coefficients, *(read_links().coefficients if chip.links else ()))
     }
     own: set[str] = set()
     for entry in chip.coefficients:

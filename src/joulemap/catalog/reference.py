@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from joulemap.catalog.schema import ActionEntry, OverrideEntry
 from joulemap.domain.configuration import BOARD
+from joulemap.domain.hardware import Link
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import LOSS_ACTION, OFF_CORE, STATIC_ACTION, EnergyAction, EnergyReference
+from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, OFF_CORE, STATIC_ACTION, EnergyAction, EnergyReference
 
 FJ_PER_PJ: Final = 1000.0
 
@@ -74,6 +75,7 @@ def resolve_reference(
     chip_energy: Quantity | None,
     static_power: Quantity,
     regulator_loss: Quantity,
+    links: Sequence[Link],
     priced_at: str,
 ) -> EnergyReference:
     """Return the class's energies per action at `node_nm`, with this target's overrides, static power and regulators.
@@ -139,7 +141,25 @@ def resolve_reference(
     surplus = better.keys() - {(entry.component, entry.action) for entry in entries}
     if surplus:
         raise ValueError(f"energy_overrides: no such action {', '.join('.'.join(key) for key in sorted(surplus))}")
-    return EnergyReference((*actions, loss_action(regulator_loss), static_action(static_power)))
+    return EnergyReference((*actions, *link_actions(links), loss_action(regulator_loss), static_action(static_power)))
+
+
+def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:
+    """Yield the price of a byte on the fastest link to other devices, or to the host where there is no other."""
+    component, action = LINK_ACTION
+    for link in sorted(links, key=lambda link: (link.connects != "device", -link.bandwidth.value))[:1]:
+        yield EnergyAction(
+            category="links",
+            common_category="communication",
+            component=component,
+            action=action,
+            part="memory",
+            per="B",
+            energy_per_action_fj=link.energy.value * 1e15,
+            basis=link.energy.basis,
+            source=f"{link.name}: {link.energy.source}",
+            count_formula="bytes that the device sends; as many are received",
+        )
 
 
 def loss_action(regulator_loss: Quantity) -> EnergyAction:

@@ -8,7 +8,7 @@ from typing import Final, get_args
 from joulemap.catalog.load import list_architectures, load_class
 from joulemap.catalog.schema import ArchitectureFile
 from joulemap.domain.configuration import Precision
-from joulemap.domain.reference import LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
+from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
 from joulemap.domain.role import ActionRole
 from joulemap.system.errors import CatalogueError
 
@@ -16,9 +16,10 @@ SHARED: Final[dict[ActionKey, str]] = {
     **dict.fromkeys(map(cycle_action, get_args(Precision)), "busy_cycle"),
     MEMORY_ACTION: "busy_memory",
     LOSS_ACTION: "regulator",
+    LINK_ACTION: "exchange",
     STATIC_ACTION: "static",
 }
-"""Actions that no class declares, and their roles: what the board takes, and static power."""
+"""Actions that no class declares, and their roles: what the board and links to others take, and static power."""
 
 
 def load_roles() -> tuple[ActionRole, ...]:

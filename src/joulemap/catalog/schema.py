@@ -44,6 +44,8 @@ MEASURED_IN: Final[Mapping[str, str]] = {
     "bandwidth": "B/s",
     "power": "W",
     **dict.fromkeys(("link_count", "lane_count", "domain_size"), "1"),
+    "latency": "s",
+    "energy": "J/B",
 }
 """Number of a hardware file -> its SI unit."""
 
@@ -153,6 +155,9 @@ class LinkEntry:
     topology: str = ""
     lane_count: QuantityEntry | None = None
     domain_size: QuantityEntry | None = None
+    latency: QuantityEntry | None = None
+    energy: QuantityEntry | None = None
+    """Of a byte sent and one received; both as is usual of links of the name where nothing is said."""
 
 
 @frozen(kw_only=True)

@@ -161,6 +161,10 @@ class Link:
     """Bytes per second in one direction, all links of the device together."""
     domain_size: Quantity | None = attrs.field(default=None, validator=_in_unit("1"))
     """Devices that the links can join, this one included."""
+    latency: Quantity = attrs.field(validator=_in_unit("s"))
+    """From a device to the next, of a message that hardly takes time: what a step of a collective costs."""
+    energy: Quantity = attrs.field(validator=_in_unit("J/B"))
+    """Of a byte that the device sends and one that it receives; switches outside of it are not in it."""
 
 
 @frozen(kw_only=True)

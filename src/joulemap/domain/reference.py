@@ -22,15 +22,16 @@ COMMON_CATEGORIES: Final = (
     "chip_memory",
     "interconnect",
     "off_chip_memory",
+    "communication",
     "control",
     "board",
     "static",
 )
 """One taxonomy over all architectures: memory that belongs to one unit, that all units share, and that is off chip;
-what the board takes beside the chip and its memory."""
+what links to other devices carry; what the board takes beside the chip and its memory."""
 
-OFF_CORE: Final = ("off_chip_memory", "board", "static")
-"""Categories whose energy does not follow the voltage of the chip: memory has supplies of its own."""
+OFF_CORE: Final = ("off_chip_memory", "communication", "board", "static")
+"""Categories whose energy does not follow the voltage of the chip: memory and links have supplies of their own."""
 
 ActionKey = tuple[str, str]
 """(component, action): the same key on two architectures means the same physical act."""
@@ -55,6 +56,9 @@ BOARD: Final = "board"
 
 LOSS_ACTION: Final[ActionKey] = (BOARD, "regulator_loss")
 """What voltage regulators turn into heat: counted in joules that actions on and off the chip take."""
+
+LINK_ACTION: Final[ActionKey] = ("device_link", "transfer")
+"""What crosses links to other devices: counted in bytes that the device sends, priced with those that it receives."""
 
 MEMORY_ACTION: Final[ActionKey] = (BOARD, "unattributed_memory_second")
 """What the power limit says of a second in which a memory level is busy, beyond all other prices."""

@@ -38,6 +38,7 @@ ROLES: Final[dict[str, Role]] = {
         Role("transport", "transfers across the chip", "B"),
         Role("off_chip_read", "reads of off-chip memory", "B"),
         Role("off_chip_write", "writes to off-chip memory", "B"),
+        Role("exchange", "transfers between devices", "B"),
         Role("instruction", "control steps", "step"),
         Role("idle", "cycles of units without work", "cycle"),
         Role("coordination", "starts and barriers of tiles", "tile"),

@@ -10,7 +10,7 @@ ledger that an evaluation of each alone would write.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
@@ -22,7 +22,7 @@ from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
-from joulemap.model.workload import Floats, Integers, WorkloadColumns, arrays_of, columns_of, sum_by
+from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_of, sum_by
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FS_PER_S
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
 
 TOGETHER: Final = 4096
 """Workloads that are evaluated at once: more gain nothing and cost memory."""
+
+
+JOINED: Final = tuple(
+    field.name
+    for field in attrs.fields(WorkloadColumns)
+    if field.name not in ("origin", "batch", "inner_batch", "weight_bytes", "kernel_group")
+)
+"""Arrays of a workload that follow one another where several are joined."""
 
 
 @frozen(kw_only=True)
@@ -80,14 +88,29 @@ class JoinedColumns(WorkloadColumns):
         return peak
 
 
-def join(workloads: Sequence[Workload]) -> JoinedColumns:
-    """Return fused workloads one behind the other; each has an operator that computes."""
+def join(works: Sequence[WorkloadColumns]) -> JoinedColumns:
+    """Return workloads one behind the other; each has an operator that computes."""
+    shifts = {
+        "call_index": [int(one.call_index[-1]) + 1 for one in works],
+        "subgraph_index": [one.subgraph_count for one in works],
+        "access_operator": [one.operator_count for one in works],
+        "access_tensor": [int(one.access_tensor.max(initial=-1)) + 1 for one in works],
+        "access_buffer": [len(one.buffer_bytes) for one in works],
+    }
+    shifts |= dict.fromkeys(("buffer_birth", "buffer_death", "buffer_release"), shifts["access_operator"])
+    columns: dict[str, Any] = {}
+    for name in JOINED:
+        each = [getattr(one, name) for one in works]
+        if name in shifts:
+            starts = np.cumsum([0, *shifts[name]])[:-1].tolist()
+            each = [np.where(one < 0, one, one + start) for one, start in zip(each, starts, strict=True)]
+        columns[name] = np.concatenate(each)
     return JoinedColumns(
         batch=1,
         weight_bytes=0,
-        workload_index=np.repeat(np.arange(len(workloads)), [len(one.operators) for one in workloads]),
-        batches=np.array([one.batch * one.inner_batch for one in workloads], dtype=np.float64),
-        **arrays_of(workloads),
+        workload_index=np.repeat(np.arange(len(works)), [one.operator_count for one in works]),
+        batches=np.array([one.batch * one.inner_batch for one in works], dtype=np.float64),
+        **columns,
     )
 
 
@@ -118,7 +141,7 @@ class Together:
     They are joined once, and their kernels formed once for all hardware.
     """
 
-    workloads: tuple[Workload, ...]
+    works: tuple[WorkloadColumns, ...]
     _joined: dict[tuple[int, ...], JoinedColumns] = attrs.field(factory=dict, init=False)
     """Which of the workloads -> these joined."""
     _kernels: dict[tuple[tuple[int, ...], str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
@@ -134,25 +157,25 @@ class Together:
         """
         if precision not in hardware.peaks:
             refusal = f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
-            return (Total(refusal=refusal),) * len(self.workloads)
+            return (Total(refusal=refusal),) * len(self.works)
         found: dict[int, Total] = {}
-        for number, one in enumerate(self.workloads):
+        for number, one in enumerate(self.works):
             if refusal := _describe_fallen(one, hardware):
                 found[number] = Total(refusal=refusal)
-        rest = tuple(number for number in range(len(self.workloads)) if number not in found)
+        rest = tuple(number for number in range(len(self.works)) if number not in found)
         found |= zip(rest, self._evaluate(rest, hardware, (precision, runtime, weight_precision)), strict=True)
-        return tuple(found[number] for number in range(len(self.workloads)))
+        return tuple(found[number] for number in range(len(self.works)))
 
     def sizes(self, precision: str, runtime: str, *, weight_precision: str = "") -> tuple[tuple[float, float], ...]:
         """Return the bytes of (weights, activations at their peak) of each workload, on hardware that splits none."""
-        joined = self._join(tuple(range(len(self.workloads))))
+        joined = self._join(tuple(range(len(self.works))))
         weights = joined.each_weight_bytes(precision, weight_precision)
         peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING)
         return tuple(zip(weights.tolist(), peaks.tolist(), strict=True))
 
     def _join(self, some: tuple[int, ...]) -> JoinedColumns:
         if some not in self._joined:
-            self._joined[some] = join([self.workloads[number] for number in some])
+            self._joined[some] = join([self.works[number] for number in some])
         return self._joined[some]
 
     def _evaluate(self, some: tuple[int, ...], hardware: Hardware, how: tuple[str, str, str]) -> list[Total]:
@@ -189,15 +212,15 @@ def evaluate_all(workloads: Sequence[Workload], hardware: Hardware, precision: s
     """
     found: list[Total] = []
     for start in range(0, len(workloads), TOGETHER):
-        found += Together(tuple(workloads[start : start + TOGETHER])).evaluate(hardware, precision, runtime)
+        some = tuple(columns_of(one) for one in workloads[start : start + TOGETHER])
+        found += Together(some).evaluate(hardware, precision, runtime)
     return tuple(found)
 
 
-def _describe_fallen(workload: Workload, hardware: Hardware) -> str:
+def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
     """Return why a hardware's compiler does not run a whole workload; empty where it does."""
     if hardware.compiler is None:
         return ""
-    work = columns_of(workload)
     fallen = find_fallen(work, hardware.compiler)
     told = name_fallen(work, hardware.compiler, fallen)
     return f"{hardware.id}: {hardware.compiler.name} does not run {told}" if told else ""

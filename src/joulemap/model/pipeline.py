@@ -39,6 +39,7 @@ from joulemap.domain.configuration import MERGING, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.column import gather, is_one, members, take
+from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
 from joulemap.model.ledger import (
     MAX_LINE_FJ,
@@ -316,6 +317,7 @@ def _shape(hardware: Hardware) -> Hashable:
         frozenset(hardware.coefficients),
         tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
         tuple(action.key for action in hardware.reference),
+        tuple((link.name, link.connects, link.topology, link.domain_size) for link in hardware.links),
         hardware.reference.loss_j > 0.0,
         count_streams(hardware, "engine") > 1,
     )
@@ -561,11 +563,13 @@ def _count(
     part, times = split_fastest(kernels, hardware, architecture)
     step = take_step(part, hardware)
     one, placement = _place(part, step, hardware, architecture)
+    compute_s, memory_s = one.busy_s
     counted = with_unattributed(
-        architecture.count(step, one, hardware),
+        {**architecture.count(step, one, hardware), **count_links(step, hardware)},
         hardware,
         part.precision,
-        *one.busy_s,
+        compute_s,
+        np.where(part.work.of_kind(COLLECTIVE), 0.0, memory_s),
     )
     counts = count_matrix(counted, hardware, part.work.operator_count)
     if step is kernels:
@@ -591,12 +595,13 @@ def _place(
     """Return the placements of one step of each recurrence, for its counts, and of all."""
     simple = step.without_dequantization
     one = architecture.place(simple, hardware).hiding(step.feeds)
-    placement = add_host(repeat_step(one, simple, hardware), kernels, hardware).with_whole_bytes()
+    linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)
+    placement = add_host(linked, kernels, hardware).with_whole_bytes()
     streams = count_streams(hardware, kernels.runtime)
     if np.all(np.greater(streams, 1)):
         share = find_share(hardware)
         on_share = repeat_step(architecture.place(simple, share).hiding(step.feeds), simple, share)
-        on_share = add_host(on_share, kernels, share)
+        on_share = add_host(add_links(on_share, kernels, share), kernels, share)
         placement = attrs.evolve(placement, overlap=overlap_streams(on_share, kernels, hardware))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not (is_one(device) and is_one(launch)):

@@ -124,7 +124,9 @@ class Work:
         if self.origin is not None:
             found: Booleans = self.origin[0]._has_word(*words)[self.origin[1]]
             return found
-        return np.array([any(word in words for word in told.split()) for told in self.variant.tolist()], dtype=bool)
+        told = self.variant.tolist()
+        found_of = {one: not {*words}.isdisjoint(one.split()) for one in set(told)}
+        return np.array([found_of[one] for one in told], dtype=bool)
 
     @cached_property
     def is_dequantizing(self) -> Booleans:
@@ -140,8 +142,9 @@ class Work:
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
         others = (CAUSAL, *NARROW_CACHES.values())
-        words = [[word for word in variant.split() if word not in others] for variant in self.variant.tolist()]
-        return np.array([" ".join(left) for left in words], dtype=np.str_)
+        told = self.variant.tolist()
+        left_of = {one: " ".join(word for word in one.split() if word not in others) for one in set(told)}
+        return np.array([left_of[one] for one in told], dtype=np.str_)
 
     def of_operation(self, *operations: str) -> Booleans:
         """Return a mask of the operators of these operations."""

@@ -13,7 +13,9 @@ class ActionShare(Row, query="analyze.action"):
     category: str
     """The architecture's own."""
     common_category: str
-    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
+    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or
+    static.
+    """
     component: str
     """What acts."""
     action: str

@@ -19,7 +19,9 @@ class ArchitectureAction(Row, query="architectures.action"):
     category_rank: int
     """1 for the action with most energy of its common category in its place."""
     common_category: str
-    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
+    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or
+    static.
+    """
     category: str
     """The architecture's own."""
     component: str
@@ -62,7 +64,7 @@ class ArchitectureCategory(Row, query="architectures.category"):
     """Catalogue id, with @MODE where the power mode is not the default."""
     category_index: int
     """From the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory,
-    control, board, static.
+    communication (where any run has it), control, board, static.
     """
     common_category: str
     """Which of those."""
@@ -121,7 +123,7 @@ class ArchitectureSummary(Row, query="architectures.summary"):
     on_chip_memory_fj: int | None
     """fJ: caches and scratchpads, of a unit or of the chip, exact."""
     interconnect_fj: int | None
-    """fJ: wires and switches between units and memories, exact."""
+    """fJ: wires and switches between units and memories, links between devices, exact."""
     off_chip_memory_fj: int | None
     """fJ: off-chip memory and its controller, exact."""
     control_fj: int | None

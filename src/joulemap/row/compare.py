@@ -684,7 +684,9 @@ class EnergyBranch(Row, query="compare.tree"):
     category_fraction: float | None
     """Of its place that its category takes."""
     common_category: str
-    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
+    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or
+    static.
+    """
     component: str
     """What acts."""
     action: str

@@ -13,8 +13,8 @@ class CategoryDifference(Row, query="explain.category"):
     quantity: str
     """Energy or time."""
     category: str
-    """Of energy: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or static; of
-    time: compute, memory or launch.
+    """Of energy: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control, board or
+    static; of time: compute, memory or launch.
     """
     spent_a_exact: int
     """On A, fJ of energy or fs of time, exact."""
@@ -253,8 +253,8 @@ class RoleDifference(Row, query="explain.role"):
     role: str
     """mac, operand, memory_read, instruction ...; component.action of an action that no role is known of."""
     category: str
-    """That it belongs to: compute, register, on_chip_memory, interconnect, off_chip_memory, control, board or
-    static.
+    """That it belongs to: compute, register, on_chip_memory, interconnect, off_chip_memory, communication, control,
+    board or static.
     """
     way_a: str
     """How the class of A does it; empty where it does as all do."""

@@ -70,7 +70,9 @@ class EnergyLeaf(Row, query="report.tree"):
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default."""
     common_category: str
-    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
+    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or
+    static.
+    """
     category_fj: int
     """fJ: of the category, exact."""
     action: str

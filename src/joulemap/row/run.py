@@ -133,7 +133,9 @@ class LedgerLine(Row, query="run.ledger"):
     category: str
     """The architecture's own."""
     common_category: str
-    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, control, board or static."""
+    """compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or
+    static.
+    """
     component: str
     """What acts."""
     action: str

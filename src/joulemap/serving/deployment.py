@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.decoder.step import Step, describe_step
-from joulemap.domain.key import NO_KEY
+from joulemap.decoder.column import step_columns
+from joulemap.decoder.step import Step
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.workload import FEW_TOKENS
 from joulemap.model.bulk import Together, Total
+from joulemap.model.workload import WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.workload import Workload
     from joulemap.serving.stack import Stack
 
 FJ_PER_J: Final = 1e15
@@ -44,21 +44,33 @@ Asked = tuple[Step, int]
 
 @define(eq=False)
 class Book:
-    """Passes of a model as workloads, described once for all hardware."""
+    """Passes of a model as workloads, told once for all hardware."""
 
     decoder: Decoder
-    _together: dict[tuple[Asked, ...], Together] = attrs.field(factory=dict, init=False)
-    _workloads: dict[Asked, Workload] = attrs.field(factory=dict, init=False)
+    _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
+    _together: dict[tuple[str, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
 
-    def describe(self, asked: Sequence[Asked]) -> Together:
-        """Return the workloads of passes, with what was formed of them."""
-        key = tuple(asked)
+    def describe(self, asked: Sequence[Asked], attention: str = "") -> Together:
+        """Return the workloads of passes whose attention a family of kernels runs, with what was formed of them."""
+        key = attention, tuple(asked)
         if key not in self._together:
-            for one in key:
-                if one not in self._workloads:
-                    self._workloads[one] = describe_step(self.decoder, *one, NO_KEY)
-            self._together[key] = Together(tuple(self._workloads[one] for one in key))
+            missing: dict[int, list[Step]] = {}
+            for step, count in asked:
+                if (step, count) not in self._works:
+                    missing.setdefault(count, []).append(step)
+            for count, steps in missing.items():
+                found = step_columns(self.decoder, steps, count)
+                self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
+            self._together[key] = Together(tuple(_attending(self._works[one], attention) for one in asked))
         return self._together[key]
+
+
+def _attending(work: WorkloadColumns, attention: str) -> WorkloadColumns:
+    """Return a pass whose products of queries with keys and values are of a family of kernels."""
+    if not attention:
+        return work
+    words = np.char.strip(np.char.add(work.variant, f" {attention}"))
+    return attrs.evolve(work, variant=np.where(work.of_operation("matmul"), words, work.variant))
 
 
 @frozen(kw_only=True, eq=False)
@@ -141,7 +153,7 @@ class Deployment:
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
         """Return what one device takes for passes, without the stack's part; raises as `price`."""
-        totals = self.book.describe(asked).evaluate(
+        totals = self.book.describe(asked, self.stack.attention(self.hardware)).evaluate(
             self.chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision
         )
         refusal = next((one.refusal for one in totals if one.refusal), None)

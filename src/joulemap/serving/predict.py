@@ -50,6 +50,8 @@ _UNCACHED: Final = "NO cache"
 class Prediction:
     """What is predicted of a row; None for what its scope does not have."""
 
+    engine: str = ""
+    """Of the stack."""
     work: str = "model"
     """`experts` where tokens choose among weights."""
     time_to_first_token_s: float | None = None
@@ -84,7 +86,8 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     found = _SCOPES[row.scope](row, deployment)
     if row.power_boundary not in ANY_BOUNDARY:
         found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
-    return attrs.evolve(found, work="experts" if deployment.decoder.is_routed else "model")
+    work = "experts" if deployment.decoder.is_routed else "model"
+    return attrs.evolve(found, engine=deployment.stack.name, work=work)
 
 
 @lru_cache(maxsize=8)
@@ -92,7 +95,7 @@ def _open(model: str) -> Book:
     decoder = find_decoder(model)
     if decoder is None:
         raise UnsupportedError("no decoder of that name ships")
-    return Book(decoder)
+    return Book(attrs.evolve(decoder, context_length=0))  # what was measured did run
 
 
 def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -20,6 +20,9 @@ from joulemap.domain.name import find_nearest, fold_name
 from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
 
 DEFAULT: Final = "vllm"
 """The engine where none is named."""
@@ -44,6 +47,8 @@ class Stack:
     """Whether a batch is a whole: the next starts when all of the one before has ended."""
     all_logits: bool
     """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
+    kernels: Mapping[str, str]
+    """Word of a microarchitecture, or `any` -> family of the kernels of attention, as single operators name it."""
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
@@ -51,6 +56,11 @@ class Stack:
         """Return a number of the engine, or what it is where nothing is said."""
         found = self.coefficients.get(name)
         return COEFFICIENTS[name].value if found is None else found.value
+
+    def attention(self, hardware: Hardware) -> str:
+        """Return the family of the kernels of attention on a hardware; empty for what our kernels do."""
+        word = hardware.microarchitecture.partition(" ")[0]
+        return self.kernels.get(word, self.kernels.get("any", "")) if hardware.architecture == "gpu" else ""
 
     @property
     def memory_share(self) -> float:
@@ -86,7 +96,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products that our kernels reach"),
     "prompt_host": Coefficient(value=0.0, unit="s", meaning="the host for a pass over prompts, beyond that of a step"),
-    "memory_share": Coefficient(value=0.9, unit="1", meaning="of a device's memory, for weights, cache, activations"),
+    "memory_share": Coefficient(value=0.95, unit="1", meaning="of a device's memory, for weights, cache, activations"),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
 }
@@ -134,7 +144,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for what it may not say."""
     found: list[Stack] = []
-    plain: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"runtime": "engine"}
+    plain: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"runtime": "engine", "kernels": {}}
     numbers: dict[str, Quantity] = {}
     for release in raw["releases"]:
         for key, value in release.items():

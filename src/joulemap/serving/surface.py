@@ -156,7 +156,11 @@ class Table:
 
 def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_tokens: int) -> Table:
     """Return a surface at knots up to so many sequences, tokens of each in the cache and prompt tokens of a pass."""
-    counts, contexts, prompts = _knots(1.0, sequences, 2.0), _knots(256.0, context_tokens), _knots(16.0, prompt_tokens, 2.0)
+    counts, contexts, prompts = (
+        _knots(1.0, sequences, 2.0),
+        _knots(256.0, context_tokens),
+        _knots(16.0, prompt_tokens, 2.0),
+    )
     contexts = np.concatenate([[0.0], contexts])
     some = np.concatenate([[0.0], counts])
     decode = _cross(counts, contexts)

@@ -46,6 +46,8 @@ SI_SCALE: Final[dict[str, tuple[float, str]]] = {
     "mW": (1e-3, "W"),
     "USD": (1.0, "USD"),
     "USD/h": (1.0, "USD/h"),
+    "J/B": (1.0, "J/B"),
+    "pJ/B": (1e-12, "J/B"),
 }
 """unit in a data file -> (factor, SI unit); nanometres name a process node and stay as they are."""
 

@@ -16,6 +16,9 @@
     batch_norm(channels=64,size=56)
     max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)
     global_avg_pool(channels=2048,size=7)
+    all_reduce(elements=65536,devices=8)                what one device has to do with a sum over all of them
+    all_gather, reduce_scatter, all_to_all              `elements` are those of the whole buffer, gathered or to scatter
+    send(elements=65536,devices=8)                      to one other of a group of so many
 
 A name has one spelling, with arguments in a fixed order and without those that are what they would be anyway. However
 it is written, it is read as that, so that two spellings are one workload.
@@ -95,6 +98,13 @@ STORED: Final = ("int4", *FORMATS)
 POWER_LAW: Final = "power_law_"
 """Routing of `experts` by which the share of the i-th falls with a power of i; an exponent follows."""
 
+COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
+"""What devices do together; `send` is of two of them."""
+
+LIBRARIES: Final = ("nccl", "direct", "trtllm")
+"""What runs a collective, where one is named: a library of rings, or kernels of an inference engine that read the
+memories of the others. Where none is named it is what an engine takes."""
+
 GATES: Final = ("silu", "gelu")
 """What the first half of `gated` goes through."""
 
@@ -170,6 +180,10 @@ ARGUMENTS: Final[Mapping[str, tuple[Argument, ...]]] = {
         Argument("padding", default=0, least=0),
     ),
     "global_avg_pool": (Argument("batch", default=1), Argument("channels"), Argument("size")),
+    **dict.fromkeys(
+        COLLECTIVES,
+        (Argument("elements"), Argument("devices", least=2), Argument("kernel", default="", choices=LIBRARIES)),
+    ),
 }
 """Kind -> its arguments, in the order of a name. What is 0 by default follows from the others."""
 
@@ -190,6 +204,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "batch_norm": "batch_norm(channels=64,size=56)",
     "max_pool2d": "max_pool2d(channels=64,size=112,kernel=3,stride=2,padding=1)",
     "global_avg_pool": "global_avg_pool(channels=2048,size=7)",
+    **{name: f"{name}(elements=65536,devices=8)" for name in COLLECTIVES},
 }
 """Kind -> a name of it."""
 

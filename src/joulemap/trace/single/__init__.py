@@ -14,7 +14,7 @@ import attrs
 
 from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
-from joulemap.domain.operator.name import ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
+from joulemap.domain.operator.name import COLLECTIVES, ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
 from joulemap.domain.weight import read_weight_format
 from joulemap.domain.workload import NARROW_CACHES, Workload
 from joulemap.system.errors import UsageError
@@ -213,6 +213,23 @@ def _global_avg_pool(operator: SingleOperator, batch: int) -> Made:
     return Made("adaptive_avg_pool2d.default", (Held(image), [1, 1]), (*image[:2], 1, 1))
 
 
+def _collective(operator: SingleOperator, batch: int) -> Made:
+    """Return what one of several devices does of a collective: it holds a part, or sums a part, of what all have."""
+    whole, devices = batch * operator.size("elements"), operator.size("devices")
+    part = -(-whole // devices)
+    is_sum = operator.kind in ("all_reduce", "reduce_scatter")
+    cost = Cost(
+        kind="communication",
+        operation=operator.kind,
+        elementwise_count=(devices - 1) * part if is_sum else 0,
+        gemm=(0, 0, 0, devices),
+        variant=str(operator.arguments["kernel"]),
+    )
+    read = part if operator.kind == "all_gather" else whole
+    written = part if operator.kind == "reduce_scatter" else whole
+    return Made(f"{operator.kind}.default", (Held((read,)),), (written,), cost)
+
+
 _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
     "gemm": _gemm,
     "bmm": _bmm,
@@ -227,6 +244,7 @@ _CALLS: Final[Mapping[str, Callable[[SingleOperator, int], Made]]] = {
     "batch_norm": _batch_norm,
     "max_pool2d": _max_pool2d,
     "global_avg_pool": _global_avg_pool,
+    **dict.fromkeys(COLLECTIVES, _collective),
 }
 """Kind -> the call that it is; attention and experts are told as three."""
 
@@ -238,6 +256,8 @@ def _single(operator: SingleOperator, batch: int) -> Parts:
     most = output.byte_count if cost.gathers else LARGEST
     flows = [Flow(one, reader=0, most_bytes=most if one.name else LARGEST) for one in call.held]
     made = make_operator(call.aten, cost, output.shape, cost.operation)
+    if operator.kind in COLLECTIVES:
+        made = attrs.evolve(made, output_element_count=batch * operator.size("elements"))
     return Parts((made,), (*flows, Flow(output, maker=0)), cost.operation)
 
 

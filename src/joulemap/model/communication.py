@@ -1,0 +1,208 @@
+"""Collectives: what devices send one another, over the fastest link whose domain holds all of them.
+
+With n devices, S bytes of the whole buffer, B the bandwidth of the link in one direction, l its latency, f the clock,
+and w = 2 of a sum that all get, which is a scatter and a gather, else 1:
+
+    library = start / f + l steps + min(moved / (low_share R), ramp / f + moved / R)      rings: NCCL and its kin
+    steps   = w (n - 1);  1 + peer_steps (n - 1) of all to all;  1 of a send
+    moved   = w ((n - 1) / n + own_share) S hops;  S of a send
+    direct  = start.direct / f + l (1 + peer_steps.direct (n - 1)) + min(one, two)        kernels that read each other
+    one     = (n - 1) S / (direct_share B)
+    two     = l gather_steps + 2 (n - 1) / n S / (direct_share B)
+
+A library has a protocol that sends flags with the data, quick and half as fast, and one that fills the link after a
+ramp; the quicker is taken. A device passes own_share of the buffer through the same channels for itself. Direct kernels
+are a GPU's sums of at most DIRECT_MOST bytes among DIRECT_DEVICES that reach each other at once; beyond, engines take
+the library too. Words of `variant` name a library where one is meant.
+
+    R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
+    hops = max(1, d n^(1/d) / 4)     of all to all in a ring or torus of d dimensions, which others' bytes pass; else 1
+
+A device without such links exchanges over PCIe with others in its host. A collective is a kernel of its own: its start
+and steps are the launch, its bytes the memory time; in eager the host launches it like any other. What the device sends
+is counted in the ledger: w (n - 1) / n S, or (n - 1) S in one stage.
+
+Source: NCCL, src/graph/tuning.cc (forms of ring, LL and Simple; recalled); vLLM, csrc/custom_all_reduce.cuh (one and
+two stages; recalled); the numbers are fitted, docs/model.md says to what.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware, Link
+from joulemap.domain.reference import LINK_ACTION
+from joulemap.model.column import of_each, take
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.ledger import ActionCounts
+from joulemap.model.placement import Placed
+from joulemap.model.workload import Floats, Integers
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define, frozen
+
+KIND: Final = "communication"
+
+DIRECT_MOST: Final = 8.0 * 2**20
+"""Bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); the times of both libraries are one
+beyond it (collectives of aiconfigurator)."""
+
+DIRECT_DEVICES: Final = 8
+"""Source: vLLM, CustomAllreduce._SUPPORTED_WORLD_SIZES (recalled)."""
+
+HOST_DEVICES: Final = 8
+"""Devices of one host that reach each other over PCIe: what servers have."""
+
+DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
+
+
+@frozen(kw_only=True)
+class Path:
+    """What devices of a group reach each other by, on one hardware."""
+
+    ring_rate: float
+    """Bytes per second of a device in one direction, all of its links together."""
+    peer_rate: float
+    """To one other alone."""
+    latency: float
+    hops: float
+    """Links that a byte passes from any device to any other."""
+    is_direct: bool
+    """Whether each reads the memory of each at full rate."""
+
+
+@define(kw_only=True, eq=False)
+class Exchange:
+    """What collectives take and send. Per-operator arrays, 0 of all else."""
+
+    start_s: Floats
+    """Before bytes flow at the rate of the link, the steps of the algorithm included."""
+    busy_s: Floats
+    sent_bytes: Floats
+    """By the device, to all others."""
+
+
+@of_each
+def find_path(hardware: Hardware, devices: int) -> Path:
+    """Return how so many devices of a kind reach each other; UnsupportedError where they do not."""
+    links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
+    if not links:
+        raise UnsupportedError(f"{hardware.id} has no link to others of its kind")
+    able = [link for link in links if devices <= _most(link)]
+    if not able:
+        most = max(map(_most, links))
+        raise UnsupportedError(f"{hardware.id}: its links join {most:g} devices at most, not {devices}")
+    link = max(able, key=lambda one: (one.connects == "device", one.bandwidth.value))
+    rate, peers = link.bandwidth.value, 1.0
+    ring, domain = rate, _most(link)
+    if link.connects == "host" and devices > 2:
+        ring = rate * hardware.coefficient("link_host_share")
+    elif link.topology == "mesh":
+        ring, peers = rate * (devices - 1) / (domain - 1), domain - 1
+    elif link.topology in DIMENSIONS:
+        peers = link.link_count.value
+    size = DIMENSIONS.get(link.topology, 0.0)
+    reaches_all = link.topology in ("switch", "mesh") or devices == 2
+    return Path(
+        ring_rate=ring,
+        peer_rate=rate / peers,
+        latency=link.latency.value,
+        hops=max(1.0, size * devices ** (1.0 / size) / 4.0) if size else 1.0,
+        is_direct=reaches_all and hardware.architecture == "gpu" and devices <= DIRECT_DEVICES,
+    )
+
+
+def _most(link: Link) -> float:
+    """Return the devices that a link joins, the first one included."""
+    if link.connects == "host":
+        return HOST_DEVICES
+    return np.inf if link.domain_size is None else link.domain_size.value
+
+
+def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None:
+    """Return what the collectives among the operators take; None where there are none. Raises as `find_path`."""
+    is_ours = kernels.work.of_kind(KIND)
+    if not is_ours.any():
+        return None
+    found = Exchange(**{field.name: np.zeros(len(is_ours)) for field in attrs.fields(Exchange)})
+    groups = kernels.work.gemm_groups
+    for devices in np.unique(groups[is_ours]).tolist():
+        rows = np.flatnonzero(is_ours & (groups == devices))
+        _fill(found, kernels, rows, take(hardware, rows), int(devices))
+    return found
+
+
+def _fill(found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Hardware, devices: int) -> None:
+    """Write what collectives of so many devices take and send into their rows."""
+    path = find_path(hardware, devices)
+    operation, named = kernels.work.operation[rows], kernels.work.variant[rows]
+    whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[rows]
+    others = devices - 1.0
+    is_sum, is_send = operation == "all_reduce", operation == "send"
+    is_direct = is_sum & (named != "nccl") & (whole <= DIRECT_MOST) & path.is_direct
+    clocks = 1.0 / np.broadcast_to(hardware.full_clock.value, len(rows))
+    latency = np.broadcast_to(path.latency, len(rows))
+
+    times = np.where(is_sum, 2.0, 1.0)
+    steps = np.where(operation == "all_to_all", 1.0 + hardware.coefficient("link_peer_steps") * others, times * others)
+    steps = np.where(is_send, 1.0, steps)
+    passed = times * (others / devices + hardware.coefficient("link_own_share"))
+    passed = np.where(operation == "all_to_all", passed * path.hops, passed)
+    rate = np.where(is_send, path.peer_rate, path.ring_rate)
+    busy = np.where(is_send, 1.0, passed) * whole / rate
+    slow, ramp = busy / hardware.coefficient("link_low_share"), hardware.coefficient("link_ramp_clocks") * clocks
+    is_short = slow <= busy + ramp
+    start = hardware.coefficient("link_start_clocks") * clocks + latency * steps + np.where(is_short, 0.0, ramp)
+    busy = np.where(is_short, slow, busy)
+    sent = np.where(is_send, 1.0, times * others / devices) * whole
+
+    def of_kernel(name: str) -> Floats:
+        own = hardware.coefficient(name, "trtllm")
+        return np.where(named == "trtllm", own, hardware.coefficient(name, "direct"))
+
+    direct_rate = hardware.coefficient("link_direct_share") * path.ring_rate
+    direct_start = of_kernel("link_start_clocks") * clocks
+    direct_start = direct_start + latency * (1.0 + hardware.coefficient("link_peer_steps", "direct") * others)
+    one, two = others * whole / direct_rate, 2.0 * others / devices * whole / direct_rate
+    more = latency * of_kernel("link_gather_steps")
+    is_one = one <= more + two
+    found.start_s[rows] = np.where(is_direct, direct_start + np.where(is_one, 0.0, more), start)
+    found.busy_s[rows] = np.where(is_direct, np.where(is_one, one, two), busy)
+    found.sent_bytes[rows] = np.where(is_direct & is_one, others * whole, sent)
+
+
+def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
+    """Return the placement in which collectives take what their links do; raises as `find_path`."""
+    found = find_exchange(kernels, hardware)
+    if found is None:
+        return placement
+    is_ours = kernels.work.of_kind(KIND)
+    led, start = is_ours[kernels.leader], found.start_s[kernels.leader]
+
+    def own(column: Floats, mine: Floats | float) -> Floats:
+        return np.where(is_ours, mine, column)
+
+    overlap = placement.overlap
+    if overlap is not None:
+        overlap = attrs.evolve(
+            overlap,
+            compute_s=own(overlap.compute_s, 0.0),
+            memory_s=own(overlap.memory_s, found.busy_s),
+            launch_s=np.where(led, np.maximum(overlap.launch_s, start), overlap.launch_s),
+            shared_s=own(overlap.shared_s, 0.0),
+        )
+    return attrs.evolve(
+        placement,
+        compute_s=own(placement.compute_s, 0.0),
+        memory_s=own(placement.memory_s, np.maximum(found.busy_s, placement.memory_s)),
+        launch_s=np.where(led, np.maximum(placement.launch_s, start), placement.launch_s),
+        overlap=overlap,
+    )
+
+
+def count_links(kernels: KernelColumns, hardware: Hardware) -> ActionCounts:
+    """Return the bytes that the device sends to others; none where there are no collectives."""
+    found = find_exchange(kernels, hardware)
+    return {} if found is None else {LINK_ACTION: found.sent_bytes}

@@ -1,0 +1,208 @@
+"""Collectives: what one of several devices counts, takes and sends, by hand and by what must hold of all of them."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.operator.name import COLLECTIVES, find_operator
+from joulemap.domain.reference import LINK_ACTION
+from joulemap.domain.workload import Workload
+from joulemap.model.bulk import Total, evaluate_all
+from joulemap.model.communication import Path, find_path
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.trace.single import describe
+
+MIB = 2**20
+
+
+def workload(name: str, batch: int = 1) -> Workload:
+    operator = find_operator(name)
+    assert operator is not None
+    return describe(operator, batch, NO_KEY)
+
+
+def find(hardware: str) -> Hardware:
+    return load_catalogue().find(hardware)
+
+
+def total(name: str, hardware: Hardware | str, runtime: str = "graph", precision: str = "bf16") -> Total:
+    target = find(hardware) if isinstance(hardware, str) else hardware
+    (found,) = evaluate_all([workload(name)], target, precision, runtime)
+    assert found.refusal is None, found.refusal
+    return found
+
+
+def seconds(name: str, hardware: Hardware | str, runtime: str = "graph") -> float:
+    found = total(name, hardware, runtime).latency_fs
+    assert found is not None
+    return found / 1e15
+
+
+@pytest.mark.parametrize(
+    ("operation", "read", "written", "additions"),
+    [
+        # eight devices, 800 elements of four bytes: a part has 100, and a sum adds seven others to it
+        ("all_reduce", 3200, 3200, 700),
+        ("all_gather", 400, 3200, 0),
+        ("reduce_scatter", 3200, 400, 700),
+        ("all_to_all", 3200, 3200, 0),
+        ("send", 3200, 3200, 0),
+    ],
+)
+def test_what_a_device_counts(operation: str, read: int, written: int, additions: int) -> None:
+    found = workload(f"{operation}(elements=800,devices=8)")
+    (operator,) = found.operators
+    assert (operator.kind, operator.operation) == ("communication", operation)
+    assert (operator.gemm_groups, operator.output_element_count) == (8, 800)
+    assert (operator.mac_count, operator.elementwise_count) == (0, additions)
+    assert [(one.role, one.byte_count) for one in found.accesses] == [("input", read), ("output", written)]
+    assert workload(f"{operation}(elements=400,devices=8)", batch=2).accesses == found.accesses
+
+
+def test_a_collective_of_one_device_is_none() -> None:
+    with pytest.raises(UsageError, match="devices is '1', expected a whole number from 2"):
+        find_operator("all_reduce(elements=8,devices=1)")
+
+
+def test_a_library_by_hand() -> None:
+    """Two of four H100, 1 MiB each way: 2 (3 / 4 + 0.36) MiB over 450 GB/s at 0.44, and six steps of 0.55 us."""
+    h100 = find("h100_sxm5")
+    start = 13400 / h100.full_clock.value + 6 * 0.55e-6
+    moved = 2 * (3 / 4 + 0.36) * MIB / 450e9
+    assert_close(
+        seconds(f"all_reduce(elements={MIB // 2},devices=4,kernel=nccl)", h100), start + moved / 0.44, rel=1e-6
+    )
+    # of 256 MiB the protocol that fills the link is the quicker one
+    large = start + 33000 / h100.full_clock.value + 256 * moved
+    assert_close(seconds(f"all_reduce(elements={128 * MIB},devices=4,kernel=nccl)", h100), large, rel=1e-6)
+
+
+def test_kernels_that_read_each_other_by_hand() -> None:
+    """8 KiB of eight devices: each reads that of seven others; 4 MiB are summed in two stages."""
+    h100 = find("h100_sxm5")
+    start = 7700 / h100.full_clock.value + (1 + 0.11 * 7) * 0.55e-6
+    rate = 0.59 * 450e9
+    assert_close(seconds("all_reduce(elements=4096,devices=8)", h100), start + 7 * 8192 / rate, rel=1e-6)
+    two = start + 5.4 * 0.55e-6 + 2 * 7 / 8 * 4 * MIB / rate
+    assert_close(seconds(f"all_reduce(elements={2 * MIB},devices=8)", h100), two, rel=1e-6)
+    beyond = f"elements={8 * MIB},devices=8"
+    assert seconds(f"all_reduce({beyond})", h100) == seconds(f"all_reduce({beyond},kernel=nccl)", h100)
+
+
+def test_paths_by_hand() -> None:
+    # of a mesh of eight, two devices have one link of seven; over PCIe more than two reach 0.55 of it
+    mesh = find_path(find("mi300x"), 2)
+    assert_close(mesh.ring_rate, 448e9 / 7, rel=1e-3)
+    assert find_path(find("mi300x"), 8).ring_rate == find("mi300x").links[0].bandwidth.value
+    l40s = find("l40s")
+    assert_close(find_path(l40s, 4).ring_rate, 0.55 * find_path(l40s, 2).ring_rate, rel=1e-9)
+    assert not find_path(l40s, 4).is_direct
+    # 256 chips in a square of 16 x 16: a byte passes four links on either axis, on the mean
+    assert_close(find_path(find("tpu_v5e"), 256).hops, 8.0, rel=1e-9)
+    assert_close(find_path(find("tpu_v5e"), 4).peer_rate, 50e9, rel=1e-3)
+    # the pair of an A100 on a PCIe board is its bridge, more go through the host
+    assert find_path(find("a100_pcie_80gb"), 2).ring_rate == 300e9
+    assert find_path(find("a100_pcie_80gb"), 4).ring_rate < 32e9
+
+
+@pytest.mark.parametrize(
+    ("hardware", "devices", "told"),
+    [
+        ("jetson_agx_orin_64gb_gpu", 2, "jetson_agx_orin_64gb_gpu has no link to others of its kind"),
+        ("h100_sxm5", 16, "h100_sxm5: its links join 8 devices at most, not 16"),
+        ("epyc_9654", 4, "epyc_9654: its links join 2 devices at most, not 4"),
+    ],
+)
+def test_a_link_that_a_chip_lacks_is_refused_in_a_line(hardware: str, devices: int, told: str) -> None:
+    with pytest.raises(UnsupportedError) as refused:
+        find_path(find(hardware), devices)
+    assert str(refused.value) == told
+    (found,) = evaluate_all([workload(f"all_reduce(elements=8,devices={devices})")], find(hardware), "fp32", "graph")
+    assert found.refusal == told
+
+
+LINKED = ("h100_sxm5", "gb200", "mi300x", "l40s", "tpu_v5e", "gaudi3", "trainium2", "inferentia2", "xeon_8490h")
+
+
+def faster(hardware: Hardware) -> Hardware:
+    links = (
+        attrs.evolve(one, bandwidth=attrs.evolve(one.bandwidth, value=2.0 * one.bandwidth.value))
+        for one in hardware.links
+    )
+    return attrs.evolve(hardware, links=tuple(links)).with_own_digest()
+
+
+@pytest.mark.parametrize("hardware", LINKED)
+@pytest.mark.parametrize("operation", COLLECTIVES)
+def test_more_bandwidth_is_never_slower_nor_more_bytes_faster(operation: str, hardware: str) -> None:
+    target, before = find(hardware), 0.0
+    for exponent in range(8, 29, 2):
+        name = f"{operation}(elements={2**exponent},devices=8)"
+        now = seconds(name, target)
+        assert before <= now
+        assert seconds(name, faster(target)) <= now
+        before = now
+
+
+@pytest.mark.parametrize("hardware", ["h100_sxm5", "gb200", "l40s", "tpu_v5e", "inferentia2"])
+@pytest.mark.parametrize("operation", COLLECTIVES)
+def test_fewer_devices_are_never_slower_where_each_has_all_of_its_links(operation: str, hardware: str) -> None:
+    for elements in (512, 2**20, 2**27):
+        taken = [seconds(f"{operation}(elements={elements},devices={count})", hardware) for count in (2, 4, 8)]
+        assert taken == sorted(taken)
+
+
+@pytest.mark.parametrize("hardware", LINKED)
+def test_a_sum_for_all_takes_no_less_than_one_that_is_scattered(hardware: str) -> None:
+    for elements in (512, 2**20, 2**27):
+        sizes = f"elements={elements},devices=4,kernel=nccl"
+        assert seconds(f"all_reduce({sizes})", hardware) >= seconds(f"reduce_scatter({sizes})", hardware)
+        assert seconds(f"all_reduce({sizes})", hardware) >= seconds(f"all_gather({sizes})", hardware)
+
+
+def test_in_eager_the_host_launches_it() -> None:
+    host = find("h100_sxm5").coefficient("host_launch")
+    small = "all_reduce(elements=1024,devices=8)"
+    assert_close(seconds(small, "h100_sxm5", "eager"), max(host, seconds(small, "h100_sxm5")), rel=1e-6)
+
+
+def test_bytes_that_are_sent_are_priced_and_nothing_waits_for_memory() -> None:
+    """Of 1 MiB among four, 3 / 4 leave the device twice; the price is of a byte sent and one received."""
+    h100 = find("h100_sxm5")
+    position = h100.reference.position(LINK_ACTION)
+    assert position is not None
+    price = h100.reference.prices_fj[position]
+    assert_close(price, 80e-12 * 1e15, rel=1e-9)
+    free = attrs.evolve(
+        h100,
+        reference=h100.reference.with_actions(
+            [attrs.evolve(tuple(h100.reference)[position], energy_per_action_fj=0.0)]
+        ),
+    ).with_own_digest()
+    name = f"all_reduce(elements={MIB // 2},devices=4,kernel=nccl)"
+    with_links, without = total(name, h100).energy_fj, total(name, free).energy_fj
+    assert with_links is not None
+    assert without is not None
+    lost = 1.0 + h100.reference.loss_j
+    assert_close(with_links - without, 2 * 3 / 4 * MIB * price * lost, rel=1e-6)
+
+
+def test_what_is_usual_of_a_link_is_told_with_its_source() -> None:
+    for hardware in load_catalogue().hardware.values():
+        for link in hardware.links:
+            assert link.latency.source
+            assert link.energy.source
+            assert link.energy.basis != "published"
+
+
+def test_a_path_is_the_same_for_several_at_once() -> None:
+    names = ("h100_sxm5", "h20")
+    assert [find_path(find(name), 8) for name in names] == [
+        Path(ring_rate=450e9, peer_rate=450e9, latency=find(name).links[0].latency.value, hops=1.0, is_direct=True)
+        for name in names
+    ]
