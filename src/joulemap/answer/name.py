@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
-from joulemap.decoder.name import is_pass
+from joulemap.decoder.name import is_pass, list_decoders
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
@@ -34,7 +34,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     hardware = tuple(word for word in found if is_hardware(known, word))
     others = tuple(word for word in found if word not in hardware)
     for word in others:
-        if not find_nearest(word, [(name,) for name in load_models()]):
+        if not find_nearest(word, [(name,) for name in (*load_models(), *list_decoders())]):
             _refuse_like_hardware(word)
     return (*models, *others), hardware
 

@@ -21,9 +21,12 @@ import attrs
 
 from joulemap.decoder.config import Decoder
 from joulemap.decoder.step import ARGUMENTS, Step, check_step
-from joulemap.domain.name import find_nearest
-from joulemap.domain.operator.name import Value, read_arguments
+from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
+from joulemap.domain.operator.name import Value, go_on, read_arguments
 from joulemap.system.errors import ModelError
+
+DECODER: Final = "decoder"
+"""Family and task of those that ship."""
 
 CONFIGURATION: Final = "config.json"
 
@@ -34,6 +37,9 @@ EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
 
 MOST_BYTES: Final = 10_000_000
 """Of a configuration."""
+
+_KIND: Final = re.compile(r"-(?:instruct|chat|it|hf)(?:-hf)?$")
+"""What a trained model is called beside the one of the same sizes."""
 
 _CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
 
@@ -64,7 +70,9 @@ def _aliases() -> dict[str, str]:
     for name, entry in load_shipped().items():
         for one in (name, *entry["aliases"]):
             found[fold(one)] = name
-            found.setdefault(fold(one.rpartition("/")[2]), name)
+            own = fold(one.rpartition("/")[2])
+            found.setdefault(own, name)
+            found.setdefault(_KIND.sub("", own), name)
     return found
 
 
@@ -162,6 +170,38 @@ def is_pass(name: str) -> bool:
     return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
 
 
-def suggest(name: str) -> list[str]:
-    """Return the names that ship and are nearest to one that does not."""
-    return find_nearest(name, [(one,) for one in load_shipped()])
+def complete(typed: str) -> list[str]:
+    """Return how a name that is being typed may go on: that of a model, or its next argument."""
+    before, bracket, inside = typed.partition("(")
+    if not bracket:
+        return list(load_shipped())
+    return go_on(typed, inside, ARGUMENTS) if find_shipped(before) or _find_path(before) else []
+
+
+def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
+    """Return each decoder that ships, as a model and its workload are listed: of a token with nothing before it."""
+    found = {}
+    for name, entry in load_shipped().items():
+        counts = int(entry["parameters"]), int(entry["macs"])
+        listed = ModelEntry(
+            name=name,
+            family=DECODER,
+            task=DECODER,
+            input_shape=(),
+            input_layout="tensors",
+            parameter_count=counts[0],
+            published_mac_count=None,
+            is_traceable=True,
+            reason="",
+        )
+        counted = ShippedWorkload(
+            model=name,
+            is_affine=True,
+            parameter_count=counts[0],
+            mac_count=counts[1],
+            torch_version="",
+            torchvision_version="",
+            tracer_version="",
+        )
+        found[name] = listed, counted
+    return found

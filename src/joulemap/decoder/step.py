@@ -19,6 +19,7 @@ from joulemap.domain.operator.name import Argument, Value
 from joulemap.domain.workload import EVENLY, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.trace.single import check_counts
 
 CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 """What keys and values may be stored at, whatever the precision of the run."""
@@ -85,7 +86,7 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
 
     check_step(decoder, step)
     notes = (_note_routing(decoder, step),) if decoder.is_routed else ()
-    return fuse(tell(decoder, step, batch).form(key, step.spell(decoder.name), batch, notes))
+    return fuse(check_counts(tell(decoder, step, batch).form(key, step.spell(decoder.name), batch, notes)))
 
 
 def tell(decoder: Decoder, step: Step, batch: int) -> Graph:

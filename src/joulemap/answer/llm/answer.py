@@ -17,6 +17,7 @@ from joulemap.answer.llm.sentence import NOTES, say_doubt, say_insights, say_win
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_stored_scope, join_words
 from joulemap.domain.default import SERVED, SERVING, USAGE
+from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
@@ -379,11 +380,12 @@ def llm(
 
 def read_decoder(model: str) -> Decoder:
     """Return the decoder of a name or path; UnknownNameError, with the nearest, for one that is not there."""
-    from joulemap.decoder.name import find_decoder, list_decoders, suggest
+    from joulemap.decoder.name import find_decoder, list_decoders
 
     decoder = find_decoder(model)
     if decoder is None:
-        raise UnknownNameError("language model", model, list_decoders(), near=suggest(model))
+        names = list_decoders()
+        raise UnknownNameError("language model", model, names, near=find_nearest(model, [(one,) for one in names]))
     return decoder
 
 

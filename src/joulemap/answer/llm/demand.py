@@ -190,19 +190,20 @@ def _judge(
     question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
 ) -> Case:
     """Return whether so many devices can serve a batch, and unless `is_alone` what else could."""
+    from joulemap.model.communication import find_path
+    from joulemap.serving.memory import Room
+
     world = devices * question.serving.data_devices
     case = Case(run=run, target=target, devices=devices, world=world, batch=batch, status=UNSUPPORTED)
     precision = run.point["precision"]
     if precision not in target.peaks:
         return attrs.evolve(case, reason=f"{target.id} has no {precision}; it has {', '.join(target.peaks)}")
-    if world > 1 and (reason := refuse_link(target, world)):
-        return attrs.evolve(case, reason=reason)
     try:
+        if world > 1:
+            find_path(target, world)
         deployment = question.deploy(run, target, devices)
     except JoulemapError as error:
         return attrs.evolve(case, reason=str(error))
-    from joulemap.serving.memory import Room
-
     room = Room(deployment=deployment)
     most = question.count_sequences(room)
     fits = most >= batch
@@ -212,11 +213,6 @@ def _judge(
     needed = _count_devices(question, run, target, batch)
     case = attrs.evolve(case, needed=None if needed is None else needed * question.serving.data_devices)
     return attrs.evolve(case, reason=describe_shortage(question, case))
-
-
-def refuse_link(target: Hardware, world: int) -> str:
-    """Return why so many of a hardware cannot work together; empty where they can."""
-    return ""
 
 
 def describe_shortage(question: Question, case: Case) -> str:

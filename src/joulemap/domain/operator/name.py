@@ -310,16 +310,19 @@ def complete(text: str) -> list[str]:
     kind = find_kind(before)
     if not kind or inside.endswith(")"):
         return []
+    return go_on(text, inside, ARGUMENTS[kind])
+
+
+def go_on(text: str, inside: str, arguments: Iterable[Argument]) -> list[str]:
+    """Return how a name may go on of which so much is typed, some of it inside brackets: its next argument."""
     done, _, last = inside.rpartition(",")
     told = {one.partition("=")[0].strip() for one in done.split(",")}
     start = text[: len(text) - len(last)]
     name, equals, begun = last.partition("=")
     if equals:
-        choices = (choice for one in ARGUMENTS[kind] if one.name == name.strip() for choice in one.choices)
+        choices = (choice for one in arguments if one.name == name.strip() for choice in one.choices)
         return [f"{start}{name}={choice}" for choice in choices if choice.startswith(begun)]
-    return [
-        f"{start}{one.name}=" for one in ARGUMENTS[kind] if one.name.startswith(last.strip()) and one.name not in told
-    ]
+    return [f"{start}{one.name}=" for one in arguments if one.name.startswith(last.strip()) and one.name not in told]
 
 
 def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:
