@@ -3,6 +3,7 @@
 from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
+from joulemap.answer.architecture.phase import PhasesAnswer as PhasesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
@@ -30,6 +31,7 @@ from joulemap.answer.hardware_file import (
 )
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
 from joulemap.answer.llm.answer import LlmAnswer as LlmAnswer
+from joulemap.answer.llm.load import LoadRow as LoadRow
 from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
@@ -278,6 +280,7 @@ from joulemap.shortcut import (
     compare_models as compare_models,
     compare_parts as compare_parts,
     compare_runs as compare_runs,
+    contrast_phases as contrast_phases,
     cost as cost,
     edp as edp,
     evaluate as evaluate,

@@ -10,6 +10,7 @@ import torch
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.contrast import EVERYWHERE
+from joulemap.answer.architecture.phase import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
@@ -456,6 +457,19 @@ class Workspace:
         settings: Settings = EVERYWHERE,
         **keywords: Unpack[SettingsKeywords],
     ) -> ArchitecturesAnswer: ...
+    def contrast_phases(
+        self,
+        model: str = MODEL,
+        settings: Settings = PHASED,
+        *,
+        prompt: int = PROMPT,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PhasesAnswer:
+        """Return what prefill and decode of a language model spend on each architecture class, and why.
+
+        Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
+        lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
+        """
     @overload
     def pareto(
         self,
