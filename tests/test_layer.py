@@ -117,7 +117,7 @@ LINES: dict[str, int] = {
     "webpage": 570,
     "exchange": 450,
     "figure": 750,
-    "serving": 2_000,
+    "serving": 2_400,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
