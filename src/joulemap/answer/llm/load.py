@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.computed import told
+from joulemap.answer.scope import join_words
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -74,34 +75,19 @@ def serve_load(question: Question, cases: Iterable[Case]) -> list[LoadRow]:
     load = read_load(question)
     if load is None:
         return []
+    from joulemap.serving.serve import serve
+
     distinct = {(case.run.target, *case.run.point.values(), case.devices): case for case in cases if case.most}
     rows, reasons = [], []
     for case in distinct.values():
         try:
-            rows.append(_form(case, _simulate(question, case, load)))
+            assert case.deployment is not None
+            rows.append(_form(case, serve(case.deployment, load)))
         except UnsupportedError as error:
             reasons.append(f"{case.label}: {error}")
     if not rows:
         raise UnsupportedError("; ".join(reasons))
     return rows
-
-
-def _simulate(question: Question, case: Case, load: Load) -> Served:
-    from joulemap.domain.load import Limits
-    from joulemap.serving.queue import simulate
-
-    stack = question.stack
-    assert case.deployment is not None
-    assert case.room is not None
-    limits = Limits(
-        step_tokens=stack.step_tokens,
-        sequences=stack.sequence_limit,
-        cache_tokens=max(2, int(min(case.room.cache_tokens, 1e12))),
-        mixes=stack.mixes,
-        reserves_output=stack.reserves_output,
-        request_s=stack.value("request"),
-    )
-    return simulate(case.deployment, load, limits)
 
 
 def _form(case: Case, served: Served) -> LoadRow:
@@ -152,4 +138,5 @@ def say_load(rows: Iterable[LoadRow]) -> str:
     who = "with" if least is quickest else f"{least.label} needs least energy,"
     text += f"; {who} {cost} for an output token, prompts included{idle}"
     behind = [row.label for row in all_rows if row.is_growing]
-    return text + (f"; not kept up with by {', '.join(behind)}" if behind else "")
+    verb = "does" if len(behind) == 1 else "do"
+    return text + (f"; {join_words(behind)} {verb} not keep up" if behind else "")
