@@ -122,6 +122,30 @@ def test_energy_and_time_make_up_an_edp(book: Book) -> None:
     assert sum(row["difference_exact"] for row in rows.values()) == 30 * FJ * FS
 
 
+def test_the_purposes_of_a_pass_worked_out_by_hand(book: Book) -> None:
+    change = "UPDATE internal.workload_operator SET {} WHERE operator_index = {}"
+    book.connection.execute(change.format("name = 'lm_head'", 0))
+    book.connection.execute(change.format("kind = 'matmul', aten = 'aten.scaled_dot_product_attention.default'", 1))
+    book.connection.execute(change.format("kind = 'communication', aten = 'all_reduce'", 2))
+    book.connection.execute("UPDATE internal.action SET common_category = 'off_chip_memory' WHERE part = 'memory'")
+    book.connection.execute("INSERT INTO internal.action_role VALUES ('any', 'control', 'act', 'launch', 1, '')")
+    rows = {row["purpose"]: row for row in ask(book, "explain.purpose")}
+    energies = {name: (row["energy_a_j"], row["energy_b_j"]) for name, row in rows.items()}
+    # what is read for attention is the cache's, what control takes the host's, whatever it is done for
+    spent = {"logits": (4.0, 6.0), "cache": (4.0, 2.0), "host": (1.0, 2.0), "static": (1.0, 1.0)}
+    assert energies == {**spent, "attention": (0.0, 0.0)}  # communication is all start
+    times = {name: (row["latency_a_s"], row["latency_b_s"]) for name, row in rows.items()}
+    # attention takes 2 s on a, a start of 0.5 and computing; on b 1.5 s, a start of 0.5 and memory: the cache
+    assert times["attention"] == (1.5, 0.0)
+    assert times["cache"] == (0.0, 1.0)
+    assert times["host"] == (1.5, 2.0)
+    assert times["logits"] == (1.0, 2.0)
+    assert sum(row["latency_difference_fs"] for row in rows.values()) == FS
+    assert sum(row["energy_difference_fj"] for row in rows.values()) == FJ
+    (alone,) = (row for row in ask(book, "explain.purpose", subgraph="part0") if row["purpose"] == "logits")
+    assert (alone["energy_a_fj"], alone["latency_b_fs"]) == (4 * FJ, 2 * FS)
+
+
 def test_every_action_of_every_hardware_has_a_role() -> None:
     roles = {(one.architecture, one.component, one.action): one for one in load_roles()}
     categories: dict[str, set[str]] = {}

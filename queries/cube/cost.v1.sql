@@ -14,7 +14,8 @@ listed = [
     "purchase_usd_per_million", "energy_usd_per_million", "host_usd_per_million", "bought_usd_per_million", "pay", "way",
     "usd_per_million", "price_half_width", "seller", "rented_half_width", "bought_half_width", "rented_basis",
     "bought_basis", "rented_seller", "bought_seller", "idle_power_w", "idle_quantity", "pue_ratio", "host_share_ratio", "status",
-    "is_available", "reason",
+    "is_available", "reason", "host_energy_share_ratio", "utilization_fraction", "lifetime_years", "hours_per_year",
+    "usd_per_kwh", "gco2_per_kwh",
 ]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
@@ -56,6 +57,12 @@ idle_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "between in
 idle_quantity = { type = "VARCHAR", meaning = "idle_power, or static_power where the catalogue has no other" }
 pue_ratio = { type = "DOUBLE", meaning = "power usage effectiveness; 1 outside data centres" }
 host_share_ratio = { type = "DOUBLE", meaning = "what a host adds to the price and the electricity of a bought chip, as a share of both, of the price alone where the energy contains a host; 0 for a whole computer" }
+host_energy_share_ratio = { type = "DOUBLE", meaning = "of it what counts for the electricity: 0 where the energy contains a host" }
+utilization_fraction = { type = "DOUBLE", meaning = "part of the powered or rented hours that a chip works" }
+lifetime_years = { type = "DOUBLE", unit = "year", meaning = "that a bought chip serves" }
+hours_per_year = { type = "DOUBLE", unit = "h/year", meaning = "that a bought chip is powered" }
+usd_per_kwh = { type = "DOUBLE", unit = "USD/kWh", meaning = "price of electricity" }
+gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "of the grid" }
 */
 WITH fact AS (
     SELECT
@@ -142,7 +149,8 @@ SELECT
     coalesce(by_way(s.way, s.rented_seller, s.bought_seller), '') AS seller,
     s.rented_half_width, s.bought_half_width, s.rented_basis, s.bought_basis, s.rented_seller, s.bought_seller,
     s.idle_w AS idle_power_w, s.idle_quantity, s.pue AS pue_ratio, s.host_share AS host_share_ratio, s.status,
-    s.is_available, s.reason, s.{metric}
+    s.is_available, s.reason, s.host_energy_share AS host_energy_share_ratio, s.utilization AS utilization_fraction,
+    s.lifetime_years, s.hours_per_year, s.usd_per_kwh, s.gco2_per_kwh, s.{metric}
 FROM (
     SELECT
         p.position, p.run_id, p.model, p.hardware, p.hardware_id, p.hardware_digest, p.label, p.architecture,
@@ -150,18 +158,14 @@ FROM (
         p.throughput_per_s, p.throughput_limit, p.average_power_w, p.edp_js, p.edp_per_inference_js,
         p.peak_memory_bytes, p.compute_utilization_fraction, p.is_available, p.status, p.reason,
         p.usd_per_hour, p.purchase_usd, p.rented_basis, p.bought_basis, p.rented_seller, p.bought_seller,
-        p.host_share, p.host_energy_share, p.idle_w, p.idle_quantity, p.pue, p.{metric},
+        p.host_share, p.host_energy_share, p.idle_w, p.idle_quantity, p.pue, p.utilization, p.lifetime_years,
+        p.hours_per_year, p.usd_per_kwh, p.gco2_per_kwh, p.{metric},
         y.pay,
         p.{costs},
         coalesce(price_spread(p.rented_basis), 0e0) AS rented_half_width,
-        coalesce(price_spread(p.bought_basis) * purchase_usd_per_million
-            / (purchase_usd_per_million + energy_usd_per_million), 0e0) AS bought_half_width,
-        CASE
-            WHEN y.pay <> 'bought' AND rented_usd_per_million IS NOT NULL
-                AND NOT (y.pay = 'both' AND coalesce(bought_usd_per_million < rented_usd_per_million, FALSE))
-                THEN 'rented'
-            WHEN y.pay <> 'rented' AND bought_usd_per_million IS NOT NULL THEN 'bought'
-        END AS way
+        coalesce(bought_spread(p.bought_basis, purchase_usd_per_million, energy_usd_per_million), 0e0)
+            AS bought_half_width,
+        way_paid(y.pay, rented_usd_per_million, bought_usd_per_million) AS way
     FROM powered AS p
     CROSS JOIN asked AS y
 ) AS s

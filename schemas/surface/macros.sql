@@ -280,6 +280,16 @@ CREATE MACRO price_spread(basis) AS ln(CASE basis
     WHEN 'assumed' THEN 2e0
 END);
 
+-- What a purchase price of a basis leaves open of the cost of what is bought, of which it and electricity are parts.
+CREATE MACRO bought_spread(basis, purchase_usd, energy_usd) AS price_spread(basis) * purchase_usd / (purchase_usd + energy_usd);
+
+-- The way that is paid in where what is asked for is rented, bought or both, the cheaper of two; null without a price.
+CREATE MACRO way_paid(pay, rented_usd, bought_usd) AS CASE
+    WHEN pay <> 'bought' AND rented_usd IS NOT NULL AND NOT (pay = 'both' AND coalesce(bought_usd < rented_usd, FALSE))
+        THEN 'rented'
+    WHEN pay <> 'rented' AND bought_usd IS NOT NULL THEN 'bought'
+END;
+
 -- Hardware on which a framework's allocator keeps a workspace for each stream that it has used.
 CREATE MACRO allocators() AS TABLE
 SELECT

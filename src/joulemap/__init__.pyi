@@ -3,6 +3,7 @@
 from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
+from joulemap.answer.architecture.phase import PhasesAnswer as PhasesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
@@ -29,6 +30,9 @@ from joulemap.answer.hardware_file import (
     Trial as Trial,
 )
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
+from joulemap.answer.llm.answer import LlmAnswer as LlmAnswer
+from joulemap.answer.llm.load import LoadRow as LoadRow
+from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
@@ -102,6 +106,7 @@ from joulemap.domain.settings import (
     Price as Price,
     RunKeywords as RunKeywords,
     ScoreDivision as ScoreDivision,
+    Serving as Serving,
     Settings as Settings,
     SettingsKeywords as SettingsKeywords,
     Usage as Usage,
@@ -203,6 +208,7 @@ from joulemap.row.explain import (
     EnergyTerm as EnergyTerm,
     LatencyTerm as LatencyTerm,
     MemoryTerm as MemoryTerm,
+    PurposeDifference as PurposeDifference,
     RoleDifference as RoleDifference,
     RunPair as RunPair,
     SubgraphDifference as SubgraphDifference,
@@ -224,6 +230,7 @@ from joulemap.row.hardware import (
     Probe as Probe,
     RidgePoint as RidgePoint,
 )
+from joulemap.row.llm import ServedPhase as ServedPhase, ServedWinner as ServedWinner
 from joulemap.row.measure import Score as Score
 from joulemap.row.measurement import ListedMeasurement as ListedMeasurement, ServedMeasurement as ServedMeasurement
 from joulemap.row.model import (
@@ -277,6 +284,7 @@ from joulemap.shortcut import (
     compare_models as compare_models,
     compare_parts as compare_parts,
     compare_runs as compare_runs,
+    contrast_phases as contrast_phases,
     cost as cost,
     edp as edp,
     evaluate as evaluate,
@@ -284,6 +292,7 @@ from joulemap.shortcut import (
     export as export,
     flip as flip,
     fusion as fusion,
+    llm as llm,
     operators as operators,
     pareto as pareto,
     plot as plot,

@@ -10,6 +10,7 @@ import torch
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.contrast import EVERYWHERE
+from joulemap.answer.architecture.phase import MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
@@ -25,6 +26,7 @@ from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
+from joulemap.answer.llm.answer import LlmAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
@@ -39,7 +41,7 @@ from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
-from joulemap.domain.default import CANDIDATES, LIMITS, SETTINGS, USAGE
+from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SERVING, SETTINGS, USAGE
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (
@@ -56,6 +58,7 @@ from joulemap.domain.settings import (
     Price,
     RunKeywords,
     ScoreDivision,
+    Serving,
     Settings,
     SettingsKeywords,
     Usage,
@@ -454,6 +457,19 @@ class Workspace:
         settings: Settings = EVERYWHERE,
         **keywords: Unpack[SettingsKeywords],
     ) -> ArchitecturesAnswer: ...
+    def contrast_phases(
+        self,
+        model: str = MODEL,
+        settings: Settings = PHASED,
+        *,
+        prompt: int = PROMPT,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PhasesAnswer:
+        """Return what prefill and decode of a language model spend on each architecture class, and why.
+
+        Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
+        lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
+        """
     @overload
     def pareto(
         self,
@@ -575,6 +591,24 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer: ...
+    def llm(
+        self,
+        model: str,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> LlmAnswer:
+        """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+
+        `model` is a name that ships, or a `config.json` or its folder. Each configuration has two runs, of the pass of its
+        prompts and of a step at the middle of the output, both of one of its devices; energies of the answer are of all of
+        them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
+        hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
+        serves.
+        """
     def measure(
         self,
         model: str,

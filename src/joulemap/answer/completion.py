@@ -22,3 +22,17 @@ def list_hardware_names() -> tuple[str, ...]:
 def list_model_names(typed: str) -> tuple[str, ...]:
     """Return the models that are known by name, and how one with brackets that is being typed may go on."""
     return (*load_models(), *complete_passes(typed), *complete(typed))
+
+
+def list_engines() -> tuple[str, ...]:
+    """Return what serves language models."""
+    from joulemap.serving.stack import stack_names
+
+    return stack_names()
+
+
+def list_decoder_names() -> tuple[str, ...]:
+    """Return the language models that are known by name."""
+    from joulemap.decoder.name import list_decoders
+
+    return list_decoders()

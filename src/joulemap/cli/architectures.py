@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import attrs
 import typer
 
 from joulemap.cli.command import command
@@ -16,7 +17,9 @@ from joulemap.domain.settings import ClassDivision
 
 @command
 def architectures(
-    model: Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)] = "resnet18",
+    model: Annotated[
+        str, typer.Argument(help=f"{MODEL_HELP} llm: prefill and decode.", autocompletion=complete_models)
+    ] = "resnet18",
     *,
     level: Annotated[
         ClassDivision,
@@ -35,14 +38,21 @@ def architectures(
     """Contrast the architecture classes on a model: what each spends its joules on, what one MAC takes, and why.
 
     For people who learn or teach how a CPU, GPU, TPU, KPU, DSP, NPU, DPU and CGRA differ. A hardware without the
-    precision is shown in the nearest that it has. json has every table, csv that of the level.
+    precision is shown in the nearest that it has. json has every table, csv that of the level. `llm` sets the two
+    phases of a language model side by side on a CPU, GPU, TPU and NPU.
 
     \b
     joulemap architectures
     joulemap architectures vit_b_16 --precision bf16 --batch 16
     joulemap architectures mobilenet_v2 --architecture cpu,gpu,tpu --level category
+    joulemap architectures llm
     joulemap architectures ./mine.py:net --hardware h100_sxm5,l4,hailo_8 --level action --format csv
     """
+    if model.lower() == "llm":
+        served = attrs.evolve(run, precision=run.precision or "bf16", runtime=run.runtime or "engine")
+        phases = output.workspace().contrast_phases(settings=served.settings(**hardware.keywords()))
+        output.write(phases.document(repeated=output.repeat_database()))
+        return
     settings = run.settings(**hardware.keywords())
     answer = output.workspace().architectures(model, settings)
     output.write(answer.document(by=level, limit=limit, repeated=output.repeat(run)))

@@ -87,6 +87,20 @@ def complete_boundaries(incomplete: str) -> list[str]:
     return begin(incomplete, BOUNDARIES)
 
 
+def complete_decoders(incomplete: str) -> list[str]:
+    """Return language models."""
+    from joulemap.answer.completion import list_decoder_names
+
+    return [name for name in list_decoder_names() if name.startswith(incomplete.lower())]
+
+
+def complete_engines(incomplete: str) -> list[str]:
+    """Return what serves language models."""
+    from joulemap.answer.completion import list_engines
+
+    return begin(incomplete, list_engines())
+
+
 def complete_runtimes(incomplete: str) -> list[str]:
     """Return runtimes."""
     from joulemap.domain.configuration import RUNTIMES

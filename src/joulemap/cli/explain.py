@@ -8,7 +8,8 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import TwoHardwareOptions
-from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.option.run import Limit, Model
+from joulemap.cli.option.serving import PassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import PartMetricName
 from joulemap.domain.settings import DifferenceDivision
@@ -23,9 +24,13 @@ def explain(
         PartMetricName, typer.Option(help="What to explain; memory is the peak, weights and activations.")
     ] = "energy",
     level: Annotated[
-        DifferenceDivision,
-        typer.Option(help="The table to show: by category, by what energy is for, action by action, by subgraph."),
-    ] = "category",
+        DifferenceDivision | None,
+        typer.Option(
+            help="The table to show: by category, by what the work is for in a language model, by what "
+            "energy is for, action by action, by subgraph.",
+            show_default="category; purpose for a pass of a language model",
+        ),
+    ] = None,
     subgraph: Annotated[
         str,
         typer.Option(
@@ -34,7 +39,7 @@ def explain(
         ),
     ] = "",
     limit: Limit = 12,
-    run: RunOptions,
+    run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
     """Explain why B needs more or less than A: what each spends on what, and why the greater is greater.
@@ -48,8 +53,11 @@ def explain(
     joulemap explain resnet18 xeon_8490h h100_sxm5 --metric latency
     joulemap explain vit_b_16 h100_sxm5 tpu_v4 --precision bf16 --metric edp --level subgraph
     joulemap explain resnet18 l4 tpu_v4 --level subgraph --subgraph layer4.0.conv2
+    joulemap explain llama-3.1-8b h100_sxm5 h200_sxm --phase decode
     joulemap explain mobilenet_v2 xeon_8490h kpu_t256 --batch 8 --format csv
     """
-    answer = output.workspace().explain(model, *hardware.read(), run.settings(), metric=metric, subgraph=subgraph)
+    answer = output.workspace().explain(
+        run.name(model), *hardware.read(), run.settings(), metric=metric, subgraph=subgraph
+    )
     repeated = output.repeat(run)
     output.write(answer.document(by=level, limit=limit, repeated=repeated))

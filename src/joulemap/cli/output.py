@@ -144,7 +144,7 @@ class OutputOptions(DatabaseOptions):
         typer.Option(
             "--format",
             "-f",
-            help="How to write the answer; parquet needs --output.",
+            help="How to write the answer; parquet needs a file (-o).",
             metavar=f"[{'|'.join(FORMATS)}]",
             callback=_check_format,
             autocompletion=_complete_format,
@@ -182,7 +182,7 @@ class OutputOptions(DatabaseOptions):
         if self.output is not None:
             check_output(self.output, self._inputs(), force=self.force)
         if self.written_form == PARQUET and (self.output is None or is_stream(self.output)):
-            raise UsageError("--format parquet needs a file: name one with --output")
+            raise UsageError("--format parquet needs a file: name one with -o")
 
     def workspace(self) -> Workspace:
         """Return the workspace of the database; what takes time is said on stderr, to people only.

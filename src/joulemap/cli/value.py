@@ -61,6 +61,14 @@ def read_fractions(option: str, text: str) -> tuple[float, ...]:
         raise UsageError(f"{option}: {text!r} is not a list of numbers; write 0.7,0.5,0.3,0.1") from None
 
 
+def read_counts(option: str, text: str) -> tuple[int, ...]:
+    """Return the whole numbers of `1,2,4`; UsageError names the option."""
+    try:
+        return tuple(read_whole(part) for part in split_names(text))
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}; write 1,2,4,8") from None
+
+
 def read_batches(text: str) -> tuple[int, ...]:
     """Return the numbers of `1,2,4` or `1,2,4,...,128`, where the dots continue equal steps or equal factors.
 

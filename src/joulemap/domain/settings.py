@@ -34,6 +34,9 @@ WAIT_S: Final = 30.0
 DEFAULT_DATABASE: Final = "joulemap.duckdb"
 """Where results are kept unless something else is asked for, in the working directory."""
 
+MAX_TOKENS: Final = 10_000_000
+"""Of a prompt or an output, and far more than devices of a server."""
+
 MAX_BATCH: Final = 1_000_000
 """The largest that a model takes."""
 
@@ -61,7 +64,7 @@ EnergyDivision = Literal["category", "action"]
 FusionDivision = Literal["run", "pattern", "subgraph", "operator"]
 """What divides what fusing saves of a run."""
 
-DifferenceDivision = Literal["category", "role", "action", "subgraph"]
+DifferenceDivision = Literal["category", "purpose", "role", "action", "subgraph"]
 """What divides the difference of two runs."""
 
 ClassDivision = Literal["class", "category", "action"]
@@ -428,6 +431,52 @@ class Bounds:
     """None for any number."""
     max_memory_bytes: float = attrs.field(factory=_usual_memory, validator=_within(1e6, math.inf, is_open=False))
     """For the engine, which writes nothing to disk in its place, and again for the rows."""
+
+
+def _counts(value: int | Iterable[int] | None) -> tuple[int, ...]:
+    return () if value is None else (value,) if isinstance(value, int) else tuple(dict.fromkeys(value))
+
+
+def _are_counts(_instance: object, attribute: attrs.Attribute[Any], counts: tuple[int, ...]) -> None:
+    for count in counts:
+        _is_count(_instance, attribute, count)
+
+
+def _is_count(_instance: object, attribute: attrs.Attribute[Any], count: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_TOKENS:
+        raise UsageError(f"{attribute.name} is {count!r}, expected a whole number from 1 to {MAX_TOKENS}")
+
+
+@frozen(kw_only=True)
+class Serving:
+    """What is asked of a server of a language model: its requests, and how devices share the work."""
+
+    prompt: int = attrs.field(default=2048, validator=_is_count)
+    """Tokens of each prompt."""
+    output: int = attrs.field(default=256, validator=_is_count)
+    """Tokens that each request is answered with; the first of them ends the prefill."""
+    engine: str = "vllm"
+    """What turns a chip into a server, by its name or with its date."""
+    devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_are_counts)
+    """That divide each product (tensor parallel), one number or several to compare; empty for as few as hold the model
+    and the smallest batch."""
+    expert_devices: int = attrs.field(default=1, validator=_is_count)
+    """That whole experts are divided among."""
+    data_devices: int = attrs.field(default=1, validator=_is_count)
+    """That attention's sequences are divided among."""
+    cache: str = ""
+    """Precision of keys and values; empty for that of the activations."""
+    rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """Requests that come by themselves in a second, beside the batches; None for no such load."""
+    in_flight: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
+    """Requests that are kept in work: each comes as another ends; None for no such load."""
+    requests: str = attrs.field(default="", converter=_path)
+    """A CSV file of requests in place of equal ones."""
+
+    @property
+    def has_load(self) -> bool:
+        """Whether requests one by one are asked about."""
+        return bool(self.rate_per_s or self.in_flight or self.requests)
 
 
 @frozen(kw_only=True)

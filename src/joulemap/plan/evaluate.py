@@ -123,7 +123,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
 
     Raises CatalogueError for a calibration that does not fit, or a hardware that cannot be mapped.
     """
-    stored = _read_targets(connection, plan, planned)
+    stored = read_targets(connection, plan, planned)
     found = {run.target: run for run in planned if run.target not in stored}
     if not found:
         return stored
@@ -165,7 +165,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
     return {**stored, **targets}
 
 
-def _read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
+def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:
     """Return the hardware of those runs for which it is stored, as the formulas of today make it.
 
     These are in its digest by its boundary or its calibration. What is set by hand is made anew.

@@ -113,6 +113,21 @@ def prepare(plan: Plan) -> None:
         find_architecture(entry.architecture)
 
 
+def find_targets(source: Source, plan: Plan) -> Targets:
+    """Return the hardware of a plan as its runs have it, stored if it was not; raises as `holding_runs`."""
+    from joulemap.plan.evaluate import ensure_hardware, read_targets
+
+    runs = plan.runs("")
+    with reading_if_there(source) as connection:
+        if connection is not None and has_catalogue(connection, catalogue_digest()):
+            stored = read_targets(connection, plan, runs)
+            if all(run.target in stored for run in runs):
+                return stored
+    with writing(source) as connection, transaction(connection):
+        ensure_catalogue(connection)
+        return ensure_hardware(connection, plan, runs)
+
+
 def ensure_runs(source: Source, plan: Plan) -> RunTally:
     """Evaluate and write the runs of a plan that are not stored; return how many there are of each."""
     with holding_runs(source, plan) as runs:

@@ -209,6 +209,42 @@ class MemoryTerm(Row, query="explain.memory"):
     """Of the whole difference; negative where it goes the other way."""
 
 
+class PurposeDifference(Row, query="explain.purpose"):
+    """Two runs' energy and time by what the work is for in a language model: weights, cache, attention, experts,
+    logits, communication, host, static; one row per purpose that either run has; energies and times each sum to the
+    difference B minus A, exactly.
+    """
+
+    purpose: str
+    """weights: products with weights; logits: the last of them, over the vocabulary; experts: products of a
+    mixture; cache: keys and values read from and appended to off-chip memory; attention: the rest of it;
+    communication: between devices; host: starts of kernels, in eager by the host; static: static power; rest:
+    norms, activations, embeddings and the like.
+    """
+    energy_a_fj: int
+    """fJ: on A, exact."""
+    energy_b_fj: int
+    """fJ: on B, exact."""
+    energy_difference_fj: int
+    """fJ: B minus A, exact."""
+    latency_a_fs: int
+    """fs: on A, exact; 0 of static power, which takes none."""
+    latency_b_fs: int
+    """fs: on B, exact."""
+    latency_difference_fs: int
+    """fs: B minus A, exact."""
+    energy_a_j: float
+    """J: on A."""
+    energy_b_j: float
+    """J: on B."""
+    latency_a_s: float
+    """s: on A: of kernels whose work is for it; of those of attention, what its memory takes is for the cache."""
+    latency_b_s: float
+    """s: on B."""
+    share_fraction: float | None
+    """Of the metric's whole difference; negative where it goes the other way."""
+
+
 class RoleDifference(Row, query="explain.role"):
     """Two runs' energy by what actions are for, whatever their classes call them, and what of the difference their
     count and their price moved; one row per role that either run has; differences sum to B minus A, exactly.

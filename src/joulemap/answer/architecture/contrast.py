@@ -42,17 +42,17 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     if not settings.hardware:
         settings = attrs.evolve(settings, hardware=tuple(CLASS_HARDWARE.values()))
     whole = plan_selected((model,), settings, select_hardware(settings))
-    *others, last = _divide(whole)
-    ids: dict[Pair, int] = {}
+    *others, last = divide(whole)
+    ids: dict[tuple[str, Pair], int] = {}
     for plan in others:
         with holding_runs(source, plan) as runs:
-            ids |= _match(runs)
+            ids |= match(runs)
     with holding_runs(source, last) as runs:
-        ids |= _match(runs)
-        return _read(runs, whole, [ids[pair] for pair in whole.selection.pairs])
+        ids |= match(runs)
+        return _read(runs, whole, [ids[whole.models[0].request.model, pair] for pair in whole.selection.pairs])
 
 
-def _divide(whole: Plan) -> list[Plan]:
+def divide(whole: Plan) -> list[Plan]:
     """Return a plan for each precision, of the hardware that has none nearer to what was asked for."""
     (asked,) = whole.settings.precision
     groups: dict[Precision, list[Pair]] = {}
@@ -72,9 +72,11 @@ def _divide(whole: Plan) -> list[Plan]:
     ]
 
 
-def _match(runs: StoredRuns) -> dict[Pair, int]:
-    """Return the run of each hardware at its power mode."""
-    return dict(zip(runs.plan.selection.pairs, runs.ids, strict=True))
+def match(runs: StoredRuns) -> dict[tuple[str, Pair], int]:
+    """Return the run of each model on each hardware at its power mode."""
+    plan = runs.plan
+    keys = [(model.request.model, pair) for model in plan.models for pair in plan.selection.pairs]
+    return dict(zip(keys, runs.ids, strict=True))
 
 
 def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:

@@ -27,6 +27,7 @@ from joulemap.row.explain import (
     CategoryDifference,
     Effect,
     EnergyTerm,
+    PurposeDifference,
     RoleDifference,
     RunPair,
     SubgraphDifference,
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
 LIKELY: Final = 0.95
 """Probability below which what would flip it is the first question."""
 
+
+OF_SERVED: Final = {"logits", "communication"}
+"""What work is for in passes of language models as they are served."""
+
+OF_LANGUAGE: Final = {"attention", "cache", "experts", *OF_SERVED}
+"""What work is for in language models alone."""
 
 SHOWN: Final = 12
 """Rows of one table."""
@@ -83,15 +90,22 @@ class ExplainAnswer(DividedAnswer):
         return (draw_waterfall(self, self.scope.bounded(self.title()), "; ".join(self.sentences())),)
 
     def document(
-        self, *, by: DifferenceDivision = "category", limit: int = SHOWN, repeated: Sequence[str] = ()
+        self, *, by: DifferenceDivision | None = None, limit: int = SHOWN, repeated: Sequence[str] = ()
     ) -> Document:
-        """Return it with `limit` rows of one table; programs get every table, csv that one."""
+        """Return it with `limit` rows of one table; programs get every table, csv that one.
+
+        By default it is divided by category, a pass of a language model by what its work is for.
+        """
         divided = self.divide(limit)
+        is_told = by is None
+        by = by or ("purpose" if OF_SERVED & {row.purpose for row in self.purposes} else "category")
         by = "action" if self.metric == "memory" and by == "category" else by
         shown = (by, "traffic") if self.metric == "memory" else (by,)
-        beside = () if self.metric in ("energy", "edp") else ("role", "effect")
+        beside = [] if self.metric in ("energy", "edp") else ["role", "effect"]
+        beside += [] if OF_LANGUAGE & {row.purpose for row in self.purposes} else ["purpose"]
         tables: dict[DifferenceDivision, Table[Any]] = {
             "category": self.categories,
+            "purpose": self.purposes,
             "role": self.roles,
             "action": self.metric_terms or self.terms,
             "subgraph": self.subgraphs,
@@ -102,7 +116,7 @@ class ExplainAnswer(DividedAnswer):
             [divided[name] for name in shown],
             tables[by],
             answer=say_headline(self),
-            insights=say_insights(self)[: None if by == "category" else 1],
+            insights=say_insights(self)[: None if is_told or by == "category" else 1],
             sure=say_sure(self),
             details=[section for name, section in divided.items() if name not in (*shown, *beside)],
             notes=[*self.scope.describe(), *self._explain(), *told],
@@ -198,6 +212,7 @@ def explain_pair(
         "effects": Effect,
         "categories": CategoryDifference,
         "roles": RoleDifference,
+        "purposes": PurposeDifference,
         "subgraphs": SubgraphDifference,
         **({"metric_terms": TERMS[metric]} if metric in TERMS else {}),
         **({"traffic": Traffic} if metric == "memory" else {}),

@@ -14,6 +14,7 @@ from joulemap.row.explain import (
     EnergyTerm,
     LatencyTerm,
     MemoryTerm,
+    PurposeDifference,
     RoleDifference,
     RunPair,
     SubgraphDifference,
@@ -58,6 +59,8 @@ class PairAnswer(RunAnswer):
     """Of the metric, or of the energy where that is memory; the largest difference first."""
     roles: Table[RoleDifference]
     """Of the energy, by what actions are for; the largest difference first."""
+    purposes: Table[PurposeDifference]
+    """Energy and time by what the work is for in a language model; the largest difference first."""
     subgraphs: Table[SubgraphDifference]
     """The largest difference in the metric first."""
     traffic: Table[Traffic] | None

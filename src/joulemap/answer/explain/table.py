@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer
 from joulemap.answer.explain.sentence import SI
-from joulemap.answer.explain.word import find_role, name_category, say_why
+from joulemap.answer.explain.word import PURPOSES, find_role, name_category, say_why
 from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table
@@ -34,6 +34,7 @@ class DividedAnswer(PairAnswer):
         what = "bytes moved off chip" if self.metric == "memory" else METRIC[self.metric].label
         return {
             "category": Section("", self.draw_categories()),
+            "purpose": Section("Energy and time by what the work is for", self._purposes()),
             "role": Section("Energy by what it is for", self._roles(limit)),
             "action": self._terms(limit),
             "effect": Section("Energy by kind of cause", self.energy_effects()),
@@ -109,6 +110,28 @@ class DividedAnswer(PairAnswer):
         unit, (value_a, value_b) = METRIC[whole].unit, self.ends(whole)
         ends = [show_quantity(value_a, unit), show_quantity(value_b, unit), show_signed(value_b - value_a, unit)]
         return attrs.evolve(drawn, rows=(*drawn.rows, ("all", *ends, "", "")))
+
+    def _purposes(self) -> tuple[Block, ...]:
+        drawn = grid(
+            self.purposes,
+            (
+                ("what for", lambda row: PURPOSES[row.purpose]),
+                ("energy A", "energy_a_j"),
+                ("energy B", "energy_b_j"),
+                ("time A", "latency_a_s"),
+                ("time B", "latency_b_s"),
+                ("share", "share_fraction"),
+            ),
+            keep=("energy A", "energy B", "time A", "time B"),
+        )
+        ends = [
+            show_quantity(value, METRIC[metric].unit) for metric in ("energy", "latency") for value in self.ends(metric)
+        ]
+        terms, exact = (row.energy_difference_fj for row in self.purposes), self.total.difference_fj
+        if self.metric == "latency":
+            terms, exact = (row.latency_difference_fs for row in self.purposes), self.difference_exact
+        proof = self._prove(terms, exact, EXACT_UNITS["latency" if self.metric == "latency" else "energy"])
+        return attrs.evolve(drawn, rows=(*drawn.rows, ("all", *ends, ""))), proof
 
     def _roles(self, limit: int) -> tuple[Block, ...]:
         drawn = grid(

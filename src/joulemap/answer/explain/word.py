@@ -14,6 +14,19 @@ SPENT: Final = {**CATEGORIES, "on_chip_memory": "on-chip memory", "board": "rest
 BOUND: Final = {"compute": "time computing", "memory": "time for memory", "launch": "fixed time"}
 """What bounds time -> what is spent on."""
 
+PURPOSES: Final = {
+    "weights": "products with weights",
+    "experts": "experts",
+    "cache": "keys and values",
+    "attention": "attention",
+    "logits": "logits",
+    "communication": "communication",
+    "host": "starts of kernels",
+    "static": "static power",
+    "rest": "norms and the rest",
+}
+"""What work is for in a language model -> its words."""
+
 Words = tuple[str, str]
 """What is said of the greater, and of the lesser."""
 

@@ -143,6 +143,21 @@ class NamedHardwareOptions(HardwareOptions):
 
 
 @frozen(kw_only=True)
+class ServedHardwareOptions(NamedHardwareOptions):
+    """Which hardware serves language models."""
+
+    hardware: Annotated[
+        str,
+        typer.Option(
+            "--hardware",
+            help=SEVERAL_HARDWARE,
+            show_default="six that models of all sizes are served on",
+            autocompletion=complete_hardware,
+        ),
+    ] = ""
+
+
+@frozen(kw_only=True)
 class OneHardwareOptions:
     """Which one hardware is asked about, by an argument or as an option."""
 

@@ -224,8 +224,13 @@ class ClassRunOptions(RunOptions):
             help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the nearest "
             "that it has.",
             autocompletion=complete_precisions,
+            show_default="int8; bf16 for llm",
         ),
-    ] = COMMON_PRECISION
+    ] = ""
+
+    def keywords(self) -> SettingsKeywords:
+        """Return what is asked by them."""
+        return super(ClassRunOptions, attrs.evolve(self, precision=self.precision or COMMON_PRECISION)).keywords()
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the runs must repeat, beside its precision."""

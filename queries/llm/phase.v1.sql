@@ -1,0 +1,202 @@
+/*
+name = "llm.phase"
+record = "ServedPhase"
+version = 1
+schema = 1
+summary = "Prefill and decode of a language model as it is served: time, energy and cost of a token, and what bounds it"
+grain = "one row per served configuration and phase"
+order = ["place", "phase descending"]
+listed = [
+    "place", "phase", "model", "label", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "device_count",
+    "token_count", "phase_s", "phase_j", "tokens_per_s", "tokens_per_s_per_device", "energy_per_token_j",
+    "device_power_w", "run_latency_s", "run_energy_j", "latency_half_width", "energy_half_width", "bound",
+    "bound_fraction", "pay", "kwh_per_million", "gco2_per_million", "rented_usd_per_million",
+    "bought_usd_per_million", "usd_per_million", "way", "price_half_width", "seller", "usd_half_width",
+    "activation_bytes", "is_available", "run_id",
+]
+[parameters]
+prefill_ids = { type = "INTEGER[]", meaning = "runs of the prompts' pass on one device, one for each served configuration" }
+decode_ids = { type = "INTEGER[]", meaning = "runs of a decode step of the same configurations, in their order" }
+run_ids = { type = "INTEGER[]", meaning = "all of both" }
+device_counts = { type = "INTEGER[]", meaning = "devices that a configuration works on together" }
+batches = { type = "INTEGER[]", meaning = "sequences at a time of each configuration" }
+prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: a step of an engine holds so many tokens" }
+prompt = { type = "INTEGER", meaning = "tokens of each prompt" }
+steps = { type = "INTEGER", meaning = "decode steps of each request: its output tokens but the first, which ends the prefill; at least 1" }
+prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, the engine's own time in" }
+decode_s = { type = "DOUBLE[]", meaning = "seconds of all its decode steps" }
+prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill, of all devices together" }
+decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps" }
+[columns]
+place = { type = "BIGINT", meaning = "of the configuration in decode_ids, from 1" }
+phase = { type = "VARCHAR", meaning = "prefill or decode" }
+batch = { type = "INTEGER", meaning = "sequences at a time" }
+model = { type = "VARCHAR", meaning = "name of the pass, by which it is asked about" }
+label = { type = "VARCHAR", meaning = "hardware, with xN where N devices work together, and the precision where configurations differ in it" }
+device_count = { type = "INTEGER", meaning = "devices that work together" }
+token_count = { type = "BIGINT", meaning = "of the batch: of its prompts, or made by its decode steps" }
+phase_s = { type = "DOUBLE", unit = "s", meaning = "of the phase, all decode steps together" }
+phase_j = { type = "DOUBLE", unit = "J", meaning = "of all devices in it" }
+tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "of all devices together, while the phase lasts" }
+tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "of that a device's share" }
+energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "of all devices, for one token of the phase" }
+device_power_w = { type = "DOUBLE", unit = "W", meaning = "of one device in the phase" }
+run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is stored: the prefill, or one step at the middle of the output, without what the engine adds" }
+run_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the pass that is stored, of one device" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy" }
+bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, memory, launch, communication, or engine: what that adds to its passes" }
+bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
+activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million tokens of the phase: work and idling between, times PUE" }
+gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million tokens of the phase" }
+rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices rented" }
+bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices bought" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, in that way" }
+run_id = { type = "INTEGER", meaning = "number of the pass's run" }
+*/
+WITH place AS (
+    SELECT unnest(range(1, len($decode_ids) + 1)) AS place
+),
+served AS (
+    SELECT
+        place,
+        'prefill' AS phase,
+        CAST($prefill_ids AS INTEGER[])[place] AS run_id,
+        CAST($prompt AS BIGINT) AS each,
+        CAST($prefill_s AS DOUBLE[])[place] AS phase_s,
+        CAST($prefill_j AS DOUBLE[])[place] AS phase_j,
+        CAST($prefill_passes AS INTEGER[])[place] AS pass_count,
+        CAST($batches AS INTEGER[])[place] AS batch,
+        CAST($device_counts AS INTEGER[])[place] AS device_count
+    FROM place
+    UNION ALL
+    SELECT
+        place,
+        'decode',
+        CAST($decode_ids AS INTEGER[])[place],
+        CAST($steps AS BIGINT),
+        CAST($decode_s AS DOUBLE[])[place],
+        CAST($decode_j AS DOUBLE[])[place],
+        $steps,
+        CAST($batches AS INTEGER[])[place],
+        CAST($device_counts AS INTEGER[])[place]
+    FROM place
+),
+spent AS (
+    SELECT s.run_id, CASE WHEN k.is_talking THEN 'communication' ELSE s.bottleneck END AS bound, sum(s.latency_fs) AS latency_fs
+    FROM internal.run_subgraph AS s
+    JOIN internal.run AS r ON r.run_id = s.run_id
+    JOIN (
+        SELECT workload_id, subgraph_index, bool_or(kind = 'communication') AS is_talking
+        FROM internal.workload_operator
+        WHERE workload_id IN (SELECT workload_id FROM internal.run WHERE run_id IN (SELECT unnest($run_ids)))
+        GROUP BY workload_id, subgraph_index
+    ) AS k ON k.workload_id = r.workload_id AND k.subgraph_index = s.subgraph_index
+    WHERE s.run_id IN (SELECT unnest($run_ids))
+    GROUP BY s.run_id, bound
+),
+-- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's
+bounded AS (
+    SELECT place, phase, arg_max(bound, part_s) AS bound, max(part_s) AS part_s
+    FROM (
+        SELECT e.place, e.phase, b.bound, seconds(b.latency_fs) * e.pass_count AS part_s
+        FROM served AS e
+        JOIN spent AS b ON b.run_id = e.run_id
+        UNION ALL
+        SELECT e.place, e.phase, 'engine', greatest(e.phase_s - seconds(sum(b.latency_fs)) * any_value(e.pass_count), 0e0)
+        FROM served AS e
+        JOIN spent AS b ON b.run_id = e.run_id
+        GROUP BY e.place, e.phase, e.phase_s
+    )
+    GROUP BY place, phase
+),
+powered AS (
+    SELECT
+        e.place, e.phase, e.run_id, e.phase_s, e.phase_j, e.device_count,
+        c.model, c.hardware, c.hardware_id, c.architecture, c.precision, e.batch, c.runtime, c.pay,
+        c.is_available, c.rented_half_width, c.bought_basis, c.rented_seller, c.bought_seller,
+        c.latency_s AS run_latency_s,
+        c.energy_j AS run_energy_j,
+        c.idle_power_w AS idle_w,
+        c.pue_ratio AS pue,
+        c.price_cloud_usd_per_hour AS usd_per_hour,
+        c.price_purchase_usd AS purchase_usd,
+        c.host_share_ratio AS host_share,
+        c.host_energy_share_ratio AS host_energy_share,
+        c.utilization_fraction AS utilization,
+        c.lifetime_years, c.hours_per_year, c.usd_per_kwh, c.gco2_per_kwh,
+        e.each * e.batch AS token_count,
+        e.each * e.batch / e.phase_s AS tokens_per_s,
+        e.each * e.batch / e.phase_s / e.device_count AS throughput_per_s,
+        e.phase_j / (e.each * e.batch) AS energy_per_inference_j
+    FROM served AS e
+    JOIN cube.cost(
+        run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
+    ) AS c ON c.run_id = e.run_id
+    WHERE c.reason = ''
+),
+paid AS (
+    SELECT p.*, p.{costs}
+    FROM powered AS p
+),
+asked AS (
+    SELECT
+        q.*,
+        bought_spread(q.bought_basis, q.purchase_usd_per_million, q.energy_usd_per_million) AS bought_half_width,
+        way_paid(q.pay, q.rented_usd_per_million, q.bought_usd_per_million) AS way
+    FROM paid AS q
+)
+SELECT
+    a.place,
+    a.phase,
+    a.model,
+    concat_ws(
+        ' ',
+        a.hardware,
+        CASE WHEN a.device_count > 1 THEN 'x' || a.device_count END,
+        CASE WHEN min(a.precision) OVER () <> max(a.precision) OVER () THEN a.precision END
+    ) AS label,
+    a.hardware,
+    a.hardware_id,
+    a.architecture,
+    a.precision,
+    a.batch,
+    a.runtime,
+    a.device_count,
+    a.token_count,
+    a.phase_s,
+    a.phase_j,
+    a.tokens_per_s,
+    a.throughput_per_s AS tokens_per_s_per_device,
+    a.energy_per_inference_j AS energy_per_token_j,
+    a.phase_j / a.phase_s / a.device_count AS device_power_w,
+    a.run_latency_s,
+    a.run_energy_j,
+    t.latency_half_width,
+    t.energy_half_width,
+    b.bound,
+    b.part_s / a.phase_s AS bound_fraction,
+    a.pay,
+    a.kwh_per_million,
+    a.gco2_per_million,
+    a.rented_usd_per_million,
+    a.bought_usd_per_million,
+    by_way(a.way, a.rented_usd_per_million, a.bought_usd_per_million) AS usd_per_million,
+    a.way,
+    coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
+    coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
+    sqrt(
+        pow(metric_half_width('cost', t.latency_half_width, t.energy_half_width), 2)
+        + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
+    ) AS usd_half_width,
+    r.activation_bytes,
+    a.is_available,
+    a.run_id
+FROM asked AS a
+JOIN bounded AS b ON b.place = a.place AND b.phase = a.phase
+JOIN internal.run AS r ON r.run_id = a.run_id
+JOIN internal.run_total AS t ON t.run_id = a.run_id
+ORDER BY a.place, a.phase DESC

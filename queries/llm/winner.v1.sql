@@ -1,0 +1,135 @@
+/*
+name = "llm.winner"
+record = "ServedWinner"
+version = 1
+schema = 1
+summary = "Which hardware serves a language model best: first token, between tokens, energy and cost of a token, each at the batch that suits it"
+grain = "one row per goal; none of a goal that nothing has a value of"
+order = ["goal, in the order first_token, between_tokens, energy, cost"]
+listed = [
+    "goal", "label", "hardware", "device_count", "precision", "batch", "value", "unit", "half_width", "advantage_ratio",
+    "runner_up", "runner_up_batch", "probability_best", "rivals", "hardware_count", "is_available", "place", "run_id",
+]
+[parameters]
+takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
+[columns]
+goal = { type = "VARCHAR", meaning = "first_token: least seconds to it; between_tokens: least seconds; energy: least joules of an output token, of all devices; cost: least USD of a million output tokens, in the way that is asked for" }
+label = { type = "VARCHAR", meaning = "the winner, as llm.phase calls it; ties go to the first name" }
+value = { type = "DOUBLE", meaning = "of the goal, in unit" }
+unit = { type = "VARCHAR", meaning = "s, J or USD" }
+half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the value's natural logarithm" }
+advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the next hardware; null without one" }
+runner_up = { type = "VARCHAR", null = true, meaning = "the next hardware, at its best batch; null without one" }
+runner_up_batch = { type = "INTEGER", null = true, meaning = "that batch" }
+probability_best = { type = "DOUBLE", null = true, meaning = "that it is the best of these hardware" }
+rivals = { type = "VARCHAR[]", meaning = "hardware that cannot be told apart from it" }
+hardware_count = { type = "BIGINT", meaning = "hardware, each with its number of devices and precision, that it is chosen from" }
+*/
+WITH valued AS (
+    SELECT
+        p.place,
+        p.phase,
+        p.label,
+        p.hardware,
+        p.precision,
+        p.batch,
+        p.device_count,
+        p.is_available,
+        p.run_id,
+        p.seller,
+        p.price_half_width,
+        p.hardware_id || ':' || p.way AS price_key,
+        unnest([
+            {
+                'position': 1, 'goal': 'first_token', 'metric': 'latency', 'unit': 's', 'of_phase': 'prefill',
+                'value': p.phase_s, 'half_width': p.latency_half_width
+            },
+            {
+                'position': 2, 'goal': 'between_tokens', 'metric': 'latency', 'unit': 's', 'of_phase': 'decode',
+                'value': p.phase_s * p.batch / p.token_count, 'half_width': p.latency_half_width
+            },
+            {
+                'position': 3, 'goal': 'energy', 'metric': 'energy', 'unit': 'J', 'of_phase': 'decode',
+                'value': p.energy_per_token_j, 'half_width': p.energy_half_width
+            },
+            {
+                'position': 4, 'goal': 'cost', 'metric': 'cost', 'unit': 'USD', 'of_phase': 'decode',
+                'value': p.usd_per_million, 'half_width': p.usd_half_width
+            }
+        ], recursive := TRUE)
+    FROM llm.phase(
+        prefill_ids := $prefill_ids, decode_ids := $decode_ids, run_ids := $run_ids, device_counts := $device_counts, batches := $batches, prefill_passes := $prefill_passes,
+        prompt := $prompt, steps := $steps, prefill_s := $prefill_s, decode_s := $decode_s, prefill_j := $prefill_j, decode_j := $decode_j,
+        utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+        gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
+    ) AS p
+),
+-- of each hardware, with so many devices and at a precision, the batch that is best for the goal
+candidate AS (
+    SELECT
+        v.*,
+        row_number() OVER (
+            PARTITION BY goal, label ORDER BY value, batch, place
+        ) AS place_of_hardware
+    FROM valued AS v
+    WHERE phase = of_phase AND value > 0e0
+),
+ranked AS (
+    SELECT
+        c.*,
+        row_number() OVER (PARTITION BY goal ORDER BY value, label) AS rank
+    FROM candidate AS c
+    WHERE place_of_hardware = 1
+    QUALIFY $takes_all OR is_available OR NOT bool_or(is_available) OVER (PARTITION BY goal)
+),
+standing AS (
+    FROM standing_among((
+        SELECT list({
+            'question': r.goal,
+            'metric': r.metric,
+            'place': r.rank,
+            'run_id': r.run_id,
+            'cost': ln(r.value),
+            'price_half_width': CASE WHEN r.goal = 'cost' THEN r.price_half_width ELSE 0e0 END,
+            'price_key': CASE WHEN r.goal = 'cost' THEN r.price_key ELSE '' END,
+            'seller': CASE WHEN r.goal = 'cost' THEN r.seller ELSE '' END
+        })
+        FROM ranked AS r
+    ))
+),
+told AS (
+    SELECT
+        r.goal,
+        count(*) AS hardware_count,
+        max(s.probability_best) FILTER (r.rank = 1) AS probability_best,
+        max(r.value) FILTER (r.rank = 2) AS next_value,
+        max(r.label) FILTER (r.rank = 2) AS runner_up,
+        max(r.batch) FILTER (r.rank = 2) AS runner_up_batch,
+        coalesce(list(r.label ORDER BY r.rank) FILTER (r.rank > 1 AND s.is_likely_best), []) AS rivals
+    FROM ranked AS r
+    LEFT JOIN standing AS s ON s.question = r.goal AND s.place = r.rank
+    GROUP BY r.goal
+)
+SELECT
+    r.goal,
+    r.label,
+    r.hardware,
+    r.device_count,
+    r.precision,
+    r.batch,
+    r.value,
+    r.unit,
+    r.half_width,
+    t.next_value / r.value AS advantage_ratio,
+    t.runner_up,
+    t.runner_up_batch,
+    t.probability_best,
+    t.rivals,
+    t.hardware_count,
+    r.is_available,
+    r.place,
+    r.run_id
+FROM ranked AS r
+JOIN told AS t ON t.goal = r.goal
+WHERE r.rank = 1
+ORDER BY r.position

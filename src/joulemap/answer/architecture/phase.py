@@ -1,0 +1,218 @@
+"""Prefill and decode on the architecture classes: what a token of each takes, what it is spent on, and why.
+
+class ─► a chip that holds the model ─► the pass of a prompt, and a step behind it ─► two runs ─► ledger by category
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.architecture.contrast import divide, match
+from joulemap.answer.scope import find_stored_scope, join_words
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.domain.weight import spell_precision
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_quantity, show_share
+from joulemap.present.document import Document, Section, grid, show_under
+from joulemap.row.architectures import ArchitectureSummary
+from joulemap.store.query import fetch
+from joulemap.system.record import frozen
+
+MODEL: Final = "llama-3.1-8b"
+"""A language model that a chip of each of the classes holds."""
+
+HARDWARE: Final = ("xeon_8490h", "h100_sxm5", "tpu_v5p", "gaudi3")
+"""A CPU, a GPU, a TPU and an NPU that language models are served on."""
+
+PHASED: Final = Settings(precision=("bf16",), runtime=("engine",))
+"""What language models run at."""
+
+PROMPT: Final = 2048
+"""Tokens of the prompt, and in the cache behind it."""
+
+ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
+"""Categories of data that stays on the chip."""
+
+
+@frozen(kw_only=True)
+class PhasesAnswer(RunAnswer):
+    """Prefill and decode of a language model on hardware of several classes; categories sum to each run exactly."""
+
+    model: str
+    prompt: int
+    rows: Table[ArchitectureSummary]
+    """The prompts' passes in the order of the hardware, and then the steps."""
+
+    @property
+    def pairs(self) -> list[tuple[ArchitectureSummary, ArchitectureSummary]]:
+        """The pass over the prompt and the step of each hardware that runs both."""
+        half = len(self.rows) // 2
+        both = zip(self.rows.rows[:half], self.rows.rows[half:], strict=True)
+        return [(one, other) for one, other in both if one.energy_j is not None and other.energy_j is not None]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        return {"model": self.model, "prompt": self.prompt, **super().data()}
+
+    def document(self, *, repeated: Sequence[str] = ()) -> Document:
+        """Return it: a row for each class and phase."""
+        shown = attrs.evolve(self.rows, rows=tuple(row for pair in self.pairs for row in pair))
+        return self._compose(
+            f"{self.model}: a token of a prompt of {self.prompt:,}, and one behind it, batch 1",
+            (show_under("Where the joules of a token go", self._figures(shown), *self.scope.say_left_out()),),
+            self.rows,
+            answer=self._say_gap(),
+            insights=[self._say_reuse(), self._say_shares(), self._say_best()],
+            heading="What this shows",
+            details=(Section("What a MAC takes", self._macs(shown)),),
+            notes=[
+                "prefill: all tokens of a prompt in one pass; decode: one token behind it, with keys and values of the "
+                "prompt in the cache; a token of a prompt takes its share of the pass",
+                "on chip: registers, caches, scratchpads and the wires between; board: voltage regulators, and what a "
+                "power limit says beyond all prices",
+                *self.scope.describe_refusals(),
+                *self.scope.describe(),
+            ],
+            steps=self._steps(repeated),
+        )
+
+    def _count(self, row: ArchitectureSummary) -> int:
+        """Return the tokens of a run's pass."""
+        return self.prompt if row in [one for one, _ in self.pairs] else 1
+
+    def _each(self, row: ArchitectureSummary) -> float:
+        """Return the joules of a token of a run."""
+        return (row.energy_j or 0.0) / self._count(row)
+
+    def _figures(self, shown: Table[ArchitectureSummary]) -> Any:
+        def share(row: ArchitectureSummary, *names: str) -> str:
+            return show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in names))
+
+        return grid(
+            shown,
+            (
+                ("class", "architecture"),
+                ("phase", lambda row: "prefill" if self._count(row) > 1 else "decode"),
+                ("J/token", lambda row: show_quantity(self._each(row), "J")),
+                ("time/token", lambda row: show_quantity((row.latency_s or 0.0) / self._count(row), "s")),
+                ("compute", lambda row: share(row, "compute")),
+                ("on chip", lambda row: share(row, *ON_CHIP)),
+                ("off chip", lambda row: share(row, "off_chip_memory")),
+                ("control", lambda row: share(row, "control")),
+                ("board", lambda row: share(row, "board")),
+                ("static", lambda row: share(row, "static")),
+                ("of its peak", "compute_utilization_fraction"),
+                ("hardware", lambda row: self.scope.mark(row.hardware)),
+                ("precision", "precision"),
+            ),
+            keep=("phase", "J/token", "compute", "on chip", "off chip", "static", "control"),
+            projected=self.scope.projected,
+        )
+
+    def _macs(self, shown: Table[ArchitectureSummary]) -> Any:
+        return grid(
+            shown,
+            (
+                ("class", "architecture"),
+                ("phase", lambda row: "prefill" if self._count(row) > 1 else "decode"),
+                ("energy", "energy_per_mac_j"),
+                ("arithmetic", "compute_per_mac_j"),
+                ("bytes off chip", lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B"),
+                ("MACs per order", lambda row: f"{row.macs_per_order:,.0f}" if row.macs_per_order else ""),
+                ("order", "order_name"),
+                ("time for memory", lambda row: show_share(row.memory_time_fraction)),
+            ),
+            keep=("phase", "energy", "arithmetic", "bytes off chip"),
+        )
+
+    def _say_gap(self) -> str:
+        """Return how many times the joules of a prompt's token one behind it takes."""
+        ratios = [(one.architecture, self._each(other) / self._each(one)) for one, other in self.pairs]
+        told = join_words([f"{ratio:.3g}x ({name})" for name, ratio in ratios])
+        return (
+            f"a generated token takes {told} the joules of a prompt's token: it reads all weights for itself, a prompt "
+            "reads them once for all of its tokens"
+        )
+
+    def _say_reuse(self) -> str:
+        """Return the bytes off chip that a MAC needs in both phases."""
+        first = [one.off_chip_bytes_per_mac or 0.0 for one, _ in self.pairs]
+        then = [other.off_chip_bytes_per_mac or 0.0 for _, other in self.pairs]
+        return (
+            f"a MAC of the prompt needs {_span(first)} B from off chip, one of a generated token {_span(then)} B: a "
+            "weight that is read is used once"
+        )
+
+    def _say_shares(self) -> str:
+        """Return what the phases are spent on."""
+
+        def span(place: int, *names: str) -> str:
+            rows = [pair[place] for pair in self.pairs]
+            shares = [sum(getattr(row, f"{name}_fraction") or 0.0 for name in names) for row in rows]
+            return " to ".join(dict.fromkeys(f"{share * 100:.0f}" for share in (min(shares), max(shares)))) + " %"
+
+        return (
+            f"arithmetic takes {span(0, 'compute')} of the prompt's joules and {span(1, 'compute')} of a generated "
+            f"token's; off-chip memory and static power take {span(1, 'off_chip_memory', 'static')} of those"
+        )
+
+    def _say_best(self) -> str:
+        """Return which class needs least in each phase."""
+        first = min((one for one, _ in self.pairs), key=self._each)
+        then = min((other for _, other in self.pairs), key=self._each)
+        if first.architecture == then.architecture:
+            return f"the {first.architecture} needs the least joules in both phases"
+        return f"the {first.architecture} needs the least joules for a prompt, the {then.architecture} for what follows"
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        (_, first), *_, (_, last) = self.pairs
+        beside = [*spell_precision(first.precision), "--runtime", first.runtime, *repeated]
+        names = map(self.scope.spell, (first.hardware, last.hardware))
+        return [["explain", first.model, *names, *beside], ["llm", self.model, *repeated]]
+
+
+def _span(values: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(values), max(values))))
+
+
+def contrast_phases(
+    source: Source, model: str = MODEL, settings: Settings = PHASED, *, prompt: int = PROMPT
+) -> PhasesAnswer:
+    """Return what prefill and decode of a language model spend on each architecture class, and why.
+
+    Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
+    lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
+    """
+    from joulemap.answer.llm.answer import read_decoder
+    from joulemap.decoder.step import Step
+
+    settings.check_single("architectures")
+    if not settings.hardware:
+        settings = attrs.evolve(settings, hardware=HARDWARE)
+    decoder = read_decoder(model)
+    passes = (Step(tokens=prompt).spell(decoder.name), Step(cached=prompt).spell(decoder.name))
+    whole = plan_selected(passes, settings, select_hardware(settings))
+    ids: dict[tuple[str, object], int] = {}
+    *others, last = divide(whole)
+    for plan in others:
+        with holding_runs(source, plan) as runs:
+            ids |= match(runs)
+    with holding_runs(source, last) as runs:
+        ids |= match(runs)
+        ordered = [ids[model.request.model, pair] for model in whole.models for pair in whole.selection.pairs]
+        scope = attrs.evolve(
+            find_stored_scope(runs.connection, ordered),
+            spelling=whole.selection.spelling,
+            meanings=whole.selection.meanings,
+        )
+        scope.check_evaluated()
+        rows = fetch(runs.connection, ArchitectureSummary, run_ids=ordered)
+        return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows)

@@ -1,0 +1,440 @@
+"""A language model as it is served: what each hardware takes for a token, what fits, what bounds it, who is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import describe_use, read_usage
+from joulemap.answer.computed import make_table
+from joulemap.answer.llm.demand import Case, Question, RunKey, divide, find_ids, list_cases, match, refuse
+from joulemap.answer.llm.load import LoadRow, say_load, serve_load
+from joulemap.answer.llm.row import OK, UNSUPPORTED, ServedRow, form_rows, serve
+from joulemap.answer.llm.sentence import NOTES, say_doubt, say_insights, say_winners
+from joulemap.answer.price import price_parameters
+from joulemap.answer.scope import Scope, find_stored_scope, join_words
+from joulemap.domain.default import SERVED, SERVING, USAGE
+from joulemap.domain.name import find_nearest
+from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.domain.weight import spell_precision
+from joulemap.plan.hold import StoredRuns, find_targets, holding_runs
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.plan.source import Source
+from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
+from joulemap.present.document import Block, Document, Grid, Section, Text, grid, say_rest, show_under
+from joulemap.row.cost import AssumedNumber
+from joulemap.row.llm import ServedPhase, ServedWinner
+from joulemap.store.query import fetch
+from joulemap.system.errors import UnknownNameError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.decoder.config import Decoder
+    from joulemap.domain.configuration import Runtime
+    from joulemap.serving.batch import BatchCost
+
+HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
+"""Where none is asked for: what models of all sizes are served on."""
+
+SHOWN: Final = 18
+"""Configurations that a table has, unless it is told else."""
+
+GOALS: Final = {
+    "first_token": "first token",
+    "between_tokens": "between",
+    "energy": "J/token",
+    "cost": "USD/M",
+}
+"""Goal -> the column of the table whose best it is."""
+
+
+@frozen(kw_only=True)
+class LlmAnswer(RunAnswer):
+    """A language model on several hardware, each at several batches, as an engine serves it."""
+
+    model: str
+    serving: Serving
+    engine: str
+    """With its date."""
+    rows: Table[ServedRow]
+    """Hardware by hardware in the order of asking, the smallest batch first; what is refused too."""
+    phases: Table[ServedPhase]
+    """Prefill and decode of each that is served."""
+    winners: Table[ServedWinner]
+    """One for each goal."""
+    loads: Table[LoadRow]
+    """Each hardware under the load of requests that is asked about; none where batches alone are."""
+    assumptions: Table[AssumedNumber]
+    """What cost and carbon rest on."""
+    left_out: tuple[str, ...] = ()
+    """Hardware that nobody asked for and that lacks the precision, with the reasons."""
+
+    @property
+    def served(self) -> tuple[ServedRow, ...]:
+        """The rows that are served."""
+        return tuple(row for row in self.rows if row.status == OK)
+
+    @property
+    def pay(self) -> str:
+        """How chips are paid for: rented, bought or both."""
+        return self.phases[0].pay if self.phases.rows else ""
+
+    def mark(self, label: str) -> str:
+        """Return a configuration as people read it: its hardware marked where it can be neither bought nor rented."""
+        return self.scope.mark(label)
+
+    def title(self) -> str:
+        """Return what was asked about."""
+        serving = self.serving
+        batches = join_words([str(batch) for batch in sorted({row.batch for row in self.rows})])
+        precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
+        cache = f", {serving.cache} cache" if serving.cache else ""
+        came = [f"{serving.rate_per_s:g} requests/s"] if serving.rate_per_s else []
+        came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
+        came += [f"requests of {serving.requests}"] if serving.requests else []
+        return (
+            f"{self.model}: prompt {serving.prompt:,}, output {serving.output:,}, batch {batches}, "
+            f"{', '.join((f'{precisions}{cache}', self.engine, *came))}"
+        )
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the model and what is asked of its server."""
+        return {
+            "model": self.model,
+            "engine": self.engine,
+            "serving": attrs.asdict(self.serving),
+            "pay": self.pay,
+            "not_taken": self.left_out,
+            **super().data(),
+        }
+
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` configurations; programs get every one, csv the rows."""
+        told = (
+            *say_rest(len(self.served), limit, "configurations"),
+            *self.scope.say_left_out(),
+            *self._say_unsupported(),
+        )
+        batches = show_under("Batches that come together" if self.loads.rows else "", self._figures(limit), *told)
+        loaded = [Section("", self._loads(limit))] if self.loads.rows else []
+        return self._compose(
+            self.title(),
+            loaded or (batches,),
+            self.loads if loaded else self.rows,
+            answer=say_load(self.loads) if loaded else say_winners(self),
+            insights=[say_winners(self)] if loaded else say_insights(self),
+            sure=say_doubt(self),
+            details=(
+                *([batches] if loaded else ()),
+                Section("Memory of one device", self._memory(limit)),
+                Section("Phases", self._phases(limit)),
+                Section("Cost and carbon of a million tokens", self._costs(limit)),
+                Section("Intervals, 4 in 5", self._intervals(limit)),
+            ),
+            notes=[*NOTES, *self._describe_cost(), *self.left_out, *self.scope.describe()],
+            steps=self._steps(repeated),
+        )
+
+    def _say_unsupported(self) -> tuple[Text, ...]:
+        """Return what stands below a table that lacks hardware which cannot run it."""
+        reasons = list(dict.fromkeys(row.reason for row in self.rows if row.status == UNSUPPORTED))
+        if self.left_out:
+            reasons.append(f"{show_count(len(self.left_out), 'hardware', 'hardware')} without the precision (--notes)")
+        return (Text(f"Left out: {'; '.join(reasons)}"),) if reasons else ()
+
+    def _select(self, limit: int) -> Table[ServedRow]:
+        return attrs.evolve(self.rows, rows=self.served[:limit])
+
+    def _figures(self, limit: int) -> Grid:
+        """Return what decides between configurations, the best of each column marked."""
+        has_price = any(row.output_usd_per_million is not None for row in self.served)
+        drawn = grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("first token", "first_token_s"),
+                ("between", "between_s"),
+                ("tokens/s", lambda row: show_quantity(row.tokens_per_s, "").strip()),
+                ("J/token", "output_token_j"),
+                *((("USD/M", lambda row: _plain(row.output_usd_per_million)),) if has_price else ()),
+                ("memory", "memory_fraction"),
+                ("most", "largest_batch"),
+                ("decode waits for", lambda row: f"{row.decode_bound} {show_share(row.decode_bound_fraction)}"),
+                ("prompts wait for", lambda row: f"{row.prefill_bound} {show_share(row.prefill_bound_fraction)}"),
+                ("request", "request_s"),
+                ("J/prompt token", "prompt_token_j"),
+                ("tokens/s a user", lambda row: show_quantity(row.user_tokens_per_s, "").strip()),
+                ("a device", lambda row: show_quantity(row.device_tokens_per_s, "").strip()),
+            ),
+            limit=limit,
+            keep=("batch", "between", "J/token", "first token", "tokens/s", "USD/M", "memory", "most"),
+        )
+        return attrs.evolve(drawn, best=self._mark_best(drawn.headings, limit))
+
+    def _loads(self, limit: int) -> Grid:
+        """Return what each hardware gives under the load."""
+        return grid(
+            self.loads,
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("first token", "first_token_s"),
+                ("99 %", "first_token_p99_s"),
+                ("between", "between_s"),
+                ("99 % of it", "between_p99_s"),
+                ("tokens/s", lambda row: show_quantity(row.output_tokens_per_s, "").strip()),
+                ("J/token", "output_token_j"),
+                ("power", "power_w"),
+                ("idle", "idle_fraction"),
+                ("request", "request_s"),
+                ("kept up", lambda row: "no" if row.is_growing else "yes"),
+                ("preempted", "preemption_count"),
+                ("refused", "refused_count"),
+            ),
+            limit=limit,
+            keep=("first token", "99 %", "between", "99 % of it", "tokens/s", "J/token", "power"),
+        )
+
+    def _mark_best(self, headings: Sequence[str], limit: int) -> frozenset[tuple[int, int]]:
+        ids = {row.place: (row.label, row.batch) for row in self.phases}
+        shown = {(row.label, row.batch): index for index, row in enumerate(self.served[:limit])}
+        return frozenset(
+            (shown[ids[winner.place]], headings.index(GOALS[winner.goal]))
+            for winner in self.winners
+            if winner.hardware_count > 1 and ids[winner.place] in shown and GOALS[winner.goal] in headings
+        )
+
+    def _memory(self, limit: int) -> Block:
+        judged = tuple(row for row in self.rows if row.status != UNSUPPORTED)
+        return grid(
+            attrs.evolve(self.rows, rows=judged),
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("weights", "weight_bytes"),
+                ("cache", "cache_bytes"),
+                ("activations", "activation_bytes"),
+                ("reserved", "reserved_bytes"),
+                ("of it", "memory_fraction"),
+                ("largest batch", "largest_batch"),
+                ("longest context", "largest_context"),
+                ("needs", lambda row: "" if row.needed_device_count is None else f"{row.needed_device_count} devices"),
+            ),
+            limit=limit,
+            keep=("batch", "weights", "cache", "of it", "largest batch", "longest context"),
+        )
+
+    def _phases(self, limit: int) -> Block:
+        return grid(
+            self.phases,
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("phase", "phase"),
+                ("time", "phase_s"),
+                ("J/token", "energy_per_token_j"),
+                ("power", "device_power_w"),
+                ("waits for", lambda row: f"{row.bound} {show_share(row.bound_fraction)}"),
+                ("run", "run_id"),
+            ),
+            limit=2 * limit,
+            keep=("batch", "phase", "time", "J/token", "waits for", "run"),
+        )
+
+    def _costs(self, limit: int) -> Block:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("way", "way"),
+                ("prompt tokens", "prompt_usd_per_million"),
+                ("output tokens", "output_usd_per_million"),
+                ("80 %", lambda row: show_doubt(row.output_usd_half_width)),
+                ("CO2 of prompts", "prompt_gco2_per_million"),
+                ("CO2 of output", "output_gco2_per_million"),
+            ),
+            limit=limit,
+            keep=("batch", "prompt tokens", "output tokens", "80 %"),
+        )
+
+    def _intervals(self, limit: int) -> Block:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.mark(row.label)),
+                ("batch", "batch"),
+                ("first token", lambda row: show_doubt(row.first_token_half_width)),
+                ("between", lambda row: show_doubt(row.between_half_width)),
+                ("J/prompt token", lambda row: show_doubt(row.prompt_token_half_width)),
+                ("J/token", lambda row: show_doubt(row.output_token_half_width)),
+                ("first step", "first_step_s"),
+                ("last step", "last_step_s"),
+            ),
+            limit=limit,
+            keep=("batch", "first token", "between", "J/token"),
+        )
+
+    def _describe_cost(self) -> list[str]:
+        """Return how chips are paid for, and what the other way costs at best."""
+        told = [
+            f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed"
+        ]
+        other = "bought" if self.pay == "rented" else "rented"
+        name = f"{other}_usd_per_million"
+        priced = [row for row in self.phases if row.phase == "decode" and getattr(row, name) is not None]
+        if self.pay != "both" and priced:
+            best = min(priced, key=lambda row: float(getattr(row, name)))
+            cost = show(getattr(best, name), "", "USD")
+            told.append(
+                f"{other} instead: {cost} a million output tokens on {self.mark(best.label)}, batch {best.batch}"
+            )
+        return told
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: why the first is ahead of the next between tokens, and where its joules go."""
+        goals = {row.goal: row for row in self.winners}
+        winner = goals.get("energy") or self.winners[0]
+        steps = [row for row in self.phases if row.phase == "decode"]
+        first = next(row for row in steps if row.place == winner.place)
+        alike = [
+            row for row in steps if (row.model, row.batch, row.precision) == (first.model, first.batch, first.precision)
+        ]
+        others = sorted(
+            (row for row in alike if row.hardware != first.hardware), key=lambda row: row.energy_per_token_j
+        )
+        beside = [*spell_precision(first.precision), "--batch", str(first.batch), "--runtime", first.runtime, *repeated]
+        return [
+            *(
+                ["explain", first.model, *map(self.scope.spell, (first.hardware, row.hardware)), *beside]
+                for row in others[:1]
+            ),
+            ["edp", first.model, self.scope.spell(first.hardware), *beside],
+        ]
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def llm(
+    source: Source,
+    model: str,
+    settings: Settings = SERVED,
+    *,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> LlmAnswer:
+    """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
+
+    `model` is a name that ships, or a `config.json` or its folder. Each configuration has two runs, of the pass of its
+    prompts and of a step at the middle of the output, both of one of its devices; energies of the answer are of all of
+    them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
+    hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
+    serves.
+    """
+    from joulemap.serving.stack import find_stack
+
+    question = Question(decoder=read_decoder(model), stack=find_stack(serving.engine), serving=serving)
+    question.check()
+    is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+    settings = attrs.evolve(
+        settings,
+        runtime=cast("Runtime", question.stack.runtime),
+        batch=tuple(sorted(settings.batch or SERVED.batch)),
+        hardware=settings.hardware if is_chosen else HARDWARE,
+    )
+    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
+    cases = list_cases(question, whole, find_targets(source, whole))
+    lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
+    served = [case for case in cases if case.status == OK]
+    if not served:
+        raise refuse(cases)
+    costs = serve(question, served)
+    *others, last = divide(question, whole, served)
+    ids: dict[RunKey, int] = {}
+    for plan in others:
+        with holding_runs(source, plan) as runs:
+            ids |= match(runs)
+    with holding_runs(source, last, needs_catalogue=True) as runs:
+        ids |= match(runs)
+        found = _read(runs, question, served, costs, ids, usage, prices)
+    kept = [case for case in cases if case not in lacking]
+    rows = form_rows(question, kept, costs, found["phases"])
+    return LlmAnswer(
+        model=question.decoder.name,
+        serving=serving,
+        engine=f"{question.stack.label} {question.stack.date}",
+        rows=make_table("llm", ServedRow, rows),
+        loads=make_table("llm load", LoadRow, serve_load(question, served)),
+        left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
+        **{**found, "scope": _widen(found["scope"], whole)},
+    )
+
+
+def read_decoder(model: str) -> Decoder:
+    """Return the decoder of a name or path; UnknownNameError, with the nearest, for one that is not there."""
+    from joulemap.decoder.name import find_decoder, list_decoders
+
+    decoder = find_decoder(model)
+    if decoder is None:
+        names = list_decoders()
+        raise UnknownNameError("language model", model, names, near=find_nearest(model, [(one,) for one in names]))
+    return decoder
+
+
+def _widen(scope: Scope, whole: Plan) -> Scope:
+    """Return the scope of stored runs with what was asked of their hardware."""
+    selection = whole.selection
+    return attrs.evolve(
+        scope,
+        spelling=selection.spelling,
+        meanings=selection.meanings,
+        budget=selection.budget,
+        left_out=selection.left_out,
+    )
+
+
+def _read(
+    runs: StoredRuns,
+    question: Question,
+    served: Sequence[Case],
+    costs: Mapping[Case, BatchCost],
+    ids: Mapping[RunKey, int],
+    usage: Usage,
+    prices: Sequence[Price],
+) -> dict[str, Any]:
+    """Return what the stored runs say of served configurations."""
+    connection = runs.connection
+    prefill, decode = find_ids(question, served, ids)
+    used, pay = read_usage(usage)
+    given = price_parameters(prices)
+    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    every = list(dict.fromkeys([*prefill, *decode]))
+    told = {
+        "prefill_ids": prefill,
+        "decode_ids": decode,
+        "run_ids": every,
+        "device_counts": [case.world for case in served],
+        "batches": [case.batch for case in served],
+        "prefill_passes": [-(-case.batch // question.pass_batch(case.batch)) for case in served],
+        "prompt": question.serving.prompt,
+        "steps": question.steps,
+        "prefill_s": [costs[case].first_token_s for case in served],
+        "decode_s": [costs[case].between_s * question.steps for case in served],
+        "prefill_j": [costs[case].prompt_j for case in served],
+        "decode_j": [costs[case].output_j for case in served],
+    }
+    takes_all = runs.plan.settings.takes_all
+    return {
+        "scope": find_stored_scope(connection, every),
+        "phases": fetch(connection, ServedPhase, **told, **used, **paid, **pay),
+        "winners": fetch(connection, ServedWinner, **told, **used, **paid, **pay, takes_all=takes_all),
+        "assumptions": fetch(connection, AssumedNumber, **used),
+    }

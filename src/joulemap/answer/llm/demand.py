@@ -1,0 +1,303 @@
+"""The configurations that a question about a served language model is about: what fits where, and which passes tell it.
+
+hardware x precision ─► devices that hold the model ─► batches that fit ─► a prefill pass and a decode step of each
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.answer.llm.row import OK, TOO_LARGE, UNSUPPORTED
+from joulemap.domain.weight import label_precision
+from joulemap.plan.run import Plan
+from joulemap.plan.selection import name_pair
+from joulemap.plan.workload import find_model
+from joulemap.present.cell import show_quantity
+from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
+from joulemap.system.record import define, frozen
+
+if TYPE_CHECKING:
+    from joulemap.decoder.config import Decoder
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Serving
+    from joulemap.plan.evaluate import Targets
+    from joulemap.plan.hold import StoredRuns
+    from joulemap.plan.run import PlannedRun
+    from joulemap.serving.deployment import Book, Deployment
+    from joulemap.serving.memory import Room
+    from joulemap.serving.stack import Stack
+
+DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
+"""Numbers of devices that are tried where none is asked for."""
+
+
+NARROW: Final = "int4"
+"""What weights are stored at that would fit where the others do not, as far as it is told."""
+
+
+@define(kw_only=True, slots=False, eq=False)
+class Question:
+    """A model, what serves it, and what is asked of that."""
+
+    decoder: Decoder
+    stack: Stack
+    serving: Serving
+
+    @cached_property
+    def book(self) -> Book:
+        """Its passes, described once for all hardware."""
+        from joulemap.serving.deployment import Book
+
+        return Book(self.decoder)
+
+    @property
+    def context(self) -> int:
+        """Tokens of a sequence at its end."""
+        return self.serving.prompt + self.serving.output
+
+    @property
+    def steps(self) -> int:
+        """Decode steps of a request: the first token ends the prefill."""
+        return max(self.serving.output - 1, 1)
+
+    def check(self) -> None:
+        """Raise UsageError for a context that is longer than the model's."""
+        most = self.decoder.context_length
+        if most and self.context > most:
+            told = f"{self.serving.prompt:,} + {self.serving.output:,}"
+            raise UsageError(
+                f"{self.decoder.name}: {told} tokens are more than its context of {most:,}; lower --prompt or --output"
+            )
+
+    def pass_batch(self, batch: int) -> int:
+        """Return how many prompts of a batch a pass of the engine holds."""
+        return min(batch, max(1, self.stack.step_tokens // self.serving.prompt))
+
+    def name_prefill(self, devices: int) -> str:
+        """Return the name of the pass of prompts on one of so many devices."""
+        return self._name(devices, self.serving.prompt, 0)
+
+    def name_decode(self, devices: int) -> str:
+        """Return the name of the step at the middle of the output."""
+        return self._name(devices, 1, self.serving.prompt + self.serving.output // 2)
+
+    def _name(self, devices: int, tokens: int, cached: int) -> str:
+        from joulemap.decoder.step import Step
+
+        serving = self.serving
+        step = Step(
+            tokens=tokens,
+            cached=cached,
+            devices=devices,
+            expert_devices=serving.expert_devices,
+            data_devices=serving.data_devices,
+            cache=serving.cache,
+        )
+        return step.spell(self.decoder.name)
+
+    def deploy(self, run: PlannedRun, target: Hardware, devices: int, weight_precision: str = "") -> Deployment:
+        """Return the model on so many devices; UsageError where it cannot be divided so."""
+        from joulemap.decoder.step import check_devices
+        from joulemap.serving.deployment import Deployment
+
+        serving, precision = self.serving, run.point["precision"]
+        check_devices(self.decoder, devices, serving.expert_devices, serving.data_devices)
+        weights = weight_precision or run.point["weight_precision"]
+        return Deployment(
+            book=self.book,
+            hardware=target,
+            stack=self.stack,
+            precision=precision,
+            weight_precision="" if weights == precision else weights,
+            cache=serving.cache,
+            devices=devices,
+            expert_devices=serving.expert_devices,
+            data_devices=serving.data_devices,
+        )
+
+    def count_sequences(self, room: Room) -> int:
+        """Return how many of the requests a room holds to their end."""
+        each = room.cache(self.context)
+        held = room.free / each if each else math.inf
+        return max(0, math.floor(min(held, self.stack.sequence_limit)))
+
+
+@frozen(kw_only=True, eq=False)
+class Case:
+    """A hardware, so many of it, at a batch; and whether it can serve that."""
+
+    run: PlannedRun
+    target: Hardware
+    """The hardware as its runs have it."""
+    devices: int
+    """That divide each product."""
+    world: int
+    """All that work together."""
+    batch: int
+    status: str
+    reason: str = ""
+    deployment: Deployment | None = None
+    """None where it lacks the precision, or cannot be divided so."""
+    room: Room | None = None
+    most: int = 0
+    """Sequences that fit."""
+    needed: int | None = None
+    """Devices from which on the batch fits; None where none of the usual numbers does."""
+
+    @property
+    def hardware(self) -> str:
+        """The hardware as answers name it."""
+        return name_pair(self.run.hardware, self.run.power_mode)
+
+    @property
+    def label(self) -> str:
+        """The hardware, with how many of it."""
+        return self.hardware if self.world == 1 else f"{self.hardware} x{self.world}"
+
+    @property
+    def precision(self) -> str:
+        """Of activations, and of weights where that is another."""
+        return label_precision(self.run.point["precision"], self.run.point["weight_precision"])
+
+
+def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
+    """Return every hardware at every precision, number of devices and batch that is asked for, in this order."""
+    runs, batches = plan.runs(""), plan.settings.batch
+    order = list(dict.fromkeys(run.target for run in runs))
+    found: list[Case] = []
+    for run in sorted(runs, key=lambda one: order.index(one.target)):
+        target = targets[run.target]
+        asked = question.serving.devices or (_count_devices(question, run, target, batches[0]) or 1,)
+        found += [_judge(question, run, target, devices, batch) for devices in asked for batch in batches]
+    return found
+
+
+def _count_devices(question: Question, run: PlannedRun, target: Hardware, batch: int) -> int | None:
+    """Return as few devices as hold a batch; None where none of the usual numbers does."""
+    for devices in DEVICES:
+        case = _judge(question, run, target, devices, batch, is_alone=True)
+        if case.status == OK:
+            return devices
+    return None
+
+
+def _judge(
+    question: Question, run: PlannedRun, target: Hardware, devices: int, batch: int, *, is_alone: bool = False
+) -> Case:
+    """Return whether so many devices can serve a batch, and unless `is_alone` what else could."""
+    from joulemap.model.communication import find_path
+    from joulemap.serving.memory import Room
+
+    world = devices * question.serving.data_devices
+    case = Case(run=run, target=target, devices=devices, world=world, batch=batch, status=UNSUPPORTED)
+    precision = run.point["precision"]
+    if precision not in target.peaks:
+        return attrs.evolve(case, reason=f"{target.id} has no {precision}; it has {', '.join(target.peaks)}")
+    try:
+        if world > 1:
+            find_path(target, world)
+        deployment = question.deploy(run, target, devices)
+    except JoulemapError as error:
+        return attrs.evolve(case, reason=str(error))
+    room = Room(deployment=deployment)
+    most = question.count_sequences(room)
+    fits = most >= batch
+    case = attrs.evolve(case, deployment=deployment, room=room, most=most, status=OK if fits else TOO_LARGE)
+    if fits or is_alone:
+        return attrs.evolve(case, needed=world)
+    needed = _count_devices(question, run, target, batch)
+    case = attrs.evolve(case, needed=None if needed is None else needed * question.serving.data_devices)
+    return attrs.evolve(case, reason=describe_shortage(question, case))
+
+
+def describe_shortage(question: Question, case: Case) -> str:
+    """Return by how much a batch is too large, and what would fit."""
+    room = case.room
+    assert room is not None
+    needed = room.weights + room.workspace + case.batch * room.cache(question.context)
+    lacking, capacity = (show_quantity(value, "B") for value in (needed - room.capacity, room.capacity))
+    told = f"lacks {lacking} beside its {capacity} for batch {case.batch}"
+    ways = [f"batch {case.most}"] if case.most else []
+    ways += [f"{case.needed} devices"] if case.needed is not None else []
+    narrow = _find_narrower(question, case)
+    ways += [f"{narrow} weights"] if narrow else []
+    return f"{told}: {' or '.join(ways)} would fit" if ways else f"{told}, and nothing that is tried would fit"
+
+
+def _find_narrower(question: Question, case: Case) -> str:
+    """Return weights that would fit on these devices; empty where they are that narrow, or would not."""
+    from joulemap.serving.memory import Room
+
+    if case.run.point["weight_precision"] != case.run.point["precision"]:
+        return ""
+    try:
+        deployment = question.deploy(case.run, case.target, case.devices, NARROW)
+        return NARROW if question.count_sequences(Room(deployment=deployment)) >= case.batch else ""
+    except JoulemapError:
+        return ""
+
+
+def refuse(cases: Sequence[Case]) -> JoulemapError:
+    """Return what to raise where nothing is served: the reasons, each hardware's once."""
+    reasons = {
+        case.label: case.reason if case.status == UNSUPPORTED else f"{case.label} {case.reason}" for case in cases
+    }
+    told = "; ".join(dict.fromkeys(reasons.values()))
+    return UnsupportedError(told)
+
+
+def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]:
+    """Return plans of the passes of configurations that fit: one for hardware alike in its devices and batches."""
+    batches: dict[tuple[str, str, int], dict[int, None]] = {}
+    for case in cases:
+        batches.setdefault((case.run.hardware, case.run.power_mode, case.devices), {})[case.batch] = None
+    groups: dict[tuple[int, tuple[int, ...]], list[tuple[str, str]]] = {}
+    for (name, mode, count), some in batches.items():
+        groups.setdefault((count, tuple(some)), []).append((name, mode))
+    found = []
+    for (devices, sizes), hardware in groups.items():
+        passes = dict.fromkeys(
+            [(question.name_prefill(devices), question.pass_batch(batch)) for batch in sizes]
+            + [(question.name_decode(devices), batch) for batch in sizes]
+        )
+        pairs = tuple((entry, mode) for entry, mode in whole.selection.pairs if (entry.id, mode) in hardware)
+        found.append(
+            attrs.evolve(
+                whole,
+                models=tuple(find_model(name, whole.settings, batch) for name, batch in passes),
+                selection=attrs.evolve(whole.selection, pairs=pairs),
+            )
+        )
+    return found
+
+
+RunKey = tuple[str, int, object, tuple[str, ...]]
+"""A pass by its name, its batch, what its hardware depends on, and the other dimensions of its run."""
+
+
+def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
+    """Return what tells the run of a pass from others of the question."""
+    return name, batch, run.target, tuple(run.point.values())
+
+
+def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:
+    """Return the runs of the prompts' passes, and those of the steps, of configurations in their order."""
+    prefill = [
+        ids[key_run(question.name_prefill(one.devices), question.pass_batch(one.batch), one.run)] for one in cases
+    ]
+    return prefill, [ids[key_run(question.name_decode(one.devices), one.batch, one.run)] for one in cases]
+
+
+def match(runs: StoredRuns) -> dict[RunKey, int]:
+    """Return the ids of the runs of a plan."""
+    keys = [
+        key_run(model.request.model, model.request.batch or 1, run)
+        for model in runs.plan.models
+        for run in runs.plan.runs("")
+    ]
+    return dict(zip(keys, runs.ids, strict=True))

@@ -1,0 +1,159 @@
+"""Sentences on who serves a language model best, what fits, and what its time goes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from joulemap.answer.llm.row import TOO_LARGE, ServedRow
+from joulemap.answer.scope import TIE_RATIO, join_words
+from joulemap.domain.doubt import TOLD_APART
+from joulemap.present.cell import show, show_chance, show_quantity
+from joulemap.row.llm import ServedWinner
+
+if TYPE_CHECKING:
+    from joulemap.answer.llm.answer import LlmAnswer
+
+NOTES: Final = (
+    "first token: from request to first token, of a batch whose requests come together; between: between two tokens of "
+    "a sequence, the mean over the whole output while the cache grows; tokens/s: output tokens of all sequences over "
+    "the time of the whole requests",
+    "J/token: of an output token but the first, whose energy is the prompts'; all devices together, their share of the "
+    "host's waiting included; runs and their ledgers are of one device",
+    "memory: of a device, weights, cache of the whole batch at its end, activations and what the engine reserves; "
+    "most: sequences of this length that fit",
+    "waits for: what most of the time goes to: memory, compute, launch (starts of kernels), communication between "
+    "devices, or engine (what that adds to its passes)",
+)
+
+SHOWN_NAMES: Final = 3
+"""Hardware that a sentence names."""
+
+WORDS: Final = {
+    "first_token": "has the shortest time to the first token",
+    "between_tokens": "the shortest time between tokens",
+    "energy": "needs the least energy for an output token",
+    "cost": "costs least",
+}
+
+
+def say_winners(answer: LlmAnswer) -> str:
+    """Return who needs the least energy for a token and who is fastest between two; what the only one takes."""
+    if len({row.label for row in answer.served}) == 1:
+        return _say_one(answer)
+    goals = {row.goal: row for row in answer.winners}
+    energy, between = goals["energy"], goals["between_tokens"]
+    cost = show_quantity(energy.value, "J")
+    text = f"{answer.mark(energy.label)} needs the least energy for an output token ({cost} at batch {energy.batch})"
+    text += _say_lead(answer, energy, "less")
+    is_same = between.label == energy.label
+    time = show_quantity(between.value, "s")
+    subject = ", and is" if is_same else f"; {answer.mark(between.label)} is"
+    text += f"{subject} the fastest between tokens ({time} at batch {between.batch})"
+    return text + _say_lead(answer, between, "faster")
+
+
+def _say_lead(answer: LlmAnswer, winner: ServedWinner, word: str) -> str:
+    """Return how far ahead a winner is of the next, and how sure that is."""
+    if winner.runner_up is None or winner.advantage_ratio is None:
+        return ""
+    if winner.advantage_ratio < TIE_RATIO:
+        return f", as {answer.mark(winner.runner_up)}"
+    at = "" if winner.runner_up_batch == winner.batch else f" at batch {winner.runner_up_batch}"
+    other = f"{answer.mark(winner.runner_up)}{at}"
+    if (winner.probability_best or 0.0) < TOLD_APART and winner.rivals:
+        rest = len(winner.rivals) - 1
+        more = f" and {rest} more" if rest else ""
+        return f", not told apart from {answer.mark(winner.rivals[0])}{more}"
+    return f", {winner.advantage_ratio:.3g}x {word} than {other} ({show_chance(winner.probability_best)} sure)"
+
+
+def _say_one(answer: LlmAnswer) -> str:
+    """Return what the only hardware takes, alone and with its largest batch."""
+    first, last = answer.served[0], answer.served[-1]
+    told = [
+        f"{answer.mark(first.label)} answers after {show_quantity(first.first_token_s, 's')} and then every "
+        f"{show_quantity(first.between_s, 's')} at batch {first.batch}, with "
+        f"{show_quantity(first.output_token_j, 'J')} for an output token"
+    ]
+    if last is not first:
+        rate = show_quantity(last.tokens_per_s, "").strip()
+        told.append(
+            f"at batch {last.batch} every {show_quantity(last.between_s, 's')}, {rate} tokens/s in all, with "
+            f"{show_quantity(last.output_token_j, 'J')}"
+        )
+    return "; ".join(told)
+
+
+def say_insights(answer: LlmAnswer) -> list[str]:
+    """Return what does not fit and what would, what bounds both phases, and what is cheapest."""
+    return [*_say_room(answer), *_say_bounds(answer), *_say_cost(answer)]
+
+
+def _say_room(answer: LlmAnswer) -> list[str]:
+    """Return what is too large, and what would fit."""
+    found: dict[str, ServedRow] = {}
+    for row in answer.rows:
+        if row.status == TOO_LARGE:
+            found.setdefault(row.label, row)
+    if not found:
+        return []
+    told = [f"{answer.mark(label)} {row.reason}" for label, row in [*found.items()][:SHOWN_NAMES]]
+    more = f"; so of {len(found) - SHOWN_NAMES} more" if len(found) > SHOWN_NAMES else ""
+    return [f"{'; '.join(told)}{more}"]
+
+
+def _say_bounds(answer: LlmAnswer) -> list[str]:
+    """Return what the two phases wait for, where most of the hardware does."""
+    told = []
+    for noun, name in (("prompts wait", "prefill_bound"), ("output tokens wait", "decode_bound")):
+        counts = Counter(getattr(row, name) for row in answer.served)
+        ((bound, _),) = counts.most_common(1)
+        is_alone = len({row.label for row in answer.served}) == 1
+        where: dict[str, dict[str, None]] = {}
+        for row in answer.served:
+            if getattr(row, name) != bound:
+                place = f"at batch {row.batch}" if is_alone else f"on {answer.mark(row.label)}"
+                where.setdefault(getattr(row, name), {})[place] = None
+        names = [f"{other} {_join_places([*places])}" for other, places in where.items()]
+        but = f", but for {join_words(names)}" if names else ""
+        told.append(f"{noun} for {bound}{but}")
+    return ["; ".join(told)]
+
+
+def _join_places(places: Sequence[str]) -> str:
+    """Return `on a, b and c`, of which the first few are named."""
+    preposition = places[0].partition(" ")[0]
+    names = [place.removeprefix(preposition).strip() for place in places]
+    rest = len(names) - SHOWN_NAMES
+    return f"{preposition} {join_words([*names[:SHOWN_NAMES], *([f'{rest} more'] if rest > 0 else [])])}"
+
+
+def _say_cost(answer: LlmAnswer) -> list[str]:
+    """Return what costs least, and what carbon that means."""
+    winner = next((row for row in answer.winners if row.goal == "cost"), None)
+    if winner is None:
+        return []
+    row = next(one for one in answer.served if one.decode_run_id == winner.run_id)
+    cost, prompt = show(winner.value, "", "USD"), show(row.prompt_usd_per_million, "", "USD")
+    sure = "" if winner.hardware_count < 2 else f" ({show_chance(winner.probability_best)} sure)"
+    who = f"{answer.mark(winner.label)} is the cheapest{sure}: " if winner.hardware_count > 1 else ""
+    carbon = show(row.output_gco2_per_million, "", "g")
+    return [
+        f"{who}{row.way}, at batch {winner.batch}, a million output tokens cost {cost} (and {carbon} of CO2), a "
+        f"million tokens of prompts {prompt}"
+    ]
+
+
+def say_doubt(answer: LlmAnswer) -> str:
+    """Return how far off figures may be, and which winners cannot be told apart from others."""
+    told = [text for text in [answer.scope.say_spread()] if text]
+    for winner in answer.winners:
+        if winner.rivals and winner.goal in ("energy", "between_tokens"):
+            names = [answer.mark(name) for name in (winner.label, *winner.rivals[:2])]
+            rest = len(winner.rivals) - 2
+            names += [f"{rest} more"] if rest > 0 else []
+            noun = {"energy": "energy of a token", "between_tokens": "time between tokens"}[winner.goal]
+            told.append(f"{noun}: {join_words(names)} cannot be told apart")
+    return "; ".join(told)

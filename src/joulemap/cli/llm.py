@@ -1,0 +1,57 @@
+"""`joulemap llm`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.complete import complete_decoders
+from joulemap.cli.option.hardware import ServedHardwareOptions
+from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.serving import ServedOutputOptions, ServedRunOptions, ServingOptions
+
+
+@command
+def llm(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A language model by name, as llama-3.1-8b, or its config.json or the folder of that.",
+            autocompletion=complete_decoders,
+        ),
+    ],
+    *,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")
+    ] = 18,
+    hardware: ServedHardwareOptions,
+    serving: ServingOptions,
+    run: ServedRunOptions,
+    prices: PriceOptions,
+    usage: UsageOptions,
+    output: ServedOutputOptions,
+) -> None:
+    """Say how hardware serves a language model: time, energy and cost of a token, and what fits.
+
+    Requests of a batch come together: their prompts are read first, then each step adds a token to each. Both passes
+    are runs with full ledgers, which `explain --phase` and `edp` take apart.
+
+    \b
+    joulemap llm llama-3.1-8b
+    joulemap llm llama-3.1-8b h100_sxm5 h200_sxm l4 --batch 1,64
+    joulemap llm llama-3.1-70b h100_sxm5 --devices 1,2,4,8 --prompt 4096 --output 512
+    joulemap llm llama-3.1-8b l4 apple_m4 --weight-precision int4 --engine llamacpp --batch 1
+    joulemap llm llama-3.1-8b h100_sxm5 --batch 1 --rate 4/s
+    joulemap llm qwen3-30b-a3b h200_sxm mi300x --details
+    joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
+    """
+    answer = output.workspace().llm(
+        model,
+        run.settings(**hardware.keywords()),
+        serving=serving.read(),
+        usage=usage.read(),
+        prices=prices.read(),
+    )
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

@@ -1,0 +1,244 @@
+"""Language models as they are served: what a token takes, who serves it best, what fits, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from command import run_here
+from compare import assert_close
+from joulemap.answer.llm.answer import LlmAnswer
+from joulemap.answer.llm.row import ServedRow
+from joulemap.domain.settings import Price, Serving, Usage
+from joulemap.present.format import write
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
+from joulemap.workspace import Workspace
+from ledger import Book, Part
+
+MODEL: Final = "llama-3.1-8b"
+
+
+@pytest.fixture
+def served() -> tuple[Book, dict[str, Any]]:
+    """Two hardware: prompts of 100 tokens, two at a time, and 10 decode steps; b on two devices, with a host's time."""
+    book = Book()
+    prefill, decode = {"model": "net(tokens=100)", "batch": 2}, {"model": "net(cached=105)", "batch": 2}
+    ids = [
+        book.add_run([Part(time_s=2.0, compute_j=200.0)], hardware="a", **prefill),
+        book.add_run([Part(time_s=0.1, memory_s=0.1, compute_s=0.05, memory_j=4.0)], hardware="a", **decode),
+        book.add_run([Part(time_s=1.0, compute_j=300.0)], hardware="b", **prefill),
+        book.add_run([Part(time_s=0.05, memory_s=0.05, compute_s=0.02, memory_j=1.5)], hardware="b", **decode),
+    ]
+    return book, {
+        "prefill_ids": ids[::2],
+        "decode_ids": ids[1::2],
+        "run_ids": ids,
+        "device_counts": [1, 2],
+        "batches": [2, 2],
+        "prefill_passes": [1, 1],
+        "prompt": 100,
+        "steps": 10,
+        "prefill_s": [2.0, 1.0],
+        "decode_s": [1.0, 2.0],
+        "prefill_j": [200.0, 600.0],
+        "decode_j": [40.0, 30.0],
+    }
+
+
+def ask(served: tuple[Book, dict[str, Any]], name: str, **parameters: object) -> list[dict[str, Any]]:
+    book, given = served
+    return run_query(book.connection, find_query(name), {**given, **parameters}).records()
+
+
+def test_a_token_worked_out_by_hand(served: tuple[Book, dict[str, Any]]) -> None:
+    rows = {(row["label"], row["phase"]): row for row in ask(served, "llm.phase")}
+    assert [*rows] == [("a", "prefill"), ("a", "decode"), ("b x2", "prefill"), ("b x2", "decode")]
+    prompt, step = rows["a", "prefill"], rows["a", "decode"]
+    # 2 prompts of 100 tokens in 2 s with 200 J; 2 sequences of 10 steps in 1 s with 40 J
+    assert (prompt["token_count"], prompt["tokens_per_s"], prompt["energy_per_token_j"]) == (200, 100.0, 1.0)
+    assert (step["token_count"], step["tokens_per_s"], step["energy_per_token_j"]) == (20, 20.0, 2.0)
+    assert (prompt["bound"], prompt["bound_fraction"]) == ("compute", 1.0)
+    assert (step["bound"], step["bound_fraction"]) == ("memory", 1.0)
+    # two devices share what they make; 10 steps of 50 ms are a quarter of 2 s, the rest is the engine's
+    shared = rows["b x2", "decode"]
+    assert (shared["tokens_per_s"], shared["tokens_per_s_per_device"]) == (10.0, 5.0)
+    assert (shared["bound"], shared["bound_fraction"]) == ("engine", 0.75)
+    assert shared["device_power_w"] == 7.5
+
+
+def test_each_goal_has_its_winner(served: tuple[Book, dict[str, Any]]) -> None:
+    rows = {row["goal"]: row for row in ask(served, "llm.winner")}
+    assert {goal: (row["label"], row["value"]) for goal, row in rows.items()} == {
+        "first_token": ("b x2", 1.0),
+        "between_tokens": ("a", 0.1),
+        "energy": ("b x2", 1.5),
+    }
+    assert_close(rows["energy"]["advantage_ratio"], 2.0 / 1.5, rel=1e-12)
+    assert rows["between_tokens"]["runner_up"] == "b x2"
+    assert rows["energy"]["hardware_count"] == 2
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return Workspace(tmp_path_factory.mktemp("llm") / "results.duckdb")
+
+
+@pytest.fixture(scope="module")
+def answer(workspace: Workspace) -> LlmAnswer:
+    """Two chips and one that is too small for the larger batch, without an engine's own time."""
+    return workspace.llm(
+        MODEL,
+        hardware=("h100_sxm5", "h200_sxm", "l4"),
+        batch=(1, 64),
+        serving=Serving(prompt=2048, output=256, engine="tensorrt_llm"),
+    )
+
+
+def find(answer: LlmAnswer, hardware: str, batch: int) -> ServedRow:
+    return next(row for row in answer.rows if (row.hardware, row.batch) == (hardware, batch))
+
+
+def test_memory_worked_out_by_hand(answer: LlmAnswer) -> None:
+    row = find(answer, "h100_sxm5", 64)
+    # 8.03 G parameters of 2 B; 32 layers of 8 heads of 128, keys and values, 2 B each
+    assert_close(row.weight_bytes, 2 * 8.03e9, rel=0.002)
+    assert row.cache_bytes == 64 * (2048 + 256) * 32 * 8 * 128 * 2 * 2
+    held = row.weight_bytes + row.cache_bytes + row.activation_bytes + row.reserved_bytes
+    assert_close(row.memory_fraction, held / 80e9, rel=1e-12)
+    free = 80e9 - row.weight_bytes - row.activation_bytes - row.reserved_bytes
+    assert row.largest_batch == int(free // (row.cache_bytes / 64))
+    assert row.largest_context == min(131_072, int(free // (row.cache_bytes / 2304)))
+
+
+def test_what_does_not_fit_is_a_row_that_says_what_would(answer: LlmAnswer) -> None:
+    row = find(answer, "l4", 64)
+    assert (row.status, row.first_token_s, row.decode_run_id) == ("does not fit", None, None)
+    assert row.memory_fraction > 1.0
+    assert row.largest_batch < 64
+    assert f"batch {row.largest_batch}" in row.reason
+    assert row.needed_device_count == 2
+    assert find(answer, "l4", 1).status == "ok"
+
+
+def test_requests_agree_with_the_runs_of_their_passes(answer: LlmAnswer) -> None:
+    phases = {(row.hardware, row.batch, row.phase): row for row in answer.phases}
+    for row in answer.served:
+        prefill = phases[row.hardware, row.batch, "prefill"]
+        decode = phases[row.hardware, row.batch, "decode"]
+        passes = row.batch / min(row.batch, 8192 // 2048)
+        assert_close(row.first_token_s or 0.0, passes * prefill.run_latency_s, rel=1e-9)
+        assert_close(prefill.phase_j, passes * prefill.run_energy_j, rel=1e-9)
+        # the mean of a growing cache is close to its middle, and between its ends
+        assert_close(row.between_s or 0.0, decode.run_latency_s, rel=0.01)
+        assert_close(decode.phase_j, 255 * decode.run_energy_j, rel=0.01)
+        assert row.first_step_s <= row.between_s <= row.last_step_s  # type: ignore[operator]
+        assert_close(row.request_s or 0.0, row.first_token_s + 255 * row.between_s, rel=1e-9)  # type: ignore[operator]
+        assert_close(row.tokens_per_s or 0.0, row.batch * 256 / (row.request_s or 1.0), rel=1e-12)
+
+
+def test_a_step_takes_no_less_than_its_bytes(answer: LlmAnswer) -> None:
+    for row in answer.served:
+        bandwidth = {"h100_sxm5": 3.35e12, "h200_sxm": 4.8e12, "l4": 300e9}[row.hardware]
+        moved = row.weight_bytes - 128_256 * 4096 * 2 + row.cache_bytes * 2048 / 2304  # its table is not read
+        assert moved / bandwidth < (row.first_step_s or 0.0) < 2.0 * moved / bandwidth
+
+
+def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
+    answer = workspace.llm(
+        MODEL,
+        hardware="h100_sxm5",
+        batch=8,
+        usage=Usage(pay="rented", utilization=0.5, gco2_per_kwh=100.0, pue=1.0),
+        prices=(Price(hardware="h100_sxm5", usd_per_hour=3.6),),
+    )
+    (row,) = answer.rows
+    phases = {one.phase: one for one in answer.phases}
+    for phase, cost in (("prefill", row.prompt_usd_per_million), ("decode", row.output_usd_per_million)):
+        # 3.6 USD an hour are 1 mUSD a second, paid for twice as long as it works
+        assert_close(cost or 0.0, 1e6 * 2e-3 / phases[phase].tokens_per_s, rel=1e-9)
+    assert row.output_gco2_per_million > 1e6 * row.output_token_j * 100.0 / 3.6e6  # type: ignore[operator]
+
+
+def test_devices_share_the_work(workspace: Workspace) -> None:
+    serving = Serving(devices=(1, 2), engine="tensorrt_llm")
+    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+    one, two = answer.rows
+    assert (one.label, two.label) == ("h100_sxm5", "h100_sxm5 x2")
+    assert_close(two.weight_bytes, one.weight_bytes / 2.0, rel=0.01)
+    assert two.cache_bytes == one.cache_bytes / 2.0
+    assert one.between_s / 2.0 < two.between_s < one.between_s  # type: ignore[operator]
+    decode = [row for row in answer.phases if row.phase == "decode"]
+    assert_close(two.output_token_j or 0.0, 2.0 * decode[1].run_energy_j, rel=0.01)
+
+
+def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
+    answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)
+    # 141 GB and what steps need, on 72 of 80 GB and on 173 of 192
+    assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 4, "mi300x": 1}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ((MODEL, "l4", "--batch", "64", "--devices", "1"), 4, ("batch 13", "2 devices")),
+        ((MODEL, "l4", "--devices", "3"), 4, ("32", "3")),
+        ((MODEL, "l4", "--prompt", "200000"), 2, ("200,000", "131,072")),
+        ((MODEL, "h100_sxm5", "--precision", "fp4"), 4, ("fp4", "fp8")),
+        (("llama-31-8b",), 3, (MODEL,)),
+        ((MODEL, "l4", "--engine", "vlm"), 3, ("vllm",)),
+        ((MODEL, "l4", "--output", "x.json"), 2, ("x.json", "-o")),
+        ((MODEL, "l4", "--output", "0"), 2, ("0",)),
+        (("mixtral-8x7b-v0.1", "h200_sxm", "--expert-devices", "3", "--devices", "2"), 4, ("3", "2")),
+    ],
+)
+def test_what_cannot_be_served_is_told_in_a_line(
+    words: tuple[str, ...], code: int, told: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run_here(["llm", *words], tmp_path, {})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), done.stderr
+    assert all(word in done.stderr for word in told), done.stderr
+
+
+def test_hardware_that_nobody_asked_for_is_left_out_where_it_lacks_the_precision(workspace: Workspace) -> None:
+    answer = workspace.llm(MODEL, precision="fp4", batch=1)
+    assert {row.hardware for row in answer.rows} == {"b200_sxm"}
+    assert len(answer.left_out) == 5
+
+
+def test_it_is_one_screen_and_data(workspace: Workspace, answer: LlmAnswer) -> None:
+    shown = answer.document().on_screen(notes=False, details=False)
+    assert len(write(shown, "table", 80).splitlines()) <= 40
+    data = json.loads(write(answer.document(), "json"))
+    assert [row["batch"] for row in data["rows"]] == [1, 64] * 3
+    assert {row["goal"] for row in data["winners"]} == {"first_token", "between_tokens", "energy", "cost"}
+    runs = {row["run_id"] for row in data["phases"]}
+    assert runs == {one for row in answer.served for one in (row.prefill_run_id, row.decode_run_id)}
+    (count,) = workspace.sql(f"SELECT count(*) AS c FROM runs WHERE run_id IN {tuple(runs)}").records()
+    assert count["c"] == len(runs)
+
+
+def test_a_pass_is_explained_by_what_its_work_is_for(workspace: Workspace) -> None:
+    explained = workspace.explain(
+        f"{MODEL}(cached=2048)", "h100_sxm5", "h200_sxm", precision="bf16", runtime="engine", batch=8
+    )
+    rows = {row.purpose: row for row in explained.purposes}
+    assert set(rows) == {"weights", "cache", "attention", "logits", "host", "static", "rest"}
+    assert sum(row.energy_difference_fj for row in rows.values()) == explained.total.difference_fj
+    assert sum(row.latency_difference_fs for row in rows.values()) == explained.total.latency_difference_fs
+    # the head is 525 of 7,505 M weights that a step reads
+    assert_close(rows["logits"].latency_a_s / rows["weights"].latency_a_s, 525 / 6980, rel=0.1)
+
+
+def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
+    answer = workspace.contrast_phases(hardware=("h100_sxm5", "gaudi3"))
+    assert [row.model for row in answer.rows] == [f"{MODEL}(tokens=2048)"] * 2 + [f"{MODEL}(cached=2048)"] * 2
+    for prefill, decode in answer.pairs:
+        # a weight of 2 B is read for each MAC of a step, and for 2,048 of a prompt
+        assert_close(decode.off_chip_bytes_per_mac or 0.0, 2.0, rel=0.1)
+        assert (prefill.off_chip_bytes_per_mac or 0.0) < 0.01
+        assert (decode.energy_j or 0.0) > 50.0 * (prefill.energy_j or 0.0) / 2048
+    assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
