@@ -103,36 +103,28 @@ class WeightFormat:
         return f"{self.name} in {group} with {what}, {width}"
 
 
-def _block(name: str, block_bytes: int, size: int, bits: int, *, has_offset: bool = False) -> WeightFormat:
-    """Return a format of llama.cpp by the bytes of a block of so many weights, and the bits of a code."""
-    rest = block_bytes - size * bits / 8.0
-    return WeightFormat(name=name, bits=bits, group_size=size, scale_bytes=rest, has_offset=has_offset)
-
-
-FORMATS: Final[Mapping[str, WeightFormat]] = {
-    one.name: one
-    for one in (
-        WeightFormat(name="fp8_block", bits=8, group_size=128, row_count=128, scale_bytes=4.0, precision="fp8"),
-        WeightFormat(name="mxfp8", bits=8, group_size=32, scale_bytes=1.0, precision="fp8"),
-        WeightFormat(name="mxfp4", bits=4, group_size=32, scale_bytes=1.0, precision="fp4"),
-        WeightFormat(name="nvfp4", bits=4, group_size=16, scale_bytes=1.0, precision="fp4"),
-        WeightFormat(name="nf4", bits=4, group_size=64, scale_bytes=4.0),
-        WeightFormat(name="awq", bits=4, group_size=GROUP_SIZE, scale_bytes=2.5, has_offset=True),
-        WeightFormat(name="gptq", bits=4, group_size=GROUP_SIZE, scale_bytes=2.5, has_offset=True),
-        _block("q2_k", 84, 256, 2, has_offset=True),
-        _block("q3_k", 110, 256, 3),
-        _block("q4_0", 18, 32, 4),
-        _block("q4_1", 20, 32, 4, has_offset=True),
-        _block("q4_k", 144, 256, 4, has_offset=True),
-        _block("q5_0", 22, 32, 5),
-        _block("q5_1", 24, 32, 5, has_offset=True),
-        _block("q5_k", 176, 256, 5, has_offset=True),
-        _block("q6_k", 210, 256, 6),
-        attrs.evolve(_block("q8_0", 34, 32, 8), precision="int8"),
-        _block("iq4_nl", 18, 32, 4),
-    )
+FORMATS: Final[Mapping[str, tuple[float, int, int, float, bool, str]]] = {
+    "fp8_block": (8, 128, 128, 4.0, False, "fp8"),
+    "mxfp8": (8, 32, 1, 1.0, False, "fp8"),
+    "mxfp4": (4, 32, 1, 1.0, False, "fp4"),
+    "nvfp4": (4, 16, 1, 1.0, False, "fp4"),
+    "nf4": (4, 64, 1, 4.0, False, ""),
+    "awq": (4, GROUP_SIZE, 1, 2.5, True, ""),
+    "gptq": (4, GROUP_SIZE, 1, 2.5, True, ""),
+    "q2_k": (2, 256, 1, 20.0, True, ""),
+    "q3_k": (3, 256, 1, 14.0, False, ""),
+    "q4_0": (4, 32, 1, 2.0, False, ""),
+    "q4_1": (4, 32, 1, 4.0, True, ""),
+    "q4_k": (4, 256, 1, 16.0, True, ""),
+    "q5_0": (5, 32, 1, 2.0, False, ""),
+    "q5_1": (5, 32, 1, 4.0, True, ""),
+    "q5_k": (5, 256, 1, 16.0, True, ""),
+    "q6_k": (6, 256, 1, 18.0, False, ""),
+    "q8_0": (8, 32, 1, 2.0, False, "int8"),
+    "iq4_nl": (4, 32, 1, 2.0, False, ""),
 }
-"""Formats of a matrix that have a name.
+"""Formats of a matrix that have a name: bits, group, outputs that share it, its bytes beside codes, whether it has an
+offset, and the precision of products that take it as it is.
 
 Source: DeepSeek-V3's `weight_block_size` of 128 x 128 with fp32 scales; OCP Microscaling Formats 1.0, 32 values with a
 scale of 8 bits; NVFP4, 16 with one of FP8; bitsandbytes, NF4 in blocks of 64 with an fp32 scale; `qweight`, `qzeros`
@@ -195,7 +187,16 @@ def read_weight_format(text: str) -> WeightFormat:
     if found not in FILES:
         found = fold_into(found.removeprefix(GGUF), (*FORMATS, *FILES))
     if found in FORMATS:
-        return FORMATS[found]
+        bits, group_size, row_count, scale_bytes, has_offset, precision = FORMATS[found]
+        return WeightFormat(
+            name=found,
+            bits=bits,
+            group_size=group_size,
+            row_count=row_count,
+            scale_bytes=scale_bytes,
+            has_offset=has_offset,
+            precision=precision,
+        )
     if found in FILES:
         return WeightFormat(name=found, bits=FILES[found], has_offset=True)
     if (told := _BITS.fullmatch(found)) and float(told[1]) > 0.0:
