@@ -452,12 +452,12 @@ def _time_parts(
     pace = _Pace(kernels, hardware, placement, law)
     clock = alone = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
-    full_s = pace.interval_s(clock)
+    full_s = interval_s = pace.interval_s(clock)
     uncapped_w = law.power(clock, full_s, chip_j, memory_j)
     if (uncapped_w > law.limit_w).any():
         clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
         alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
-    interval_s = pace.interval_s(clock)
+        interval_s = pace.interval_s(clock)
     return Timing(
         kernels=kernels,
         placement=pace.placed(alone),
@@ -480,7 +480,7 @@ class _Pace:
     placement: Placement
     law: PowerLaw
 
-    @property
+    @cached_property
     def owner(self) -> Integers:
         """The workload of each kernel."""
         return self.kernels.workload_index[self.kernels.leader]
@@ -552,13 +552,18 @@ class _Pace:
 
     def _times_at(self, times: Placement | Overlap, clock: Floats) -> tuple[Floats, Floats]:
         """Return what units and memory of each kernel take at these clocks, of which the longer counts."""
-        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
+        compute, memory = self._own_times if times is self.placement else self._times_of(times)
         each, stretch = clock[self.owner], self.law.stretch(clock)[self.owner]
-        sharpness = self.placement.sharpness
-        if sharpness is None:
-            return compute / each, memory * stretch
-        compute, memory = unbalance(compute, memory, sharpness)
-        return balance(compute / each, memory * stretch, sharpness)
+        return balance(compute / each, memory * stretch, self.placement.sharpness)
+
+    @cached_property
+    def _own_times(self) -> tuple[Floats, Floats]:
+        return self._times_of(self.placement)
+
+    def _times_of(self, times: Placement | Overlap) -> tuple[Floats, Floats]:
+        """Return what units and memory of each kernel take at the full clock, each by itself."""
+        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
+        return unbalance(compute, memory, self.placement.sharpness)
 
 
 def count_parts(samples: Floats, hardware: Hardware) -> Floats:
