@@ -19,7 +19,7 @@ that of a batch which has the chip to itself, at the clock that the cap leaves b
 A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
 the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host. An
 engine, where its class states `engine_part`, runs a batch in 1, 2, 4 … equal parts of at least so many samples, as many
-as take the least time: what a part leaves in the last cache the next kernel finds there.
+as take the least time under the cap: what a part leaves in the last cache the next kernel finds there.
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
 the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
