@@ -38,6 +38,7 @@ def test_no_probe_draws_more_than_the_cap_or_attains_more_than_the_peak(everythi
             assert float(str(row["bandwidth_utilization_fraction"])) <= 1.0 + 1e-9, row
 
 
+@pytest.mark.slow
 def test_what_is_not_ok_has_a_reason(everything: list[dict[str, object]]) -> None:
     for row in everything:
         assert row["status"] in ("ok", "anchored", "measured", "low", "unsupported"), row
@@ -45,6 +46,7 @@ def test_what_is_not_ok_has_a_reason(everything: list[dict[str, object]]) -> Non
             assert row["reason"], row
 
 
+@pytest.mark.slow
 def test_what_draws_little_waits_for_its_host_or_was_fitted_to_boards(everything: list[dict[str, object]]) -> None:
     catalogue = load_catalogue().hardware
     low = [row for row in everything if row["status"] == "low"]
@@ -58,6 +60,7 @@ def test_what_draws_little_waits_for_its_host_or_was_fitted_to_boards(everything
     assert {catalogue[str(row["hardware"])].architecture for row in low} == {"gpu", "npu", "tpu"}
 
 
+@pytest.mark.slow
 def test_an_anchored_probe_draws_the_share_of_the_limit(everything: list[dict[str, object]]) -> None:
     anchored = [row for row in everything if row["status"] == "anchored"]
     assert anchored
@@ -67,6 +70,7 @@ def test_an_anchored_probe_draws_the_share_of_the_limit(everything: list[dict[st
         assert "the power limit says" in str(row["reason"])
 
 
+@pytest.mark.slow
 def test_a_probe_is_measured_where_a_load_was(everything: list[dict[str, object]]) -> None:
     catalogue = load_catalogue().hardware
     measured = [row for row in everything if row["status"] == "measured"]
@@ -78,6 +82,7 @@ def test_a_probe_is_measured_where_a_load_was(everything: list[dict[str, object]
             ), row
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_chips_own_memory_is_anchored_where_its_prices_are_of_circuits(
     everything: list[dict[str, object]],
 ) -> None:
@@ -88,6 +93,7 @@ def test_a_copy_of_a_chips_own_memory_is_anchored_where_its_prices_are_of_circui
             assert float(str(row["power_ratio"])) >= LEAST_SHARE, row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", MEASURED_CHIPS)
 def test_a_large_product_draws_most_of_the_cap(hardware: str, everything: list[dict[str, object]]) -> None:
     rows = [row for row in everything if row["hardware"] == hardware and row["model"] == "matrix_product"]
@@ -96,6 +102,7 @@ def test_a_large_product_draws_most_of_the_cap(hardware: str, everything: list[d
         assert 0.6 <= float(str(row["power_ratio"])) <= 1.0 + 1e-9, row
 
 
+@pytest.mark.slow
 def test_a_stream_copy_draws_what_was_measured(everything: list[dict[str, object]]) -> None:
     (row,) = (row for row in everything if row["hardware"] == "h200_sxm" and row["model"] == "stream_copy")
     assert 0.75 <= float(str(row["measured_ratio"])) <= 1.25
@@ -103,6 +110,7 @@ def test_a_stream_copy_draws_what_was_measured(everything: list[dict[str, object
     assert row["measured_power_w"] == measured.power_w
 
 
+@pytest.mark.slow
 def test_the_cap_is_told_with_what_would_be_drawn_without(everything: list[dict[str, object]]) -> None:
     capped = [
         row for row in everything if row["clock_fraction"] is not None and float(str(row["clock_fraction"])) < 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from joulemap.domain.workload import APPENDED
 from joulemap.row.model import Caveat, ModelCaveat
 
 
@@ -12,8 +13,8 @@ def describe_caveat(row: Caveat | ModelCaveat, runtimes: Collection[str] = ()) -
     if row.kind == "uncounted":
         name = "::".join(row.text.split(".")[:2])
         return f'not counted: {row.operator_count} x {name}: only bytes; @joulemap.formula("{name}") counts it'
-    what, colon, _ = row.text.partition(": engine ")
-    if not colon or not runtimes or len({one == "engine" for one in runtimes}) > 1:
+    what = row.text.removesuffix(APPENDED)
+    if what == row.text or not runtimes or len({one == "engine" for one in runtimes}) > 1:
         return f"traced: {row.text}"
     if "engine" in runtimes:
         return f"traced: {what}, which are written beside it"

@@ -25,7 +25,7 @@ from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import with_unattributed
 from joulemap.model.pipeline import place, place_parts, split
-from joulemap.model.placement import Placement
+from joulemap.model.placement import Placement, balance, unbalance
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
 from joulemap.system.errors import UnpricedActionError
@@ -85,17 +85,18 @@ class Stack:
 
     def kernel_seconds(self, hardware: Hardware, architecture: Architecture[Placement]) -> Floats:
         """Return the latency of each kernel at the full clock."""
-        launch, compute, memory = self.components(hardware, architecture)
+        launch, compute, memory, _ = self.components(hardware, architecture)
         seconds: Floats = launch + np.maximum(compute, memory)
         return seconds
 
     def components(self, hardware: Hardware, architecture: Architecture[Placement]) -> NDArray[np.float64]:
-        """Return the fixed cost, the compute time and the memory time of each kernel."""
+        """Return the fixed cost, the compute time and the memory time of each kernel, and how sharply they meet."""
         found = []
         for kernels in self.blocks:
             placement = place_parts(*split(kernels, hardware), hardware, architecture)
             compute, memory = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
-            found.append(np.stack([placement.launch_s, compute, memory]))
+            sharpness = np.full(kernels.kernel_count, placement.sharpness)
+            found.append(np.stack([placement.launch_s, compute, memory, sharpness]))
         return np.concatenate(found, axis=1)
 
     def only(self, kernels: Integers) -> Stack:
@@ -149,9 +150,10 @@ class Stack:
 
     def seconds_at(self, components: NDArray[np.float64], law: PowerLaw, clock: Floats) -> Floats:
         """Return the latency of each row at a clock of each, from what `components` gives."""
-        launch, compute, memory = components[:, self.pair_kernel]
+        launch, compute, memory, (sharpness, *_) = components[:, self.pair_kernel]
         at, stretch = clock[self.pair_row], law.stretch(clock)[self.pair_row]
-        seconds = launch * stretch + np.maximum(compute / at, memory * stretch)
+        compute, memory = unbalance(compute, memory, sharpness)
+        seconds = launch * stretch + np.maximum(*balance(compute / at, memory * stretch, sharpness))
         return sum_by(self.pair_row, seconds * self.pair_count, self.row_count)
 
 

@@ -22,6 +22,9 @@ APPEND: Final = "append"
 """Word of it for what joins new rows to a past that is given, which an engine writes beside it; the past is what it
 reads first."""
 
+APPENDED: Final = ": engine writes them beside it, eager, graph and fused copy it all"
+"""End of the note on such a past."""
+
 EVENLY: Final = "evenly, so that"
 """Words of the note that rows are taken to choose so, as tokens choose experts."""
 

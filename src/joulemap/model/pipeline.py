@@ -19,7 +19,7 @@ that of a batch which has the chip to itself, at the clock that the cap leaves b
 A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
 the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host. An
 engine, where its class states `engine_part`, runs a batch in 1, 2, 4 … equal parts of at least so many samples, as many
-as take the least time: what a part leaves in the last cache the next kernel finds there.
+as take the least time under the cap: what a part leaves in the last cache the next kernel finds there.
 
 Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
 the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
@@ -454,12 +454,12 @@ def _time_parts(
     pace = _Pace(kernels, hardware, placement, law)
     clock = alone = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
-    full_s = pace.interval_s(clock)
+    full_s = interval_s = pace.interval_s(clock)
     uncapped_w = law.power(clock, full_s, chip_j, memory_j)
     if (uncapped_w > law.limit_w).any():
         clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
         alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
-    interval_s = pace.interval_s(clock)
+        interval_s = pace.interval_s(clock)
     return Timing(
         kernels=kernels,
         placement=pace.placed(alone),
@@ -482,7 +482,7 @@ class _Pace:
     placement: Placement
     law: PowerLaw
 
-    @property
+    @cached_property
     def owner(self) -> Integers:
         """The workload of each kernel."""
         return self.kernels.workload_index[self.kernels.leader]
@@ -554,13 +554,18 @@ class _Pace:
 
     def _times_at(self, times: Placement | Overlap, clock: Floats) -> tuple[Floats, Floats]:
         """Return what units and memory of each kernel take at these clocks, of which the longer counts."""
-        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
+        compute, memory = self._own_times if times is self.placement else self._times_of(times)
         each, stretch = clock[self.owner], self.law.stretch(clock)[self.owner]
-        sharpness = self.placement.sharpness
-        if sharpness is None:
-            return compute / each, memory * stretch
-        compute, memory = unbalance(compute, memory, sharpness)
-        return balance(compute / each, memory * stretch, sharpness)
+        return balance(compute / each, memory * stretch, self.placement.sharpness)
+
+    @cached_property
+    def _own_times(self) -> tuple[Floats, Floats]:
+        return self._times_of(self.placement)
+
+    def _times_of(self, times: Placement | Overlap) -> tuple[Floats, Floats]:
+        """Return what units and memory of each kernel take at the full clock, each by itself."""
+        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
+        return unbalance(compute, memory, self.placement.sharpness)
 
 
 def count_parts(samples: Floats, hardware: Hardware) -> Floats:

@@ -17,6 +17,7 @@ Where batches overlap, a class says besides what a batch takes of units that alw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Final, Self, TypeVar
 
@@ -100,9 +101,9 @@ class Placement:
     overlap: Overlap | None = None
     """None where a batch starts after the one before it has ended."""
 
-    sharpness: float | None = None
-    """How abruptly the longer time of a kernel, of units or of memory, takes over, where it holds what both take above
-    it: see `balance`. None where it holds nothing besides."""
+    sharpness: float = math.inf
+    """How abruptly the longer time of a kernel, of units or of memory, takes over: see `balance`. Infinite where no
+    other is in it."""
 
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
@@ -242,12 +243,16 @@ def p_norm(first: Floats, second: Floats, sharpness: float) -> Floats:
 
 def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
     """Return two times that overlap such that the larger is their p-norm: what is above it belongs to it."""
+    if sharpness == math.inf:
+        return compute_s, memory_s
     whole, is_busy = p_norm(compute_s, memory_s, sharpness), compute_s >= memory_s
     return np.where(is_busy, whole, compute_s), np.where(is_busy, memory_s, whole)
 
 
 def unbalance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
     """Return the two times of which `balance` makes these."""
+    if sharpness == math.inf:
+        return compute_s, memory_s
     whole, is_busy = np.maximum(np.maximum(compute_s, memory_s), 1e-30), compute_s >= memory_s
     bare = whole * (1.0 - (np.minimum(compute_s, memory_s) / whole) ** sharpness) ** (1.0 / sharpness)
     return np.where(is_busy, bare, compute_s), np.where(is_busy, memory_s, bare)

@@ -8,9 +8,9 @@ With x the clock as a share of the highest of the die, phi as a share of the hig
     T(x)   = T(knee) knee / x                                             below it all slows alike
     clock  = the highest phi <= 1 with E / T <= static power + share (cap - static power)
 
-A run is repeated without a pause, so that the cap has taken hold; where batches overlap, T is the time from one to the
-next. A single kernel is timed as benchmarks time it, over
-a delay: see `at_first`.
+Of a GPU the p-norm of the two stands in place of their maximum. A run is repeated without a pause, so that the cap has
+taken hold; where batches overlap, T is the time from one to the next, and for latencies that of one by itself. A single
+kernel is timed as benchmarks time it, over a delay: see `at_first`.
 
 Power only falls with the clock, so that the highest clock is unique. Below the knee an action costs what it costs at
 the knee and only time is left to give. With a floor and a knee of 1 the voltage is fixed, all time is divided by phi.

@@ -9,7 +9,7 @@ import attrs
 import torch
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import APPEND, Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import APPEND, APPENDED, Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import ATTENTION, Call, Cost, count
 from joulemap.trace.formula.attention import STEPS, attend
 from joulemap.trace.packed.assemble import assemble_packed, is_packed
@@ -312,10 +312,7 @@ def assemble(
 def _tell_appending(operators: list[Operator]) -> list[str]:
     """Return the note on a past that is given and that new rows are joined to; none where there is no such past."""
     count = sum(operator.variant == APPEND for operator in operators)
-    told = (
-        "cat joins new rows to a past that is given: engine writes them beside it, eager, graph and fused copy it all"
-    )
-    return [f"{count} x {told}"] if count else []
+    return [f"{count} x cat joins new rows to a past that is given{APPENDED}"] if count else []
 
 
 def _tensors_and_buffers(assembly: _Assembly, output_bases: set[int]) -> tuple[list[Tensor], list[Buffer]]:

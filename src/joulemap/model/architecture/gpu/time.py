@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import MERGING
@@ -103,18 +102,16 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     is_product = sorts.share > 0.0
     moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
-    products = _time_products(traits, engine, sorts, memory_s)
+    times = _time_products(traits, engine, sorts, memory_s)
     issue = np.where(kernels.rides, np.minimum(_riding_seconds(kernels, engine), sorts.issue_s), sorts.issue_s)
     waiting = smooth_max(issue, np.where(is_product | kernels.rides, 0.0, sorts.chain_s))
     passes = _passes(kernels, engine, traits)
     hidden = traits.is_attention & work.of_kind("softmax")
-    return attrs.evolve(
-        products,
-        start_s=products.start_s + passes.start_s,
-        busy_s=np.where(hidden, 0.0, products.product_s + waiting + passes.busy_s),
-        issue_s=issue + passes.issue_s,
-        pass_bytes=passes.moved_bytes + products.pass_bytes + (moves - 1.0) * kernels.moved_bytes,
-    )
+    times.start_s = times.start_s + passes.start_s
+    times.busy_s = np.where(hidden, 0.0, times.product_s + waiting + passes.busy_s)
+    times.issue_s = issue + passes.issue_s
+    times.pass_bytes = passes.moved_bytes + times.pass_bytes + (moves - 1.0) * kernels.moved_bytes
+    return times
 
 
 def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats) -> Times:
