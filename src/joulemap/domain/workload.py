@@ -15,6 +15,9 @@ CAUSAL: Final = "causal"
 NARROW_CACHE: Final = "cache_fp8"
 """Word of it for attention whose keys and values are stored in one byte each."""
 
+WIDE_CACHE: Final = "cache_bf16"
+"""Word of it for attention whose keys and values are stored in two bytes each, whatever the precision of a run."""
+
 DEQUANTIZE: Final = "dequantize"
 """Word of it for what makes weights wide for the product that reads them."""
 

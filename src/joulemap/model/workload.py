@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHE
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHE, WIDE_CACHE
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -115,6 +115,11 @@ class Work:
         """Operators of an attention whose keys and values are stored in one byte each."""
         return self._has_word(NARROW_CACHE)
 
+    @cached_property
+    def has_wide_cache(self) -> Booleans:
+        """Operators of an attention whose keys and values are stored in two bytes each at any precision."""
+        return self._has_word(WIDE_CACHE)
+
     def _has_word(self, word: str) -> Booleans:
         if self.origin is not None:
             found: Booleans = self.origin[0]._has_word(word)[self.origin[1]]
@@ -134,7 +139,7 @@ class Work:
         """The family of kernels that an attention names; empty where none is named."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, NARROW_CACHE)
+        others = (CAUSAL, NARROW_CACHE, WIDE_CACHE)
         words = [[word for word in variant.split() if word not in others] for variant in self.variant.tolist()]
         return np.array([" ".join(left) for left in words], dtype=np.str_)
 
