@@ -120,7 +120,8 @@ class Deployment:
         def scaled(quantity: Quantity, by: float) -> Quantity:
             return attrs.evolve(quantity, value=quantity.value * by)
 
-        memory, compute = self.stack.value("memory_rate"), self.stack.value("compute_rate")
+        kind = self.hardware.memory_type.strip("0123456789eEXx ")
+        memory, compute = self.stack.value("memory_rate", kind), self.stack.value("compute_rate")
         return attrs.evolve(
             self.hardware,
             memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
