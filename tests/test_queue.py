@@ -9,8 +9,10 @@ from itertools import pairwise
 import pytest
 
 from joulemap.domain.load import Limits, Load, Requests, Served
+from joulemap.serving.pool import simulate_pools
 from joulemap.serving.queue import count_until, simulate
 from joulemap.serving.request import draw_requests
+from joulemap.serving.steady import Steady, run_steady
 from joulemap.system.errors import UnsupportedError, UsageError
 from pass_surface import StraightPass
 
@@ -129,6 +131,13 @@ def test_who_reserves_room_preempts_none() -> None:
     served = simulate(PLAIN, Load(requests=2, prompt_tokens=100, output_tokens=21), limits)
     assert served.preemptions == 0
     assert served.outcomes.finished_s == (near(0.220), near(0.440))
+
+
+def test_a_batch_that_waits_for_its_longest_admits_none() -> None:
+    """The second arrives in the first's answer, and starts after it."""
+    limits = Limits(step_tokens=1000, cache_tokens=1_000_000, waits=True)
+    served = simulate(PLAIN, Load(trace=trace((0.0, 1000, 11), (0.125, 500, 1))), limits)
+    assert served.outcomes.finished_s == (near(0.210), near(0.270))
 
 
 LOADS = {
@@ -281,20 +290,92 @@ def test_requests_that_fill_the_server_count_in_no_spread() -> None:
     assert simulate(PLAIN, load, ROOMY).first_token.p99 < 0.5 * 16 * 0.05
 
 
-def test_a_steady_load_is_the_closed_form() -> None:
-    """Mean step = decode pass + a x prefill of one prompt's tokens, a = in flight / output tokens arrivals a step."""
-    flight, prompt, output = 32, 512, 256
-    surface = StraightPass(pass_s=0.008, sequence_s=2e-5, cached_s=1e-8, prompt_s=5e-5)
-    load = Load(requests=4000, in_flight=flight, prompt_tokens=prompt, output_tokens=output, spread_fraction=0.8)
-    served = simulate(surface, load, Limits(step_tokens=8192, sequences=64, cache_tokens=1_000_000))
+def test_two_pools_hand_the_cache_over() -> None:
+    """Prompt 110 ms, 20 ms over the link, then ten passes of 10 ms, the first with a token of its own to work out."""
+    served = simulate_pools(
+        (PLAIN, PLAIN),
+        Load(requests=1, prompt_tokens=1000, output_tokens=11),
+        (ROOMY, ROOMY),
+        handover_s=0.010,
+        handover_token_s=1e-5,
+    )
+    assert served.first_token.p50 == near(0.110)
+    assert served.latency.p50 == near(0.110 + 0.020 + 0.1001)
+    assert served.between_tokens.p99 == near(0.0301)
+    assert served.duration_s == near(0.2301)
+    assert served.energy_j == near(0.2101 * 500 + (0.1201 + 0.130) * 100)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
+    served = simulate_pools((LENGTHY, LENGTHY), LOADS[load], (TIGHT, TIGHT), seed=1)
+    asked = draw_requests(LOADS[load], 1)
+    assert served.requests == len(asked.prompt_tokens)
+    assert served.energy_j == near((2.0 * served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
+    width = served.timeline[1].time_s
+    assert sum(moment.power_w * width for moment in served.timeline) == near(served.energy_j)
+    spent = sum(last - first for first, last in outcome_times(served))
+    assert served.between_tokens.mean == near(spent / (sum(asked.output_tokens) - len(asked.output_tokens)))
+    assert served.arrivals_per_s is None or served.first_token.p99 > 0.0
+
+
+def test_answers_of_a_pool_of_their_own_are_never_halted() -> None:
+    """At the same rate no prompt lengthens a step, so that the longest is that of the sequences alone."""
+    load = Load(rate_per_s=4.0, requests=300, prompt_tokens=900, output_tokens=100)
+    apart = simulate_pools((PLAIN, PLAIN), load, (ROOMY, ROOMY))
+    together = simulate(PLAIN, load, ROOMY)
+    assert apart.between_tokens.p90 < 0.012 < 0.05 < together.between_tokens.p99
+    assert apart.first_token.p50 <= together.first_token.p50
+
+
+def test_in_flight_is_never_exceeded_by_two_pools() -> None:
+    served = simulate_pools((LENGTHY, LENGTHY), LOADS["in flight"], (ROOMY, ROOMY))
+    starts = [(start or 0.0, 1) for start in served.outcomes.arrival_s]
+    ends = [(end or 0.0, -1) for end in served.outcomes.finished_s]
+    present = most = 0
+    for _, change in sorted(starts + ends):
+        present += change
+        most = max(most, present)
+    assert most == 9
+
+
+STEADY = StraightPass(pass_s=0.008, sequence_s=2e-5, cached_s=1e-8, prompt_s=5e-5)
+
+
+@pytest.mark.parametrize("mixes", [True, False])
+@pytest.mark.parametrize(
+    ("flight", "prompt", "output"), [(4, 512, 256), (32, 512, 256), (64, 2048, 512), (16, 9000, 256)]
+)
+def test_a_steady_load_is_the_closed_form(flight: int, prompt: int, output: int, mixes: bool) -> None:
+    """Once the requests that began together have come apart, by answers of many lengths."""
+    load = Load(
+        in_flight=flight,
+        requests=60 * flight,
+        warm_up=20 * flight,
+        prompt_tokens=prompt,
+        output_tokens=round(output / 0.6),
+        spread_fraction=0.8,
+    )
+    limits = Limits(step_tokens=8192, sequences=64, cache_tokens=1_000_000, mixes=mixes)
+    served = simulate(STEADY, load, limits)
     asked = draw_requests(load, 0)
-    prompts = sum(asked.prompt_tokens) / 4000
-    outputs = sum(asked.output_tokens) / 4000
-    longer = sum(tokens * tokens for tokens in asked.output_tokens) / sum(asked.output_tokens)
-    decode, _ = surface.step(flight, prompts + 0.5 * longer, 0.0, 0.0)
-    step = float(decode) + flight / outputs * prompts * surface.prompt_s
-    assert served.between_tokens.mean == pytest.approx(step, rel=0.02)
-    assert served.output_tokens_per_s == pytest.approx(flight / step, rel=0.03)
+    count = len(asked.output_tokens)
+    closed = run_steady(
+        STEADY,
+        Steady(
+            in_flight=flight,
+            prompt_tokens=sum(asked.prompt_tokens) / count,
+            output_tokens=sum(asked.output_tokens) / count,
+            room=64,
+            step_tokens=limits.step_tokens,
+            mixes=mixes,
+        ),
+    )
+    assert served.between_tokens.mean == pytest.approx(closed.between_s, rel=0.05)
+    assert served.output_tokens_per_s == pytest.approx(closed.output_tokens_per_s, rel=0.05)
+    assert served.energy_per_output_token_j == pytest.approx(closed.output_token_j, rel=0.05)
+    assert served.latency.mean == pytest.approx(closed.request_s, rel=0.1)
+    assert served.first_token.mean == pytest.approx(closed.first_token_s, rel=0.35)
 
 
 def test_it_is_faster_than_what_it_simulates() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from joulemap.catalog.digest import own_files, shipped_files
 from joulemap.catalog.sheet import load_models
+from joulemap.decoder.name import complete as complete_passes
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.operator.name import complete
 from joulemap.system.errors import CatalogueError
@@ -19,5 +20,5 @@ def list_hardware_names() -> tuple[str, ...]:
 
 
 def list_model_names(typed: str) -> tuple[str, ...]:
-    """Return the models that are known by name, and how a single operator that is being typed may go on."""
-    return (*load_models(), *complete(typed))
+    """Return the models that are known by name, and how one with brackets that is being typed may go on."""
+    return (*load_models(), *complete_passes(typed), *complete(typed))

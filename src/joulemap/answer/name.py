@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
-from joulemap.decoder.name import is_pass
+from joulemap.decoder.name import is_pass, list_decoders
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
@@ -34,20 +34,22 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     hardware = tuple(word for word in found if is_hardware(known, word))
     others = tuple(word for word in found if word not in hardware)
     for word in others:
-        if not find_nearest(word, [(name,) for name in load_models()]):
+        if not find_nearest(word, [(name,) for name in (*load_models(), *list_decoders())]):
             _refuse_like_hardware(word)
     return (*models, *others), hardware
 
 
 def _is_model(word: str) -> bool:
     place = word.partition("@")[0]
-    if is_pass(word):
-        return True
-    if place.endswith(".toml") or os.path.isdir(place):
+    if place.endswith(".toml") or (os.path.isdir(place) and not is_pass(word)):
         return False
     known = load_models()
     return (
-        ":" in word or word.endswith((".py", ".pt2")) or bool(find_kind(word)) or find_model_name(word, known) in known
+        ":" in word
+        or word.endswith((".py", ".pt2"))
+        or bool(find_kind(word))
+        or find_model_name(word, known) in known
+        or is_pass(word)
     )
 
 

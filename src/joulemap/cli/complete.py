@@ -21,7 +21,7 @@ def begin(incomplete: str, names: Iterable[str]) -> list[str]:
     """Return what is typed with the rest of each name that it begins, in any case; a list goes on after its comma."""
     before, comma, last = incomplete.rpartition(",")
     folded = last.lower().replace("-", "_")
-    return [f"{before}{comma}{last}{name[len(last) :]}" for name in names if name.startswith(folded)]
+    return [f"{before}{comma}{last}{name[len(last) :]}" for name in names if name.replace("-", "_").startswith(folded)]
 
 
 def complete_models(incomplete: str) -> list[str]:

@@ -15,15 +15,19 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
-from joulemap.decoder.config import Decoder
-from joulemap.decoder.step import ARGUMENTS, Step, check_step
-from joulemap.domain.name import find_nearest
-from joulemap.domain.operator.name import Value, read_arguments
+from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
+from joulemap.domain.operator.name import Value, go_on, read_arguments
 from joulemap.system.errors import ModelError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.decoder.config import Decoder
+    from joulemap.decoder.step import Step
+
+DECODER: Final = "decoder"
+"""Family and task of those that ship."""
 
 CONFIGURATION: Final = "config.json"
 
@@ -35,10 +39,13 @@ EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
 MOST_BYTES: Final = 10_000_000
 """Of a configuration."""
 
+_KIND: Final = re.compile(r"-(?:instruct|chat|it|hf)(?:-hf)?$")
+"""What a trained model is called beside the one of the same sizes."""
+
 _CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
 
 
-@attrs.frozen
+@frozen
 class DecoderPass:
     """A pass that is asked for by name."""
 
@@ -64,7 +71,9 @@ def _aliases() -> dict[str, str]:
     for name, entry in load_shipped().items():
         for one in (name, *entry["aliases"]):
             found[fold(one)] = name
-            found.setdefault(fold(one.rpartition("/")[2]), name)
+            own = fold(one.rpartition("/")[2])
+            found.setdefault(own, name)
+            found.setdefault(_KIND.sub("", own), name)
     return found
 
 
@@ -148,6 +157,8 @@ def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass |
     decoder = find_decoder(parts[0]) if parts else None
     if parts is None or decoder is None:
         return None
+    from joulemap.decoder.step import ARGUMENTS, Step, check_step
+
     values = read_arguments(decoder.name, name, parts[1], ARGUMENTS, EXAMPLE, given)
     whole: dict[str, Value] = {one.name: values.get(one.name, one.default or 0) for one in ARGUMENTS}
     whole |= {one.name: str(values.get(one.name, one.default)) for one in ARGUMENTS if isinstance(one.default, str)}
@@ -162,6 +173,40 @@ def is_pass(name: str) -> bool:
     return parts is not None and (bool(find_shipped(parts[0])) or _find_path(parts[0]) is not None)
 
 
-def suggest(name: str) -> list[str]:
-    """Return the names that ship and are nearest to one that does not."""
-    return find_nearest(name, [(one,) for one in load_shipped()])
+def complete(typed: str) -> list[str]:
+    """Return how a name that is being typed may go on: that of a model, or its next argument."""
+    before, bracket, inside = typed.partition("(")
+    if not bracket:
+        return list(load_shipped())
+    from joulemap.decoder.step import ARGUMENTS
+
+    return go_on(typed, inside, ARGUMENTS) if find_shipped(before) or _find_path(before) else []
+
+
+def describe_shipped() -> dict[str, tuple[ModelEntry, ShippedWorkload]]:
+    """Return each decoder that ships, as a model and its workload are listed: of a token with nothing before it."""
+    found = {}
+    for name, entry in load_shipped().items():
+        counts = int(entry["parameters"]), int(entry["macs"])
+        listed = ModelEntry(
+            name=name,
+            family=DECODER,
+            task=DECODER,
+            input_shape=(),
+            input_layout="tensors",
+            parameter_count=counts[0],
+            published_mac_count=None,
+            is_traceable=True,
+            reason="",
+        )
+        counted = ShippedWorkload(
+            model=name,
+            is_affine=True,
+            parameter_count=counts[0],
+            mac_count=counts[1],
+            torch_version="",
+            torchvision_version="",
+            tracer_version="",
+        )
+        found[name] = listed, counted
+    return found

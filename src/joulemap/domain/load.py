@@ -97,6 +97,8 @@ class Limits:
     reserves_output: bool = False
     """Room for the whole answer is set aside at admission (TensorRT-LLM); else the last that was admitted gives its
     room back when there is none, and is worked out again."""
+    waits: bool = False
+    """Nothing is admitted until all that was admitted together is done (batches of a framework without a scheduler)."""
     request_s: float = attrs.field(default=0.0, validator=_within(0.0))
     """Of a request before its prompt may start: network, words to tokens."""
     speculated_tokens: int = attrs.field(default=0, validator=_within(0))
@@ -167,7 +169,8 @@ class Served:
     prompt_tokens: int
     """Of prompts served, hits included."""
     computed_tokens: int
-    """Prompt tokens that passes worked out: hits are not in it, what was preempted is again."""
+    """Prompt tokens that passes worked out: hits are not in it, what was preempted is again, and so is the first token
+    of an answer where a pool of its own goes on with it."""
     energy_j: float
     idle_j: float
     """Of it, while there was nothing to do."""

@@ -188,6 +188,7 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.catalog.measurement import find_sights, load_measurements, load_profiles
     from joulemap.catalog.role import load_roles
     from joulemap.catalog.sheet import load_assumptions, load_models, load_regions, load_shipped
+    from joulemap.decoder.name import describe_shipped
     from joulemap.plan.boundary import usual_digest
     from joulemap.store.catalogue import write_catalogue, write_cost, write_doubt, write_events, write_roles
     from joulemap.store.digest import Digester
@@ -195,9 +196,9 @@ def _store_catalogue(connection: Connection) -> dict[str, HardwareEntry]:
     from joulemap.trace.single import describe_examples
 
     catalogue = load_catalogue()
-    operators = describe_examples()
-    models = load_models() | {name: entry for name, (entry, _) in operators.items()}
-    shipped = load_shipped() | {name: counted for name, (_, counted) in operators.items()}
+    closed = describe_examples() | describe_shipped()
+    models = load_models() | {name: entry for name, (entry, _) in closed.items()}
+    shipped = load_shipped() | {name: counted for name, (_, counted) in closed.items()}
     usual = {one.id: usual_digest(one, find_shipped(one)) for one in catalogue.hardware.values()}
     write_catalogue(connection, catalogue, models, shipped, package_version("joulemap"), usual)
     write_cost(connection, load_assumptions(), load_regions())

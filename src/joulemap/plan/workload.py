@@ -10,6 +10,7 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
+from joulemap.decoder.name import find_pass, list_decoders
 from joulemap.domain.catalogue import find_model_name
 from joulemap.domain.operator.name import find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
@@ -18,7 +19,16 @@ from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import SHIPPED, find_workload, find_workloads
 from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.trace.source import CLOSED, HUBS, OWN_FORMULAS, InputSpec, ModelRequest, parse_input, resolve_model
+from joulemap.trace.source import (
+    CLOSED,
+    HUBS,
+    OWN_FORMULAS,
+    InputSpec,
+    ModelRequest,
+    check_batch,
+    parse_input,
+    resolve_model,
+)
 from joulemap.trace.version import tracer_version
 
 if TYPE_CHECKING:
@@ -89,6 +99,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
         is_trusted=settings.trust,
         config=settings.config,
+        others=list_decoders,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
@@ -98,8 +109,6 @@ def resolve_decoder(
     name: str, settings: Settings, batch: int | None, models: Mapping[str, ModelEntry]
 ) -> ModelRequest | None:
     """Return the request for a pass of a decoder, by name or the path of a configuration; None for any other name."""
-    from joulemap.decoder.name import find_pass
-
     if name.partition(":")[0] in HUBS or find_model_name(name.partition("(")[0], models) in models:
         return None
     asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
@@ -110,7 +119,11 @@ def resolve_decoder(
             f"{asked} takes no {'--input' if settings.inputs else '--config'}: its sizes are its arguments"
         )
     return ModelRequest(
-        model=str(asked), kind="decoder", batch=batch or 1, is_default=True, content_digest=asked.decoder.digest
+        model=str(asked),
+        kind="decoder",
+        batch=check_batch(batch) or 1,
+        is_default=True,
+        content_digest=asked.decoder.digest,
     )
 
 
@@ -190,7 +203,6 @@ def describe_closed(model: Model) -> Workload:
     """Return the workload of a single operator or a decoder's pass; UsageError for one too large to be added up."""
     request = model.request
     if request.kind == "decoder":
-        from joulemap.decoder.name import find_pass
         from joulemap.decoder.step import describe_step
 
         asked = find_pass(request.model)

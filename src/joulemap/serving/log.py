@@ -1,4 +1,4 @@
-"""What a simulated server leaves behind: spells of passes that are alike, and the times of each request."""
+"""What simulated servers leave behind: spells of passes that are alike, and the times of each request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ FIELDS: Final = (
 class Log:
     """Lists that grow while a server works; those of requests have a place for each."""
 
-    spells: list[Spell]
     gaps: list[float]
     """Times between tokens that are no pass's alone: of those that just joined, or were worked out again."""
     arrival: list[float | None]
@@ -36,7 +35,6 @@ class Log:
     def of(count: int) -> Log:
         """Return the empty log of so many requests."""
         return Log(
-            spells=[],
             gaps=[],
             arrival=[None] * count,
             first_token=[None] * count,

@@ -14,14 +14,19 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
+from bisect import insort
 from collections import deque
+from typing import Final
 
 from joulemap.domain.load import Limits, Load, Requests, Served
 from joulemap.serving.grid import Grid, Pass
-from joulemap.serving.log import Log
+from joulemap.serving.log import Log, Spell
 from joulemap.serving.request import draw_requests
 from joulemap.serving.summary import summarize
 from joulemap.system.errors import UnsupportedError
+
+NEVER: Final = math.inf
 
 
 def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
@@ -30,6 +35,16 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
     A request whose tokens exceed the cache is refused and counted; UnsupportedError where all are.
     """
     requests = draw_requests(load, seed)
+    accepted = accept(requests, limits)
+    server = Server(surface, requests, limits, load, Log.of(len(requests.prompt_tokens)))
+    server.expect(accepted)
+    while server.advance():
+        pass
+    return summarize(server.log, [server.spells], requests, load, limits)
+
+
+def accept(requests: Requests, limits: Limits) -> list[int]:
+    """Return the numbers of the requests that fit in the cache; UnsupportedError where none does."""
     most = limits.cache_tokens - limits.speculated_tokens
     lengths = [prompt + output for prompt, output in zip(requests.prompt_tokens, requests.output_tokens, strict=True)]
     accepted = [number for number, length in enumerate(lengths) if length <= most]
@@ -37,25 +52,34 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
         raise UnsupportedError(
             f"no request fits: the shortest has {min(lengths):,} tokens, the cache has room for {most:,}"
         )
-    longest = max(lengths[number] for number in accepted)
-    at_once = min(limits.sequences, limits.step_tokens // (limits.speculated_tokens + 1), len(accepted))
-    if load.in_flight is not None:
-        at_once = min(at_once, load.in_flight)
-    pieces = min(limits.step_tokens, sum(requests.prompt_tokens))
-    grid = Grid(surface, at_once, pieces, longest + limits.speculated_tokens + 1, mixes=limits.mixes)
-    server = Server(grid, requests, limits, at_once)
-    server.run(accepted, load.in_flight)
-    return summarize(server.log, requests, load, limits.accepted_tokens, refused=len(lengths) - len(accepted))
+    return accepted
+
+
+def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int, int]:
+    """Return the most that passes may have: sequences at once, tokens of prompts, and tokens of one in the cache."""
+    ahead, count = limits.speculated_tokens + 1, len(requests.prompt_tokens)
+    lengths = map(operator.add, requests.prompt_tokens, requests.output_tokens)
+    return (
+        min(limits.sequences, limits.step_tokens // ahead, load.in_flight or count, count),
+        min(limits.step_tokens, sum(requests.prompt_tokens) + sum(requests.output_tokens)),
+        min(max(lengths), limits.cache_tokens) + ahead,
+    )
 
 
 class Server:
     """What is in work at one time. Sequences are known by their number among the requests."""
 
-    def __init__(self, grid: Grid, requests: Requests, limits: Limits, sequences: int) -> None:
-        """Stand idle; `sequences` is the most that are in work at once."""
+    def __init__(self, surface: Pass, requests: Requests, limits: Limits, load: Load, log: Log) -> None:
+        """Stand idle, with a surface for as many sequences and tokens as may come together."""
         count = len(requests.prompt_tokens)
-        self.grid, self.requests, self.limits, self.sequences = grid, requests, limits, sequences
-        self.log = Log.of(count)
+        self.sequences, step_tokens, longest = find_reach(requests, load, limits)
+        self.grid = Grid(surface, self.sequences, step_tokens, longest, mixes=limits.mixes)
+        self.requests, self.limits, self.in_flight, self.log = requests, limits, load.in_flight, log
+        self.spells: list[Spell] = []
+        self.source = self
+        """The server that requests come to."""
+        self.horizon = NEVER
+        """Until when nothing comes that is not known."""
         self.now = 0.0
         self.passes = 0
         """Made in which answers went on: what the ends of answers are counted in."""
@@ -92,28 +116,28 @@ class Server:
         """When the last pass of answers ended."""
         self.growth = 0.0 if limits.reserves_output else limits.accepted_tokens
 
-    def run(self, accepted: list[int], in_flight: int | None) -> None:
-        """Serve these requests until all are done."""
-        delay = self.limits.request_s
-        first = accepted if in_flight is None else accepted[:in_flight]
-        self.coming.extend((self.requests.arrival_s[number] + delay, number) for number in first)
+    def expect(self, accepted: list[int]) -> None:
+        """Let these requests come, those at first that are to be in flight together."""
+        first = accepted[: self.in_flight]
         self.later.extend(accepted[len(first) :])
         for number in first:
             self.log.arrival[number] = self.requests.arrival_s[number]
-        while True:
-            while self.coming and self.coming[0][0] <= self.now:
-                self.waiting.append(self.coming.popleft()[1])
-            if self.answering:
-                self.make_room()
-            pieces = self.fill()
-            if pieces:
-                self.work_prompts(pieces)
-            elif self.answering:
-                self.answer()
-            elif self.coming:
-                self.rest(self.coming[0][0])
-            else:
-                break
+            self.coming.append((self.requests.arrival_s[number] + self.limits.request_s, number))
+
+    def advance(self) -> bool:
+        """Go to the next event; False where none is to come."""
+        while self.coming and self.coming[0][0] <= self.now:
+            self.waiting.append(self.coming.popleft()[1])
+        if self.answering:
+            self.make_room()
+        pieces = self.fill()
+        if pieces:
+            self.work_prompts(pieces)
+        elif self.answering:
+            self.answer()
+        elif self.coming:
+            self.rest(self.coming[0][0])
+        return bool(self.running or self.waiting or self.coming)
 
     def make_room(self) -> None:
         """Preempt the last that was admitted until each answer has room for what the next pass adds."""
@@ -166,7 +190,8 @@ class Server:
                 break
             pieces.append((number, min(budget, self.target[number] - self.done[number])))
             budget -= pieces[-1][1]
-        while budget > 0 and self.waiting and len(self.running) < self.sequences:
+        most = 0 if limits.waits and self.running else self.sequences
+        while budget > 0 and self.waiting and len(self.running) < most:
             number = self.waiting[0]
             room = self.needed(number)
             if self.running and self.held + room + self.growth * self.answering > limits.cache_tokens:
@@ -218,14 +243,28 @@ class Server:
         heapq.heappush(self.ends, (last, number, log.preemptions[number]))
 
     def leave(self, number: int) -> None:
-        """Let a sequence go that has its last token, and the next one come where requests are kept in flight."""
+        """Let a sequence go that has its last token."""
         self.log.finished[number] = self.now
+        self.release(number)
+        self.source.follow(self.now)
+
+    def release(self, number: int) -> None:
+        """Give a sequence's room back."""
         self.held -= self.taken(number)
         del self.running[number]
+
+    def follow(self, now: float) -> None:
+        """Let the next request come where so many are kept in flight."""
         if self.later:
-            following = self.later.popleft()
-            self.log.arrival[following] = self.now
-            self.coming.append((self.now + self.limits.request_s, following))
+            number = self.later.popleft()
+            self.log.arrival[number] = now
+            insort(self.coming, (now + self.limits.request_s, number))
+
+    def next_time(self) -> float:
+        """Return when the next pass begins, or a request comes; never where there is none."""
+        if self.running or self.waiting:
+            return self.now
+        return max(self.now, self.coming[0][0]) if self.coming else NEVER
 
     def answer(self) -> None:
         """Make as many passes without a prompt as there are to the next event."""
@@ -239,8 +278,10 @@ class Server:
         if self.growth and len(self.running) > 1:
             count = min(count, int((self.limits.cache_tokens - self.held) / (self.growth * answers)))
         longer, dearer = longer * gain, dearer * gain
-        if self.coming and not self.waiting and len(self.running) < self.sequences:
+        if self.coming and not self.waiting and not self.limits.waits and len(self.running) < self.sequences:
             count = min(count, count_until(self.coming[0][0] - self.now, seconds, longer))
+        if self.horizon < NEVER:
+            count = min(count, count_until(self.horizon - self.now, seconds, longer))
         self.pass_by(answers, max(1, count), seconds, longer, joules, dearer, 0)
 
     def pass_by(
@@ -248,7 +289,7 @@ class Server:
     ) -> None:
         """Let passes go by, the first of these seconds and joules and each next longer and dearer by as much."""
         start, stall = self.now, self.now - self.last_pass
-        self.log.spells.append(
+        self.spells.append(
             (
                 start, count, seconds, longer, joules, dearer, answers, prompt, len(self.running),
                 self.context + self.computed, stall, len(self.fresh),
@@ -279,7 +320,7 @@ class Server:
         """Stand idle to this time."""
         seconds = until - self.now
         idle = (self.now, 1, seconds, 0.0, seconds * self.grid.surface.idle_w, 0.0, 0, 0, 0, 0.0, 0.0, 0)
-        self.log.spells.append(idle)
+        self.spells.append(idle)
         self.now = until
 
 

@@ -1,6 +1,9 @@
 """A stack: an engine that serves language models, as it was at a date, and what it adds to what the chip takes.
 
-    step = passes of the chip + host + request x sequences + gap x layers
+    pass = (what devices take ^ 2.5 + (host for a layer x layers) ^ 2.5) ^ (1 / 2.5) + host for a sequence x sequences
+
+The host launches layers while devices compute, and now and then one waits for the other: the norm of a kernel's
+compute and memory. What it does for each sequence, to sample, to stop, to turn a token to words, is between two passes.
 
 Files of `data/stack` hold an engine each, with its releases in order. A release says what changed since the one before.
 """
@@ -88,14 +91,11 @@ class Coefficient:
 
 
 COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
-    "host_step": Coefficient(value=0.0, unit="s", meaning="the host between two steps, while the devices wait"),
-    "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence of a step, the same way"),
-    "host_layer": Coefficient(value=0.0, unit="s", meaning="the host for a layer of a step, at least: eager engines"),
+    "host_layer": Coefficient(value=0.0, unit="s", meaning="the host for a layer of a pass, beside devices"),
+    "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence between passes"),
     "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
-    "layer_gap": Coefficient(value=0.0, unit="s", meaning="the devices between the kernels of a layer, beyond starts"),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products that our kernels reach"),
-    "prompt_host": Coefficient(value=0.0, unit="s", meaning="the host for a pass over prompts, beyond that of a step"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="of a device's memory, for weights, cache, activations"),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),

@@ -9,27 +9,25 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.load import Load, Moment, Outcomes, Requests, Served, Spread
-from joulemap.serving.log import FIELDS, Log
+from joulemap.domain.load import Limits, Load, Moment, Outcomes, Requests, Served, Spread
+from joulemap.serving.log import FIELDS, Log, Spell
 
 Array = NDArray[np.float64]
 
 MOMENTS: Final = 100
 """Times that a run is cut into."""
+PARTS: Final = 8
+"""Of a spell of passes, whose time differs little, in what is told of times between tokens."""
 LEAST_GROWTH: Final = 0.05
 """Share of arrivals that must stay waiting for a queue to be called growing."""
 DEVIATIONS: Final = 3.0
 """Of the number of arrivals, by which the waiting must grow: less may be chance."""
 
 
-def summarize(log: Log, requests: Requests, load: Load, gain: float, refused: int) -> Served:
-    """Return what a log says of its run."""
-    columns = np.array(log.spells, dtype=float).reshape(-1, len(FIELDS)).T
-    spell = dict(zip(FIELDS, columns, strict=True))
-    passes = spell["passes"]
-    series = 0.5 * passes * (passes - 1.0)
-    seconds = passes * spell["seconds"] + series * spell["longer"]
-    joules = passes * spell["joules"] + series * spell["dearer"]
+def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, load: Load, limits: Limits) -> Served:
+    """Return what a log says of its run, and the spells of passes of each pool of devices."""
+    tables = [_tabulate(spells) for spells in pools]
+    spell = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     is_idle = spell["running"] == 0
     arrival, first, finished = (np.array(one, dtype=float) for one in (log.arrival, log.first_token, log.finished))
     served = ~np.isnan(finished)
@@ -37,29 +35,29 @@ def summarize(log: Log, requests: Requests, load: Load, gain: float, refused: in
     counted = served.copy()
     counted[np.flatnonzero(served)[: min(load.warm_up, served.sum() - 1)]] = False
     several = counted & (outputs > 1)
-    end = float(spell["start"][-1] + seconds[-1])
+    end = float((spell["start"] + spell["spent_s"]).max())
     is_open = load.in_flight is None and arrival[served].max() > 0.0
     rates = _find_rates(arrival[served], first[served], finished[served], end, is_open=is_open)
     return Served(
         requests=int(served.sum()),
-        refused=refused,
+        refused=len(served) - int(served.sum()),
         preemptions=sum(log.preemptions),
         duration_s=end,
-        steps=int(passes[~is_idle].sum()),
+        steps=int(spell["passes"][~is_idle].sum()),
         output_tokens=int(outputs[served].sum()),
         prompt_tokens=int(prompts[served].sum()),
         computed_tokens=int(spell["prompt"].sum()),
-        energy_j=float(joules.sum()),
-        idle_j=float(joules[is_idle].sum()),
-        idle_s=float(seconds[is_idle].sum()),
+        energy_j=float(spell["spent_j"].sum()),
+        idle_j=float(spell["spent_j"][is_idle].sum()),
+        idle_s=float(spell["spent_s"][is_idle].sum()),
         first_token=_spread((first - arrival)[counted]),
-        between_tokens=_spread(*_find_gaps(spell, log.gaps, gain)),
+        between_tokens=_spread(*_find_gaps(spell, log.gaps, limits.accepted_tokens)),
         token_time=_spread((finished - first)[several] / (outputs[several] - 1.0)),
         latency=_spread((finished - arrival)[counted]),
         arrivals_per_s=rates[0],
         served_per_s=rates[1],
         is_growing=rates[2],
-        timeline=_find_moments(spell, seconds, joules, arrival[served], finished[served], gain),
+        timeline=_find_moments(tables, arrival[served], finished[served], end, limits.accepted_tokens),
         outcomes=Outcomes(
             arrival_s=tuple(log.arrival),
             first_token_s=tuple(log.first_token),
@@ -67,6 +65,17 @@ def summarize(log: Log, requests: Requests, load: Load, gain: float, refused: in
             preemptions=tuple(log.preemptions),
         ),
     )
+
+
+def _tabulate(spells: Sequence[Spell]) -> dict[str, Array]:
+    """Return the columns of spells, with the seconds and joules of each."""
+    columns = np.array(spells, dtype=float).reshape(-1, len(FIELDS)).T
+    table: dict[str, Array] = dict(zip(FIELDS, columns, strict=True))
+    passes = table["passes"]
+    series = 0.5 * passes * (passes - 1.0)
+    table["spent_s"] = passes * table["seconds"] + series * table["longer"]
+    table["spent_j"] = passes * table["joules"] + series * table["dearer"]
+    return table
 
 
 def _spread(values: Array, weights: Array | None = None) -> Spread:
@@ -83,16 +92,20 @@ def _spread(values: Array, weights: Array | None = None) -> Spread:
 
 
 def _find_gaps(spell: dict[str, Array], apart: Sequence[float], gain: float) -> tuple[Array, Array]:
-    """Return times between tokens, and how many sequences had each; tokens of one pass share its time."""
+    """Return times between tokens, and how many sequences had each; tokens of one pass share its time.
+
+    The first pass of a spell stands alone, the others in a few equal parts at most, each at its mean.
+    """
     kept = spell["answers"] > 0
-    passes = spell["passes"][kept].astype(int)
-    first = np.concatenate(([0], np.cumsum(passes)[:-1])) if len(passes) else np.zeros(0, dtype=int)
-    place = np.arange(passes.sum()) - np.repeat(first, passes)
-    gaps = np.repeat(spell["seconds"][kept], passes) + place * np.repeat(spell["longer"][kept], passes)
-    counts = np.repeat(spell["answers"][kept], passes)
-    gaps[first] += spell["stall"][kept]
-    counts[first] -= spell["fresh"][kept]
-    return np.concatenate((gaps / gain, apart)), np.concatenate((counts, np.ones(len(apart))))
+    seconds, longer, answers, others = (spell[name][kept] for name in ("seconds", "longer", "answers", "passes"))
+    others = others - 1.0
+    parts = np.minimum(others, PARTS).astype(int)
+    size = others / np.maximum(parts, 1)
+    before = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    middle = 0.5 + (before + 0.5) * np.repeat(size, parts)
+    gaps = (seconds + spell["stall"][kept], np.repeat(seconds, parts) + middle * np.repeat(longer, parts))
+    counts = (answers - spell["fresh"][kept], np.repeat(answers * size, parts))
+    return np.concatenate((*(one / gain for one in gaps), apart)), np.concatenate((*counts, np.ones(len(apart))))
 
 
 def _find_rates(
@@ -117,19 +130,19 @@ def _find_rates(
 
 
 def _find_moments(
-    spell: dict[str, Array], seconds: Array, joules: Array, arrival: Array, finished: Array, gain: float
+    tables: Sequence[dict[str, Array]], arrival: Array, finished: Array, end: float, gain: float
 ) -> tuple[Moment, ...]:
     """Return means over equal times: of what adds up over spells, the growth of its sum."""
-    ends = np.concatenate(([0.0], spell["start"] + seconds))
-    end = float(ends[-1])
     edges = np.linspace(0.0, end, MOMENTS + 1)
     width = end / MOMENTS
-
-    def mean(values: Array) -> Array:
-        return np.diff(np.interp(edges, ends, np.concatenate(([0.0], np.cumsum(values))))) / width
-
-    power, running = mean(joules), mean(spell["running"] * seconds)
-    cached = mean((spell["cached"] + 0.5 * gain * (spell["passes"] - 1.0) * spell["answers"]) * seconds)
+    power, running, cached = np.zeros((3, MOMENTS))
+    for table in tables:
+        seconds = table["spent_s"]
+        ends = np.concatenate(([0.0], table["start"] + seconds))
+        tokens = table["cached"] + 0.5 * gain * (table["passes"] - 1.0) * table["answers"]
+        sums = [table["spent_j"], table["running"] * seconds, tokens * seconds]
+        for total, values in zip((power, running, cached), sums, strict=True):
+            total += np.diff(np.interp(edges, ends, np.concatenate(([0.0], np.cumsum(values))))) / width
     present = np.diff(_area(edges, arrival) - _area(edges, finished)) / width
     waiting = np.maximum(0.0, present - running)
     rows = zip(edges[:-1].tolist(), *(one.tolist() for one in (power, running, waiting, cached)), strict=True)

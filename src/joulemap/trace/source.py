@@ -9,7 +9,7 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -202,7 +202,8 @@ def parse_argument(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _batch(batch: int | None, inputs: Sequence[InputSpec]) -> int | None:
+def check_batch(batch: int | None, inputs: Sequence[InputSpec] = ()) -> int | None:
+    """Return a batch, or that of the inputs where none is given; UsageError for one that is none, or not theirs."""
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
         raise UsageError(f"batch is {batch!r}, expected a whole number from 1 to {MAX_BATCH}")
     if batch is not None and not 1 <= batch <= MAX_BATCH:
@@ -223,16 +224,18 @@ def resolve_model(
     arguments: Iterable[tuple[str, str]] = (),
     is_trusted: bool = False,
     config: str = "",
+    others: Callable[[], Sequence[str]] = tuple,
 ) -> ModelRequest:
     """Return the request for a name: known, of an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
 
-    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`. Raises
-    UnknownNameError for a name that is none of these, ModelError for a file or package that is not there, UsageError
-    for a name that cannot be stored, a batch that contradicts the inputs or inputs that the model does not take.
+    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`; `others` gives
+    names that are read elsewhere, which an error may offer. Raises UnknownNameError for a name that is none of these,
+    ModelError for a file or package that is not there, UsageError for a name that cannot be stored, a batch that
+    contradicts the inputs or inputs that the model does not take.
     """
     if not is_text(name):
         raise UsageError(f"the model {quote(name)} is no text: it cannot be stored as UTF-8")
-    size = _batch(batch, inputs)
+    size = check_batch(batch, inputs)
     given = tuple(arguments)
     is_hub = name.startswith("hf:")
     if config and not is_hub:
@@ -263,6 +266,9 @@ def resolve_model(
         _refuse_arguments(name, given)
         request = _resolve_path(name, name, "exported", size, inputs, given, "")
         return attrs.evolve(request, is_trusted=is_trusted)
+    if name not in models and not is_module_name(name):
+        hint = "see `joulemap model list`, or give path/to/file.py:factory"
+        raise UnknownNameError("model", name.partition("(")[0], (*models, *others()), hint)
     return _resolve_known(name, models, size, inputs, given)
 
 
@@ -315,7 +321,7 @@ def _resolve_known(
     arguments: tuple[tuple[str, str], ...],
 ) -> ModelRequest:
     entry = models.get(name)
-    if entry is None and is_module_name(name):
+    if entry is None:
         raise UnknownNameError(
             "model",
             name,
@@ -323,8 +329,6 @@ def _resolve_known(
             "it was a module in a program's memory: ask that program, or write it "
             "to a file and give path/to/file.py:factory",
         )
-    if entry is None:
-        raise UnknownNameError("model", name, models, "see `joulemap model list`, or give path/to/file.py:factory")
     if not entry.is_traceable:
         raise ModelError(f"{name} cannot be traced: {entry.reason}")
     batch = batch or 1

@@ -101,9 +101,10 @@ POWER_LAW: Final = "power_law_"
 COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 """What devices do together; `send` is of two of them."""
 
-LIBRARIES: Final = ("nccl", "direct", "trtllm")
-"""What runs a collective, where one is named: a library of rings, or kernels of an inference engine that read the
-memories of the others. Where none is named it is what an engine takes."""
+LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep")
+"""What runs a collective, where one is named: a library of rings, kernels of an inference engine that read the memories
+of the others, or those that send tokens to experts and fetch them back. Where none is named it is what an engine takes
+of the first two."""
 
 GATES: Final = ("silu", "gelu")
 """What the first half of `gated` goes through."""
@@ -310,16 +311,19 @@ def complete(text: str) -> list[str]:
     kind = find_kind(before)
     if not kind or inside.endswith(")"):
         return []
+    return go_on(text, inside, ARGUMENTS[kind])
+
+
+def go_on(text: str, inside: str, arguments: Iterable[Argument]) -> list[str]:
+    """Return how a name may go on of which so much is typed, some of it inside brackets: its next argument."""
     done, _, last = inside.rpartition(",")
     told = {one.partition("=")[0].strip() for one in done.split(",")}
     start = text[: len(text) - len(last)]
     name, equals, begun = last.partition("=")
     if equals:
-        choices = (choice for one in ARGUMENTS[kind] if one.name == name.strip() for choice in one.choices)
+        choices = (choice for one in arguments if one.name == name.strip() for choice in one.choices)
         return [f"{start}{name}={choice}" for choice in choices if choice.startswith(begun)]
-    return [
-        f"{start}{one.name}=" for one in ARGUMENTS[kind] if one.name.startswith(last.strip()) and one.name not in told
-    ]
+    return [f"{start}{one.name}=" for one in arguments if one.name.startswith(last.strip()) and one.name not in told]
 
 
 def _split(name: str, rest: str, example: str) -> list[tuple[str, str]]:

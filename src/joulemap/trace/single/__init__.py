@@ -59,7 +59,11 @@ class Made:
 def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of an operator at a batch; UsageError for counts whose sums no database holds."""
     parts = break_up(operator, batch)
-    workload = form(operator, batch, key, parts.operators, parts.flows, parts.pattern)
+    return check_counts(form(operator, batch, key, parts.operators, parts.flows, parts.pattern))
+
+
+def check_counts(workload: Workload) -> Workload:
+    """Return a workload; UsageError for counts whose sums no database holds."""
     counts: dict[str, int] = {
         "MACs": workload.mac_count,
         "elementwise operations": sum(one.elementwise_count + one.special_count for one in workload.operators),
@@ -68,7 +72,8 @@ def describe(operator: SingleOperator, batch: int, key: WorkloadKey) -> Workload
     for noun, count in counts.items():
         if count > LARGEST:
             raise UsageError(
-                f"{operator} at batch {batch} has {count:.3g} {noun}, more than the {LARGEST:.3g} that can be added up"
+                f"{workload.model} at batch {workload.batch} has {count:.3g} {noun}, more than the {LARGEST:.3g} that "
+                "can be added up"
             )
     return workload
 
