@@ -77,10 +77,10 @@ def validate(
         for row in served_measurements(database, which["hardware"], which["model"], source)
         if precision in ("", row.weight_precision)
     }
-    used, notes = _ensure_runs(database, measured, which, calibration, trust=trust, beside=served.values())
-    used = {*used, *ensure_served(database, served, use_calibration(calibration))}
+    named, notes = _ensure_runs(database, measured, which, calibration, trust=trust, beside=served.values())
+    used = sorted({*named, *ensure_served(database, served, use_calibration(calibration))})
     with reading(database) as connection:
-        scores = fetch(connection, PredictionScore, **which, by=by, calibrations=sorted(used))
+        scores = fetch(connection, PredictionScore, **which, by=by, calibrations=used)
         refused = fetch(connection, ServingRefusal, **{name: which[name] for name in ("hardware", "model", "source")})
         notes = (*notes, *_tell_refused(refused.rows, len(served)))
         return attrs.evolve(find_projected(connection, scores), notes=notes)
