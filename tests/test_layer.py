@@ -63,6 +63,7 @@ BELOW: dict[str, set[str]] = {
         "plan",
         "present",
         "row",
+        "serving",
         "store",
         "webpage",
     },
@@ -98,16 +99,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 12_300,
+    "answer": 13_900,
     "trace": 9_650,
     "decoder": 1_600,
     "model": 8_500,
     "store": 6_460,
     "domain": 5_250,
-    "cli": 4_390,
+    "cli": 4_750,
     "catalog": 3_330,
     "hub": 2_160,
-    "plan": 2_470,
+    "plan": 2_560,
     "present": 2_090,
     "calibrate": 1_820,
     "tools": 1_920,

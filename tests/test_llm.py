@@ -26,7 +26,8 @@ MODEL: Final = "llama-3.1-8b"
 def served() -> tuple[Book, dict[str, Any]]:
     """Two hardware: prompts of 100 tokens, two at a time, and 10 decode steps; b on two devices, with a host's time."""
     book = Book()
-    prefill, decode = {"model": "net(tokens=100)", "batch": 2}, {"model": "net(cached=105)", "batch": 2}
+    prefill: dict[str, Any] = {"model": "net(tokens=100)", "batch": 2}
+    decode: dict[str, Any] = {"model": "net(cached=105)", "batch": 2}
     ids = [
         book.add_run([Part(time_s=2.0, compute_j=200.0)], hardware="a", **prefill),
         book.add_run([Part(time_s=0.1, memory_s=0.1, compute_s=0.05, memory_j=4.0)], hardware="a", **decode),
@@ -177,14 +178,14 @@ def test_devices_share_the_work(workspace: Workspace) -> None:
 
 def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
     answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)
-    # 141 GB and what steps need, on 72 of 80 GB and on 173 of 192
-    assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 4, "mi300x": 1}
+    # 141 GB: two boards of 80 GB or one of 192 hold them, and a sequence
+    assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 2, "mi300x": 1}
 
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ((MODEL, "l4", "--batch", "64", "--devices", "1"), 4, ("batch 13", "2 devices")),
+        ((MODEL, "l4", "--batch", "64", "--devices", "1"), 4, ("64", "2 devices")),
         ((MODEL, "l4", "--devices", "3"), 4, ("32", "3")),
         ((MODEL, "l4", "--prompt", "200000"), 2, ("200,000", "131,072")),
         ((MODEL, "h100_sxm5", "--precision", "fp4"), 4, ("fp4", "fp8")),

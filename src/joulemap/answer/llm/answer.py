@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
-from joulemap.answer.llm.demand import Case, Question, RunKey, divide, find_ids, list_cases, match, refuse
+from joulemap.answer.llm.demand import (
+    OK,
+    UNSUPPORTED,
+    Case,
+    Question,
+    RunKey,
+    divide,
+    find_ids,
+    list_cases,
+    match,
+    refuse,
+)
 from joulemap.answer.llm.load import LoadRow, say_load, serve_load
-from joulemap.answer.llm.row import OK, UNSUPPORTED, ServedRow, form_rows, serve
-from joulemap.answer.llm.sentence import NOTES, say_doubt, say_insights, say_winners
+from joulemap.answer.llm.row import ServedRow, form_rows, serve
+from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_stored_scope, join_words
 from joulemap.domain.default import SERVED, SERVING, USAGE
@@ -54,19 +64,13 @@ GOALS: Final = {
 
 
 @frozen(kw_only=True)
-class LlmAnswer(RunAnswer):
+class LlmAnswer(ServedAnswer):
     """A language model on several hardware, each at several batches, as an engine serves it."""
 
     model: str
     serving: Serving
     engine: str
     """With its date."""
-    rows: Table[ServedRow]
-    """Hardware by hardware in the order of asking, the smallest batch first; what is refused too."""
-    phases: Table[ServedPhase]
-    """Prefill and decode of each that is served."""
-    winners: Table[ServedWinner]
-    """One for each goal."""
     loads: Table[LoadRow]
     """Each hardware under the load of requests that is asked about; none where batches alone are."""
     assumptions: Table[AssumedNumber]
@@ -75,18 +79,9 @@ class LlmAnswer(RunAnswer):
     """Hardware that nobody asked for and that lacks the precision, with the reasons."""
 
     @property
-    def served(self) -> tuple[ServedRow, ...]:
-        """The rows that are served."""
-        return tuple(row for row in self.rows if row.status == OK)
-
-    @property
     def pay(self) -> str:
         """How chips are paid for: rented, bought or both."""
         return self.phases[0].pay if self.phases.rows else ""
-
-    def mark(self, label: str) -> str:
-        """Return a configuration as people read it: its hardware marked where it can be neither bought nor rented."""
-        return self.scope.mark(label)
 
     def title(self) -> str:
         """Return what was asked about."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.llm.row import OK, TOO_LARGE, UNSUPPORTED
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import name_pair
@@ -31,6 +30,10 @@ if TYPE_CHECKING:
     from joulemap.serving.deployment import Book, Deployment
     from joulemap.serving.memory import Room
     from joulemap.serving.stack import Stack
+
+OK: Final = "ok"
+TOO_LARGE: Final = "does not fit"
+UNSUPPORTED: Final = "unsupported"
 
 DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 """Numbers of devices that are tried where none is asked for."""
