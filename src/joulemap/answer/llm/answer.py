@@ -15,6 +15,7 @@ from joulemap.answer.llm.demand import (
     Case,
     Question,
     RunKey,
+    choose_stored,
     divide,
     find_ids,
     list_cases,
@@ -131,7 +132,7 @@ class LlmAnswer(ServedAnswer):
                 Section("Cost and carbon of a million tokens", self._costs(limit)),
                 Section("Intervals, 4 in 5", self._intervals(limit)),
             ),
-            notes=[*NOTES, *self._describe_cost(), *self.left_out, *self.scope.describe()],
+            notes=[*NOTES, *self._describe_stored(), *self._describe_cost(), *self.left_out, *self.scope.describe()],
             steps=self._steps(repeated),
         )
 
@@ -275,6 +276,14 @@ class LlmAnswer(ServedAnswer):
             keep=("batch", "first token", "between", "J/token"),
         )
 
+    def _describe_stored(self) -> list[str]:
+        """Return which configurations have no runs of their own."""
+        alike = len(self.served) - len({row.decode_run_id for row in self.served})
+        return [
+            f"{show_count(alike, 'configuration')} of the {len(self.served)} have no runs of their own: intervals and "
+            "what bounds them are those of the nearer of the smallest and the largest batch of their hardware"
+        ] * bool(alike)
+
     def _describe_cost(self) -> list[str]:
         """Return how chips are paid for, and what the other way costs at best."""
         told = [
@@ -352,14 +361,15 @@ def llm(
     if not served:
         raise refuse(cases)
     costs = serve(question, served)
-    *others, last = divide(question, whole, served)
+    stored = choose_stored(served)
+    *others, last = divide(question, whole, list(dict.fromkeys(stored)))
     ids: dict[RunKey, int] = {}
     for plan in others:
         with holding_runs(source, plan) as runs:
             ids |= match(runs)
     with holding_runs(source, last, needs_catalogue=True) as runs:
         ids |= match(runs)
-        found = _read(runs, question, served, costs, ids, usage, prices)
+        found = _read(runs, question, served, stored, costs, ids, usage, prices)
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
     return LlmAnswer(
@@ -400,6 +410,7 @@ def _read(
     runs: StoredRuns,
     question: Question,
     served: Sequence[Case],
+    stored: Sequence[Case],
     costs: Mapping[Case, BatchCost],
     ids: Mapping[RunKey, int],
     usage: Usage,
@@ -407,7 +418,7 @@ def _read(
 ) -> dict[str, Any]:
     """Return what the stored runs say of served configurations."""
     connection = runs.connection
-    prefill, decode = find_ids(question, served, ids)
+    prefill, decode = find_ids(question, stored, ids)
     used, pay = read_usage(usage)
     given = price_parameters(prices)
     paid = {name: given[name] for name in ("price_of", "price_usd")}
@@ -418,7 +429,10 @@ def _read(
         "run_ids": every,
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
-        "prefill_passes": [-(-case.batch // question.pass_batch(case.batch)) for case in served],
+        "prefill_passes": [
+            -(-case.batch // question.pass_batch(case.batch)) if case is own else 0
+            for case, own in zip(served, stored, strict=True)
+        ],
         "prompt": question.serving.prompt,
         "steps": question.steps,
         "prefill_s": [costs[case].first_token_s for case in served],

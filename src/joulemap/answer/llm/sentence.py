@@ -157,7 +157,7 @@ def _say_cost(answer: ServedAnswer) -> list[str]:
     winner = next((row for row in answer.winners if row.goal == "cost"), None)
     if winner is None:
         return []
-    row = next(one for one in answer.served if one.decode_run_id == winner.run_id)
+    row = next(one for one in answer.served if (one.label, one.batch) == (winner.label, winner.batch))
     cost, prompt = show(winner.value, "", "USD"), show(row.prompt_usd_per_million, "", "USD")
     sure = "" if winner.hardware_count < 2 else f" ({show_chance(winner.probability_best)} sure)"
     who = f"{answer.mark(winner.label)} is the cheapest{sure}: " if winner.hardware_count > 1 else ""
