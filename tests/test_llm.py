@@ -243,3 +243,27 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
         assert (prefill.off_chip_bytes_per_mac or 0.0) < 0.01
         assert (decode.energy_j or 0.0) > 50.0 * (prefill.energy_j or 0.0) / 2048
     assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
+
+
+def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
+    serving = Serving(prompt=512, output=32, engine="tensorrt_llm", in_flight=1)
+    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+    (row,), (load,) = answer.rows, answer.loads
+    assert (load.request_count, load.refused_count, load.preemption_count, load.is_growing) == (300, 0, 0, False)
+    # passes between knots of a table are straight: a few percent
+    assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
+    assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
+    assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
+    assert load.first_token_s <= load.first_token_p90_s <= load.first_token_p99_s
+
+
+def test_of_many_configurations_both_ends_are_stored(workspace: Workspace) -> None:
+    batches = tuple(range(1, 38))
+    answer = workspace.llm(MODEL, hardware="h200_sxm", batch=batches, serving=Serving(prompt=256, output=8))
+    assert len(answer.served) == 37
+    assert {row.decode_run_id for row in answer.served} == {
+        answer.served[0].decode_run_id,
+        answer.served[-1].decode_run_id,
+    }
+    rates = [row.tokens_per_s or 0.0 for row in answer.served]
+    assert rates == sorted(rates)

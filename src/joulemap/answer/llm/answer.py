@@ -27,7 +27,7 @@ from joulemap.answer.llm.row import ServedRow, form_rows, serve
 from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_stored_scope, join_words
-from joulemap.domain.default import SERVED, SERVING, USAGE
+from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from joulemap.decoder.config import Decoder
     from joulemap.domain.configuration import Runtime
     from joulemap.serving.batch import BatchCost
+
+SERVING: Final = Serving()
+"""Prompts of 2,048 tokens and answers of 256, on as few devices as hold the model."""
 
 HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
 """Where none is asked for: what models of all sizes are served on."""
