@@ -6,6 +6,8 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from joulemap.serving.surface import Cost, Passes
+
 Array = NDArray[np.float64]
 
 
@@ -36,3 +38,14 @@ class StraightPass:
             + self.attend_s * prompt * (before + 0.5 * prompt)
         )
         return seconds, seconds * self.watts
+
+    def price(self, passes: Passes, /) -> Cost:
+        """Return the same of passes as the closed forms ask for them."""
+        alone = passes.tokens > 1.0
+        seconds, joules = self.step(
+            np.where(alone, 0.0, passes.sequences),
+            passes.context,
+            passes.chunk + np.where(alone, passes.sequences * passes.tokens, 0.0),
+            passes.chunk_context,
+        )
+        return Cost(seconds=seconds, joules=joules)

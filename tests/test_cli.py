@@ -83,7 +83,7 @@ BAD = [
     (("analyze", "resnet18", "h100_sxm5,tpu_v4"), ExitCode.USAGE, "is 2 hardware, expected one: h100_sxm5, tpu_v4"),
     (("analyze", "resnet18", "H100", "TPU"), ExitCode.USAGE, "is 2 hardware, expected one: h100_sxm5, tpu_v4"),
     (("analyze", "resnet18", "TPU v5"), ExitCode.UNKNOWN_NAME, "'TPU v5' may be tpu_v5e, tpu_v5p: name one"),
-    (("analyze", "resnet18", "H100 NVL"), ExitCode.UNKNOWN_NAME, "unknown hardware 'H100 NVL'; did you mean h100_sxm5"),
+    (("analyze", "resnet18", "H200 NVL"), ExitCode.UNKNOWN_NAME, "unknown hardware 'H200 NVL'; did you mean h200_sxm"),
     (("compare", "resnet18", "h10"), ExitCode.UNKNOWN_NAME, "unknown hardware 'h10'; did you mean h100_sxm5"),
     (("compare", "resnet18", "-o", "x.xlsx"), ExitCode.USAGE, "x.xlsx: .xlsx says no format; known: .txt, .json"),
     (("compare", "resnet18", "-o", "x.csv", "-f", "json"), ExitCode.USAGE, "x.csv would hold json: name it x.json"),

@@ -116,9 +116,10 @@ AS_FAST_AS_LANES = {
     "l40": {"tf32", "fp16", "bf16", "fp8", "int8", "int4"},
     **{hardware: {"int8"} for hardware in ("b300_sxm", "gb300", "mi210", "mi250x")},
     "mi100": {"bf16", "int8"},
+    "ryzen_ai_max_395": {"fp16", "bf16", "int8", "int4"},
 }
-"""Precisions whose tensor cores are as fast as packed lanes would be, because a vendor halved them or runs fp32 on
-matrix cores: only the file can tell."""
+"""Precisions whose tensor cores are as fast as packed lanes would be, because a vendor halved them, runs fp32 on
+matrix cores or issues it twice a clock: only the file can tell."""
 
 
 @pytest.mark.parametrize("hardware", GPUS, ids=names)

@@ -100,9 +100,9 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 13_900,
-    "trace": 9_650,
-    "decoder": 1_600,
-    "model": 8_500,
+    "trace": 9_720,
+    "decoder": 2_600,
+    "model": 8_600,
     "store": 6_460,
     "domain": 5_250,
     "cli": 4_750,

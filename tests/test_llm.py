@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import pytest
 
 from command import run_here
@@ -14,6 +17,7 @@ from joulemap.answer.llm.answer import LlmAnswer
 from joulemap.answer.llm.row import ServedRow
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.present.format import write
+from joulemap.serving.stack import Stack, find_stack
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -88,15 +92,23 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(tmp_path_factory.mktemp("llm") / "results.duckdb")
 
 
+@contextlib.contextmanager
+def without_host() -> Iterator[None]:
+    """Let engines take no time of their own, so that requests are their passes alone."""
+
+    def find_bare(name: str = "", date: str = "") -> Stack:
+        return attrs.evolve(find_stack(name, date), coefficients={})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("joulemap.serving.stack.find_stack", find_bare)
+        yield
+
+
 @pytest.fixture(scope="module")
 def answer(workspace: Workspace) -> LlmAnswer:
     """Two chips and one that is too small for the larger batch, without an engine's own time."""
-    return workspace.llm(
-        MODEL,
-        hardware=("h100_sxm5", "h200_sxm", "l4"),
-        batch=(1, 64),
-        serving=Serving(prompt=2048, output=256, engine="tensorrt_llm"),
-    )
+    with without_host():
+        return workspace.llm(MODEL, hardware=("h100_sxm5", "h200_sxm", "l4"), batch=(1, 64))
 
 
 def find(answer: LlmAnswer, hardware: str, batch: int) -> ServedRow:
@@ -165,8 +177,8 @@ def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
 
 
 def test_devices_share_the_work(workspace: Workspace) -> None:
-    serving = Serving(devices=(1, 2), engine="tensorrt_llm")
-    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+    with without_host():
+        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(devices=(1, 2)))
     one, two = answer.rows
     assert (one.label, two.label) == ("h100_sxm5", "h100_sxm5 x2")
     assert_close(two.weight_bytes, one.weight_bytes / 2.0, rel=0.01)
@@ -246,8 +258,9 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
 
 
 def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
-    serving = Serving(prompt=512, output=32, engine="tensorrt_llm", in_flight=1)
-    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+    with without_host():
+        serving = Serving(prompt=512, output=32, in_flight=1)
+        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
     (row,), (load,) = answer.rows, answer.loads
     assert (load.request_count, load.refused_count, load.preemption_count, load.is_growing) == (300, 0, 0, False)
     # passes between knots of a table are straight: a few percent

@@ -10,11 +10,12 @@ from torch.nn import functional
 
 from chips import find
 from compare import assert_close
-from gpu_case import timed
+from gpu_case import single, timed
 from joulemap.domain.configuration import Configuration
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns
+from joulemap.trace.module import build_on_meta
 from models import columns
 
 WIDTH = 64
@@ -175,3 +176,63 @@ def test_light_work_behind_one_kernel_is_one_kernel() -> None:
         sorted(kernels.work.operation[kernels.kernel_index == one].tolist()) for one in range(kernels.kernel_count)
     ]
     assert ["flip", "roll"] in names
+
+
+class Mixture(nn.Module):
+    """Tokens that choose experts, whose products are two calls with a gate between, as transformers has them."""
+
+    def __init__(self, *, leaks: bool = False) -> None:
+        super().__init__()
+        self.leaks = leaks
+        with build_on_meta():
+            self.router = nn.Linear(64, 16, bias=False)
+            self.up = nn.Parameter(torch.empty(16, 64, 64))
+            self.down = nn.Parameter(torch.empty(16, 64, 32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores, experts = torch.topk(self.router(x).softmax(-1), 4, dim=-1)
+        order = experts.flatten().argsort()
+        ends = torch.bincount(experts.flatten(), minlength=16).cumsum(0).to(torch.int32)
+        wide = torch._grouped_mm(x[order // 4], self.up.transpose(-2, -1), offs=ends)
+        gate, value = wide.chunk(2, -1)
+        out = torch._grouped_mm(functional.silu(gate) * value, self.down.transpose(-2, -1), offs=ends)
+        out = (out * scores.flatten()[order].unsqueeze(-1))[order.argsort()].view(len(x), 4, -1).sum(1)
+        summed: Tensor = x + out + (wide.sum() if self.leaks else 0.0)
+        return summed
+
+
+def test_products_of_experts_are_one_kernel_with_all_that_sorts_and_sums() -> None:
+    tokens = torch.empty(8, 64, device="meta", dtype=torch.bfloat16)
+    work = columns(nn.Sequential(Mixture(), Mixture()), tokens)
+    kernels = form_kernels(work, "bf16", "engine")
+    mixing = [np.flatnonzero(kernels.kernel_index == one) for one in np.unique(kernels.kernel_index[kernels.mixes])]
+    assert len(mixing) == 2
+    for members in mixing:
+        found = kernels.work.operation[members].tolist()
+        assert [found.count(name) for name in ("grouped_mm", "silu", "scan", "linear", "softmax")] == [2, 1, 1, 0, 0]
+        # what sorts choices, not what chooses: 8 tokens and 32 choices, their scores and whose they are
+        assert found.count("sort") == 2
+        assert kernels.weight_bytes[members].sum() == kernels.own_weight_bytes[members].sum() > 0
+        # x is read and the sum written; choices are numbers of eight bytes, scores of two
+        assert kernels.input_bytes[members].sum() <= 8 * 64 * 2 + 32 * (8 + 2) + 16 * 8
+    # a compiler of single kernels leaves them apart
+    assert not form_kernels(work, "bf16", "fused").mixes.any()
+
+
+def test_products_of_experts_whose_rows_others_read_stay_apart() -> None:
+    work = columns(Mixture(leaks=True), torch.empty(8, 64, device="meta", dtype=torch.bfloat16))
+    assert not form_kernels(work, "bf16", "engine").mixes.any()
+
+
+@pytest.mark.parametrize("tokens", [1, 8, 512])
+def test_a_traced_mixture_takes_as_long_as_a_call_of_experts(tokens: int) -> None:
+    """Beside what reads the choices and their scores."""
+    work = columns(Mixture(), torch.empty(tokens, 64, device="meta", dtype=torch.bfloat16))
+    call = single(f"experts(rows={tokens},hidden=64,inner=32,taken=4,experts=16)")
+    found = []
+    for one in (work, call):
+        times, kernels = timed(one, "fp16", "engine" if one is work else "graph")
+        products = kernels.mixes & kernels.work.has_macs
+        found.append((times.busy_s[products], times.memory_s[products], times.start_s[products]))
+    for mine, theirs in zip(*found, strict=True):
+        assert mine.tolist() == theirs.tolist()

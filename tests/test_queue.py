@@ -12,6 +12,7 @@ from joulemap.domain.load import Limits, Load, Requests, Served
 from joulemap.serving.pool import simulate_pools
 from joulemap.serving.queue import count_until, simulate
 from joulemap.serving.request import draw_requests
+from joulemap.serving.steady import Steady, run_steady
 from joulemap.system.errors import UnsupportedError, UsageError
 from pass_surface import StraightPass
 
@@ -338,20 +339,43 @@ def test_in_flight_is_never_exceeded_by_two_pools() -> None:
     assert most == 9
 
 
-def test_a_steady_load_is_the_closed_form() -> None:
-    """Mean step = decode pass + a x prefill of one prompt's tokens, a = in flight / output tokens arrivals a step."""
-    flight, prompt, output = 32, 512, 256
-    surface = StraightPass(pass_s=0.008, sequence_s=2e-5, cached_s=1e-8, prompt_s=5e-5)
-    load = Load(requests=4000, in_flight=flight, prompt_tokens=prompt, output_tokens=output, spread_fraction=0.8)
-    served = simulate(surface, load, Limits(step_tokens=8192, sequences=64, cache_tokens=1_000_000))
+STEADY = StraightPass(pass_s=0.008, sequence_s=2e-5, cached_s=1e-8, prompt_s=5e-5)
+
+
+@pytest.mark.parametrize("mixes", [True, False])
+@pytest.mark.parametrize(
+    ("flight", "prompt", "output"), [(4, 512, 256), (32, 512, 256), (64, 2048, 512), (16, 9000, 256)]
+)
+def test_a_steady_load_is_the_closed_form(flight: int, prompt: int, output: int, mixes: bool) -> None:
+    """Once the requests that began together have come apart, by answers of many lengths."""
+    load = Load(
+        in_flight=flight,
+        requests=60 * flight,
+        warm_up=20 * flight,
+        prompt_tokens=prompt,
+        output_tokens=round(output / 0.6),
+        spread_fraction=0.8,
+    )
+    limits = Limits(step_tokens=8192, sequences=64, cache_tokens=1_000_000, mixes=mixes)
+    served = simulate(STEADY, load, limits)
     asked = draw_requests(load, 0)
-    prompts = sum(asked.prompt_tokens) / 4000
-    outputs = sum(asked.output_tokens) / 4000
-    longer = sum(tokens * tokens for tokens in asked.output_tokens) / sum(asked.output_tokens)
-    decode, _ = surface.step(flight, prompts + 0.5 * longer, 0.0, 0.0)
-    step = float(decode) + flight / outputs * prompts * surface.prompt_s
-    assert served.between_tokens.mean == pytest.approx(step, rel=0.02)
-    assert served.output_tokens_per_s == pytest.approx(flight / step, rel=0.03)
+    count = len(asked.output_tokens)
+    closed = run_steady(
+        STEADY,
+        Steady(
+            in_flight=flight,
+            prompt_tokens=sum(asked.prompt_tokens) / count,
+            output_tokens=sum(asked.output_tokens) / count,
+            room=64,
+            step_tokens=limits.step_tokens,
+            mixes=mixes,
+        ),
+    )
+    assert served.between_tokens.mean == pytest.approx(closed.between_s, rel=0.05)
+    assert served.output_tokens_per_s == pytest.approx(closed.output_tokens_per_s, rel=0.05)
+    assert served.energy_per_output_token_j == pytest.approx(closed.output_token_j, rel=0.05)
+    assert served.latency.mean == pytest.approx(closed.request_s, rel=0.1)
+    assert served.first_token.mean == pytest.approx(closed.first_token_s, rel=0.35)
 
 
 def test_it_is_faster_than_what_it_simulates() -> None:

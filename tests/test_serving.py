@@ -111,7 +111,7 @@ def test_a_table_reads_what_a_surface_says() -> None:
 
 
 def test_engines_are_found_by_date() -> None:
-    assert find_stack("vLLM", "2023-06").runtime == "eager"
+    assert find_stack("vLLM", "2023-06").date == "2023"
     assert find_stack("vllm").date >= find_stack("vllm", "2024-06").date
     assert find_stack("trt").name == "tensorrt_llm"
     assert all(find_stack(name).label for name in stack_names())

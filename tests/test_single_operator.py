@@ -42,7 +42,7 @@ def find(name: str) -> SingleOperator:
     return operator
 
 
-BARE = ("rotary", "gated", "experts", *COLLECTIVES)
+BARE = ("rotary", "gated", "experts", "scan", *COLLECTIVES)
 """Kernels that torch has not."""
 
 NAMES = (

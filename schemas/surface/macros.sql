@@ -188,7 +188,7 @@ CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);
 -- The kind of a single operator, from its name with sizes; empty for any other model.
 CREATE MACRO operator_kind(model) AS regexp_extract(
     model,
-    '^(gemm|bmm|conv2d|attention|experts|softmax|layer_norm|rms_norm|embedding|rotary|gated|elementwise|batch_norm'
+    '^(gemm|bmm|conv2d|attention|experts|scan|softmax|layer_norm|rms_norm|embedding|rotary|gated|elementwise|batch_norm'
     || '|max_pool2d|global_avg_pool)\(',
     1
 );

@@ -41,13 +41,15 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 def _is_model(word: str) -> bool:
     place = word.partition("@")[0]
-    if is_pass(word):
-        return True
-    if place.endswith(".toml") or os.path.isdir(place):
+    if place.endswith(".toml") or (os.path.isdir(place) and not is_pass(word)):
         return False
     known = load_models()
     return (
-        ":" in word or word.endswith((".py", ".pt2")) or bool(find_kind(word)) or find_model_name(word, known) in known
+        ":" in word
+        or word.endswith((".py", ".pt2"))
+        or bool(find_kind(word))
+        or find_model_name(word, known) in known
+        or is_pass(word)
     )
 
 

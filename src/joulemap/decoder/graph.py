@@ -92,13 +92,15 @@ class Graph:
         *,
         beside: Sequence[int] = (),
         suffix: str = "",
+        dtype: str = "",
         weights: Mapping[str, str] | None = None,
         **sizes: Value,
     ) -> int:
         """Return what a single operator of these sizes makes of tensors; its weights are called by the module.
 
         An input may lie in several tensors one behind the other, or be a part of one. It waits for those `beside`.
-        What it makes besides its first result takes the place of the last input.
+        What it makes besides its first result takes the place of the last input. `dtype` is that of what it reads and
+        makes, where it is not that of products.
         """
         parts = _break_up(what, tuple(sizes.items()))
         first, last = len(self.operators), len(parts.operators) - 1
@@ -108,7 +110,8 @@ class Graph:
             self.operators.append(attrs.evolve(operator, name=name, module_path=path))
         waiting = iter(inputs)
         result = -1
-        for flow in parts.flows:
+        for told in parts.flows:
+            flow = told if not dtype else attrs.evolve(told, held=attrs.evolve(told.held, dtype=dtype))
             if flow.maker is not None and flow.reader is None and result >= 0:
                 tensor = self._measure(inputs[-1])[0]
             elif flow.maker is not None:
@@ -119,7 +122,9 @@ class Graph:
                 tensor = self.weigh(called, flow.held.shape, flow.held.dtype)
             else:
                 assert flow.reader is not None
-                self._read(first + flow.reader, waiting, min(flow.held.byte_count, flow.most_bytes))
+                self._read(
+                    first + flow.reader, waiting, min(flow.held.byte_count, flow.most_bytes), is_fixed=bool(dtype)
+                )
                 continue
             byte_count = min(flow.held.byte_count, flow.most_bytes)
             if flow.maker is not None:
@@ -132,12 +137,12 @@ class Graph:
             self._access(first, tensor, role, self.held[tensor].byte_count)
         return result
 
-    def _read(self, index: int, waiting: Iterator[Read], byte_count: int) -> None:
-        """Let an operator read so many bytes of the tensors that come next."""
-        while byte_count > 0:
-            tensor, most = self._measure(next(waiting))
+    def _read(self, index: int, waiting: Iterator[Read], byte_count: int, *, is_fixed: bool) -> None:
+        """Let an operator read so many bytes of the tensors that come next, or what there is of them."""
+        while byte_count > 0 and (one := next(waiting, None)) is not None:
+            tensor, most = self._measure(one)
             taken = min(byte_count, most)
-            self._access(index, tensor, "input", taken)
+            self._access(index, tensor, "input", taken, is_fixed=is_fixed)
             byte_count -= taken
 
     def _measure(self, one: Read) -> tuple[int, int]:
@@ -161,7 +166,7 @@ class Graph:
         self.makers[tensor] = index
         return tensor
 
-    def _access(self, index: int, tensor: int, role: str, byte_count: int) -> None:
+    def _access(self, index: int, tensor: int, role: str, byte_count: int, *, is_fixed: bool = False) -> None:
         held = self.held[tensor]
         self.accesses.append(
             Access(
@@ -170,7 +175,7 @@ class Graph:
                 role=role,
                 byte_count=byte_count,
                 fused_byte_count=byte_count,
-                item_bytes=held.item_bytes,
+                item_bytes=0 if is_fixed else held.item_bytes,
                 is_boundary=False,
             )
         )

@@ -15,15 +15,16 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
-from joulemap.decoder.config import Decoder
-from joulemap.decoder.step import ARGUMENTS, Step, check_step
 from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
 from joulemap.domain.operator.name import Value, go_on, read_arguments
 from joulemap.system.errors import ModelError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.decoder.config import Decoder
+    from joulemap.decoder.step import Step
 
 DECODER: Final = "decoder"
 """Family and task of those that ship."""
@@ -44,7 +45,7 @@ _KIND: Final = re.compile(r"-(?:instruct|chat|it|hf)(?:-hf)?$")
 _CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
 
 
-@attrs.frozen
+@frozen
 class DecoderPass:
     """A pass that is asked for by name."""
 
@@ -156,6 +157,8 @@ def find_pass(name: str, given: Iterable[tuple[str, str]] = ()) -> DecoderPass |
     decoder = find_decoder(parts[0]) if parts else None
     if parts is None or decoder is None:
         return None
+    from joulemap.decoder.step import ARGUMENTS, Step, check_step
+
     values = read_arguments(decoder.name, name, parts[1], ARGUMENTS, EXAMPLE, given)
     whole: dict[str, Value] = {one.name: values.get(one.name, one.default or 0) for one in ARGUMENTS}
     whole |= {one.name: str(values.get(one.name, one.default)) for one in ARGUMENTS if isinstance(one.default, str)}
@@ -175,6 +178,8 @@ def complete(typed: str) -> list[str]:
     before, bracket, inside = typed.partition("(")
     if not bracket:
         return list(load_shipped())
+    from joulemap.decoder.step import ARGUMENTS
+
     return go_on(typed, inside, ARGUMENTS) if find_shipped(before) or _find_path(before) else []
 
 

@@ -27,6 +27,9 @@ CACHE_DTYPES: Final = {
 }
 """How keys and values are stored -> their dtype as traced; the first follows the precision of the run."""
 
+EXCHANGED: Final = "bfloat16"
+"""What devices send one another. Source: engines reduce hidden states as they hold them, in 16 bits."""
+
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
 
 
@@ -139,11 +142,14 @@ class Pass:
         return self.graph.call(path, cost, inputs, shape, suffix=suffix or kind, aten=aten)
 
     def collect(self, path: str, operation: Collective, x: int, devices: int, elements: int) -> int:
-        """Return what devices make of a tensor together; `elements` are those of the whole buffer."""
+        """Return what devices make of a tensor together; `elements` are those of the whole buffer.
+
+        They exchange 16 bits an element, whatever products are computed in.
+        """
         if devices == 1:
             return x
-        cost = Cost(kind="communication", operation=operation, gemm=(0, 0, 0, devices))
-        return self.graph.call(path, cost, (x,), (elements,), suffix=operation)
+        sizes = {"elements": elements, "devices": devices}
+        return self.graph.run(path, operation, (x,), suffix=operation, dtype=EXCHANGED, **sizes)
 
     def sum_up(self, path: str, x: int, width: int = 0) -> int:
         """Return the sum of what all devices have of each token, of the width of the model or another."""

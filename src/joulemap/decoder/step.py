@@ -8,18 +8,17 @@ their tokens sent to where their experts are (data parallel).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.decoder.config import Attention, Decoder, Experts, Network, Recurrence
-from joulemap.decoder.graph import Graph
-from joulemap.decoder.layer import decode
-from joulemap.decoder.row import Rows, Split
-from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import Argument, Value
-from joulemap.domain.workload import EVENLY, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.trace.single import check_counts
+
+if TYPE_CHECKING:
+    from joulemap.decoder.graph import Graph
+    from joulemap.domain.key import WorkloadKey
+    from joulemap.domain.workload import Workload
 
 CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 """What keys and values may be stored at, whatever the precision of the run."""
@@ -83,6 +82,7 @@ class Step:
 def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
     """Return the fused workload of a pass of so many sequences; UsageError for one that the model does not take."""
     from joulemap.fuse import fuse
+    from joulemap.trace.single import check_counts
 
     check_step(decoder, step)
     notes = (_note_routing(decoder, step),) if decoder.is_routed else ()
@@ -91,6 +91,10 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
 
 def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
     """Return the calls of a pass of so many sequences, on one device."""
+    from joulemap.decoder.graph import Graph
+    from joulemap.decoder.layer import decode
+    from joulemap.decoder.row import Rows, Split
+
     rows = Rows(
         sequences=-(-batch // step.data_devices),
         tokens=step.tokens,
@@ -107,6 +111,8 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
 
 
 def _note_routing(decoder: Decoder, step: Step) -> str:
+    from joulemap.domain.workload import EVENLY
+
     first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
     return (
         f"each token is taken to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance: "

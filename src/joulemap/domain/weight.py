@@ -161,6 +161,7 @@ FILES: Final[Mapping[str, float]] = {
     "q4_k_xl": 4.93,
     "q5_k_s": 5.5704,
     "q5_k_m": 5.7036,
+    "q5_k_xl": 6.02,
     "q6_k_xl": 7.02,
     "q8_k_xl": 9.1,
 }
@@ -168,11 +169,12 @@ FILES: Final[Mapping[str, float]] = {
 
 Source: llama.cpp (commit 311c2c9f0e), tools/quantize/README.md, of Llama-3.1-8B; q3_k_m follows from the formats that
 llama-quantize gives its matrices; `_xl`, Unsloth's, by the sizes of files of Qwen3-30B-A3B, gemma-3-27b, dots.llm1,
-gemma-4-31B, Hunyuan-A13B and GLM-4.7-Flash (lhl/strix-halo-testing, kyuz0/amd-strix-halo-toolboxes): 4.64 to 5.27 bits,
-one of 7.02, 8.9 to 9.4."""
+gemma-4-31B, Qwen3.5-122B, Hunyuan-A13B and GLM-4.7-Flash (lhl/strix-halo-testing, kyuz0/amd-strix-halo-toolboxes): 4.64
+to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4."""
 
 ALIASES: Final[Mapping[str, str]] = {
     "fp8:128x128": "fp8_block",
+    "int4_g128": "int4",
     "gguf_q3_k": "q3_k_m",
     "gguf_q4_k": "q4_k_m",
     "gguf_q5_k": "q5_k_m",

@@ -9,6 +9,7 @@ and w = 2 of a sum that all get, which is a scatter and a gather, else 1:
     direct  = start.direct / f + l (1 + peer_steps.direct (n - 1)) + min(one, two)        kernels that read each other
     one     = (n - 1) S / (direct_share B)
     two     = l gather_steps + 2 (n - 1) / n S / (direct_share B)
+    experts = start.deepep / f + (n - 1) / n S / min(R, expert_bytes f)                   tokens to experts, or back
 
 A library has a protocol that sends flags with the data, quick and half as fast, and one that fills the link after a
 ramp; the quicker is taken. A device passes own_share of the buffer through the same channels for itself. Direct kernels
@@ -168,8 +169,12 @@ def _fill(found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Har
     one, two = others * whole / direct_rate, 2.0 * others / devices * whole / direct_rate
     more = latency * of_kernel("link_gather_steps")
     is_one = one <= more + two
-    found.start_s[rows] = np.where(is_direct, direct_start + np.where(is_one, 0.0, more), start)
-    found.busy_s[rows] = np.where(is_direct, np.where(is_one, one, two), busy)
+    is_routed = (operation == "all_to_all") & (named == "deepep")
+    routed_rate = np.minimum(path.ring_rate, hardware.coefficient("link_expert_bytes") / clocks)
+    routed_start = hardware.coefficient("link_start_clocks", "deepep") * clocks
+    first = [is_direct, is_routed]
+    found.start_s[rows] = np.select(first, [direct_start + np.where(is_one, 0.0, more), routed_start], start)
+    found.busy_s[rows] = np.select(first, [np.where(is_one, one, two), sent / routed_rate], busy)
     found.sent_bytes[rows] = np.where(is_direct & is_one, others * whole, sent)
 
 

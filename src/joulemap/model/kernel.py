@@ -147,8 +147,15 @@ class KernelColumns:
         make what it multiplies by on the way in.
         """
         has_product = self.per_operator(self.per_kernel(self.work.mac_count)) > 0.0
-        in_loop = self.work.of_kind(*LOOP_KINDS) & ~has_product
+        in_loop = self.work.of_kind(*LOOP_KINDS) & (~has_product | self.mixes)
         mask: Booleans = ~self.leads & (self.work.of_kind(*EPILOGUE_KINDS) | in_loop | self.feeds)
+        return mask
+
+    @cached_property
+    def mixes(self) -> Booleans:
+        """Operators of kernels that compute both products of a mixture of experts, whatever else they do."""
+        grouped = np.where(self.work.of_operation("grouped_mm"), 1.0, 0.0)
+        mask: Booleans = self.per_operator(self.per_kernel(grouped)) >= 2.0
         return mask
 
     @cached_property

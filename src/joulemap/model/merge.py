@@ -3,6 +3,8 @@
     append      a past that is given is not moved: the new rows are written behind it, and it is held once
     products    of one input with weights, next to each other among products, are one of all their columns: q, k and v,
                 gate and up, whatever follows each of them
+    experts     both products of all experts of a mixture are one with the gate between them, the sorting of choices
+                before them and the sum behind them, whose rows only they read
     light work  elementwise operators, movements and norms that stand next to each other and wait for the same kernel
                 are one: the rotation of q, that of k, and both appends
 
@@ -72,7 +74,7 @@ def append_in_place(work: WorkloadColumns) -> WorkloadColumns:
 def join_siblings(work: WorkloadColumns) -> WorkloadColumns:
     """Return the workload with the kernels that an engine makes of its subgraphs, and what these move."""
     flow = _Flow.of(work)
-    kernel = flow.join(np.arange(flow.count), _same_input(work, flow), flow.multiplying)
+    kernel = flow.join(flow.join_experts(work), _same_input(work, flow), flow.multiplying)
     kernel = flow.join(kernel, flow.last_needed(kernel), flow.computing)
     group = kernel[work.subgraph_index]
     is_joined = np.bincount(kernel[flow.computing], minlength=flow.count)[group] > 1
@@ -154,6 +156,67 @@ class _Flow:
         late = np.zeros(self.count, dtype=bool)
         late[reader[writer > reader]] = True
         return np.where(late[joined], np.arange(self.count), joined)[kernel]
+
+    def join_experts(self, work: WorkloadColumns) -> Integers:
+        """Return the kernels where those of a mixture are one, each of all others by itself.
+
+        Its subgraphs are the two products, what only they read and that follows from a sort or from the first of them,
+        and what alone reads the second, unless it is a norm.
+        """
+        every = np.arange(self.count)
+        reader, writer = self._pairs(every)
+        up, down, reach = self._pair_experts(work, reader, writer)
+        if not len(up):
+            return every
+        sorts, norms = (
+            np.bincount(work.subgraph_index, weights=mask, minlength=self.count) > 0.0
+            for mask in (work.of_operation("sort"), work.of_kind("normalization"))
+        )
+        pairs = np.unique(np.stack([reader, writer]), axis=1)
+        often = np.bincount(pairs[1], minlength=self.count)
+        owner = np.full(self.count, -1)
+        owner[up] = owner[down] = up
+        is_last = np.isin(pairs[1], down) & (often[pairs[1]] == 1) & (self.is_light & ~norms)[pairs[0]]
+        owner[pairs[0][is_last]] = owner[pairs[1][is_last]]
+        routed = self._spread(np.where(sorts, every, -1), *pairs) >= 0
+        free = self.is_light & (owner < 0) & (often > 0)
+        while True:
+            low, high = np.full(self.count, self.count), np.full(self.count, -1)
+            np.minimum.at(low, pairs[1], owner[pairs[0]])
+            np.maximum.at(high, pairs[1], owner[pairs[0]])
+            found = free & (owner < 0) & (low == high) & (low >= 0) & (routed | (reach == low))
+            if not found.any():
+                break
+            owner[found] = low[found]
+        leaks = up[np.isin(up, pairs[1][owner[pairs[0]] != pairs[1]])]
+        return np.where((owner >= 0) & ~np.isin(owner, leaks), owner, every)
+
+    def _pair_experts(
+        self, work: WorkloadColumns, reader: Integers, writer: Integers
+    ) -> tuple[Integers, Integers, Integers]:
+        """Return the first and second products of mixtures, and the last product that light work follows from."""
+        rows = np.flatnonzero(work.of_operation("grouped_mm"))
+        product = np.full(self.count, -1)
+        product[work.subgraph_index[rows]] = rows
+        lone = (np.bincount(work.subgraph_index[rows], minlength=self.count) == 1) & self.may_move
+        reach = self._spread(np.where(lone, np.arange(self.count), -1), reader, writer)
+        places = np.flatnonzero(lone)
+        n, k, groups = (column[product[places]] for column in (work.gemm_n, work.gemm_k, work.gemm_groups))
+        fits = (k[:-1] == n[1:]) & (n[:-1] % np.maximum(k[1:], 1.0) == 0.0) & (groups[:-1] == groups[1:])
+        follows = np.append(False, fits & (reach[places[1:]] == places[:-1])) if len(places) else lone[:0]
+        start = np.maximum.accumulate(np.where(~follows, np.arange(len(places)), 0))
+        seconds = np.flatnonzero(follows & ((np.arange(len(places)) - start) % 2 == 1))
+        return places[seconds - 1], places[seconds], reach
+
+    def _spread(self, source: Integers, reader: Integers, writer: Integers) -> Integers:
+        """Return the last of the sources that each subgraph reads of through light ones; -1 for none."""
+        found = np.full(self.count, -1)
+        while True:
+            through = np.where(source >= 0, source, np.where(self.is_light, found, -1))
+            last = found.copy()
+            np.maximum.at(found, reader, through[writer])
+            if np.array_equal(last, found):
+                return found
 
     def _pairs(self, kernel: Integers) -> tuple[Integers, Integers]:
         """Return which kernel reads what which other makes."""

@@ -99,7 +99,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
         is_trusted=settings.trust,
         config=settings.config,
-        others=list_decoders(),
+        others=list_decoders,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)

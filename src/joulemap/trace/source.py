@@ -9,7 +9,7 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -224,11 +224,11 @@ def resolve_model(
     arguments: Iterable[tuple[str, str]] = (),
     is_trusted: bool = False,
     config: str = "",
-    others: Sequence[str] = (),
+    others: Callable[[], Sequence[str]] = tuple,
 ) -> ModelRequest:
     """Return the request for a name: known, of an operator, `FILE.py:FACTORY`, `FILE.pt2`, `timm:NAME` or `hf:NAME`.
 
-    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`; `others` are
+    `is_trusted` lets a saved program run code; `config` is the file of a configuration, for `hf:NAME`; `others` gives
     names that are read elsewhere, which an error may offer. Raises UnknownNameError for a name that is none of these,
     ModelError for a file or package that is not there, UsageError for a name that cannot be stored, a batch that
     contradicts the inputs or inputs that the model does not take.
@@ -268,7 +268,7 @@ def resolve_model(
         return attrs.evolve(request, is_trusted=is_trusted)
     if name not in models and not is_module_name(name):
         hint = "see `joulemap model list`, or give path/to/file.py:factory"
-        raise UnknownNameError("model", name.partition("(")[0], (*models, *others), hint)
+        raise UnknownNameError("model", name.partition("(")[0], (*models, *others()), hint)
     return _resolve_known(name, models, size, inputs, given)
 
 

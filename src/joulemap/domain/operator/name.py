@@ -101,9 +101,10 @@ POWER_LAW: Final = "power_law_"
 COLLECTIVES: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send")
 """What devices do together; `send` is of two of them."""
 
-LIBRARIES: Final = ("nccl", "direct", "trtllm")
-"""What runs a collective, where one is named: a library of rings, or kernels of an inference engine that read the
-memories of the others. Where none is named it is what an engine takes."""
+LIBRARIES: Final = ("nccl", "direct", "trtllm", "deepep")
+"""What runs a collective, where one is named: a library of rings, kernels of an inference engine that read the memories
+of the others, or those that send tokens to experts and fetch them back. Where none is named it is what an engine takes
+of the first two."""
 
 GATES: Final = ("silu", "gelu")
 """What the first half of `gated` goes through."""

@@ -64,6 +64,9 @@ NAMES: Final = (
 engines choose for integers of four bits. Source: vLLM `CompressedTensorsWNA16MarlinMoEMethod`, SGLang
 `sglang_marlin_moe` (names of the kernels that were measured)."""
 
+GATES: Final = ("gated", "relu")
+"""What stands behind the first product of a call that is told whole, with a row for each choice on any device."""
+
 PASSING: Final = frozenset({"triton", "marlin", "trtllm_block"})
 """Families whose gate and sum pass over the choices of other devices too."""
 
@@ -110,6 +113,7 @@ class _Call:
     """Of each call."""
 
     tokens: Floats
+    """Of one that was traced: choices of each expert that is hit, so that one token is 1."""
     choices: Floats
     """On all devices."""
     rows: Floats
@@ -126,10 +130,11 @@ class _Call:
         """Return calls by their first and second products, between which is their gate."""
         work = kernels.work
         hidden, columns, inner = work.gemm_k[ups], work.gemm_n[ups], work.gemm_k[downs]
+        rows, whole = work.mac_count[ups] / (columns * hidden), work.of_operation(*GATES)[ups + 1]
         return _Call(
-            tokens=work.output_element_count[downs] / hidden,
-            choices=work.output_element_count[ups + 1] / inner,
-            rows=work.mac_count[ups] / (columns * hidden),
+            tokens=np.where(whole, work.output_element_count[downs] / hidden, rows / work.gemm_groups[ups]),
+            choices=np.where(whole, work.output_element_count[ups + 1] / inner, rows),
+            rows=rows,
             hidden=hidden,
             columns=columns,
             inner=inner,

@@ -84,7 +84,7 @@ def _products(traits: Traits) -> Booleans:
 
 SORTS: Final = (
     Sort("attention", lambda t: t.is_attention & _products(t), start="product", share=""),
-    Sort("experts", lambda t: t.is_experts & _products(t), start="product", share=""),
+    Sort("experts", lambda t: t.kernels.mixes & _products(t), start="product", share=""),
     Sort("recurrence", lambda t: t.is_in_step, start="product", share=""),
     Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product", share=""),
     Sort("product", _products, start="product", share=""),

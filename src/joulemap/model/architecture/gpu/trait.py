@@ -172,13 +172,6 @@ class Traits:
         return mask
 
     @cached_property
-    def is_experts(self) -> Booleans:
-        """Operators of kernels that compute both products of a mixture of experts."""
-        grouped = np.where(self.kernels.work.of_operation("grouped_mm"), 1.0, 0.0)
-        mask: Booleans = self.kernels.per_operator(self.kernels.per_kernel(grouped)) >= 2.0
-        return mask
-
-    @cached_property
     def is_in_step(self) -> Booleans:
         """Products of a recurrence, and those of a loop in which units share no weights: no kernel tiles them."""
         kernels = self.kernels
