@@ -64,6 +64,7 @@ BELOW: dict[str, set[str]] = {
         "plan",
         "present",
         "row",
+        "serving",
         "store",
         "webpage",
     },
@@ -99,16 +100,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 12_360,
+    "answer": 14_000,
     "trace": 9_720,
     "decoder": 2_600,
     "model": 8_600,
     "store": 6_580,
     "domain": 5_250,
-    "cli": 4_420,
+    "cli": 4_800,
     "catalog": 3_430,
     "hub": 2_160,
-    "plan": 2_720,
+    "plan": 2_800,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import pytest
 
 from command import run_here
@@ -14,6 +17,7 @@ from joulemap.answer.llm.answer import LlmAnswer
 from joulemap.answer.llm.row import ServedRow
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.present.format import write
+from joulemap.serving.stack import Stack, find_stack
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -26,7 +30,8 @@ MODEL: Final = "llama-3.1-8b"
 def served() -> tuple[Book, dict[str, Any]]:
     """Two hardware: prompts of 100 tokens, two at a time, and 10 decode steps; b on two devices, with a host's time."""
     book = Book()
-    prefill, decode = {"model": "net(tokens=100)", "batch": 2}, {"model": "net(cached=105)", "batch": 2}
+    prefill: dict[str, Any] = {"model": "net(tokens=100)", "batch": 2}
+    decode: dict[str, Any] = {"model": "net(cached=105)", "batch": 2}
     ids = [
         book.add_run([Part(time_s=2.0, compute_j=200.0)], hardware="a", **prefill),
         book.add_run([Part(time_s=0.1, memory_s=0.1, compute_s=0.05, memory_j=4.0)], hardware="a", **decode),
@@ -87,15 +92,23 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(tmp_path_factory.mktemp("llm") / "results.duckdb")
 
 
+@contextlib.contextmanager
+def without_host() -> Iterator[None]:
+    """Let engines take no time of their own, so that requests are their passes alone."""
+
+    def find_bare(name: str = "", date: str = "") -> Stack:
+        return attrs.evolve(find_stack(name, date), coefficients={})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("joulemap.serving.stack.find_stack", find_bare)
+        yield
+
+
 @pytest.fixture(scope="module")
 def answer(workspace: Workspace) -> LlmAnswer:
     """Two chips and one that is too small for the larger batch, without an engine's own time."""
-    return workspace.llm(
-        MODEL,
-        hardware=("h100_sxm5", "h200_sxm", "l4"),
-        batch=(1, 64),
-        serving=Serving(prompt=2048, output=256, engine="tensorrt_llm"),
-    )
+    with without_host():
+        return workspace.llm(MODEL, hardware=("h100_sxm5", "h200_sxm", "l4"), batch=(1, 64))
 
 
 def find(answer: LlmAnswer, hardware: str, batch: int) -> ServedRow:
@@ -164,8 +177,8 @@ def test_costs_follow_from_rates_and_prices(workspace: Workspace) -> None:
 
 
 def test_devices_share_the_work(workspace: Workspace) -> None:
-    serving = Serving(devices=(1, 2), engine="tensorrt_llm")
-    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+    with without_host():
+        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(devices=(1, 2)))
     one, two = answer.rows
     assert (one.label, two.label) == ("h100_sxm5", "h100_sxm5 x2")
     assert_close(two.weight_bytes, one.weight_bytes / 2.0, rel=0.01)
@@ -177,14 +190,14 @@ def test_devices_share_the_work(workspace: Workspace) -> None:
 
 def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
     answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)
-    # 141 GB and what steps need, on 72 of 80 GB and on 173 of 192
-    assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 4, "mi300x": 1}
+    # 141 GB: two boards of 80 GB or one of 192 hold them, and a sequence
+    assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 2, "mi300x": 1}
 
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ((MODEL, "l4", "--batch", "64", "--devices", "1"), 4, ("batch 13", "2 devices")),
+        ((MODEL, "l4", "--batch", "64", "--devices", "1"), 4, ("64", "2 devices")),
         ((MODEL, "l4", "--devices", "3"), 4, ("32", "3")),
         ((MODEL, "l4", "--prompt", "200000"), 2, ("200,000", "131,072")),
         ((MODEL, "h100_sxm5", "--precision", "fp4"), 4, ("fp4", "fp8")),
@@ -242,3 +255,28 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
         assert (prefill.off_chip_bytes_per_mac or 0.0) < 0.01
         assert (decode.energy_j or 0.0) > 50.0 * (prefill.energy_j or 0.0) / 2048
     assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
+
+
+def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
+    with without_host():
+        serving = Serving(prompt=512, output=32, in_flight=1)
+        answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=serving)
+    (row,), (load,) = answer.rows, answer.loads
+    assert (load.request_count, load.refused_count, load.preemption_count, load.is_growing) == (300, 0, 0, False)
+    # passes between knots of a table are straight: a few percent
+    assert_close(load.first_token_s, row.first_token_s or 0.0, rel=0.1)
+    assert_close(load.between_s, row.between_s or 0.0, rel=0.05)
+    assert_close(load.output_token_j, (row.request_j or 0.0) / 32, rel=0.1)
+    assert load.first_token_s <= load.first_token_p90_s <= load.first_token_p99_s
+
+
+def test_of_many_configurations_both_ends_are_stored(workspace: Workspace) -> None:
+    batches = tuple(range(1, 38))
+    answer = workspace.llm(MODEL, hardware="h200_sxm", batch=batches, serving=Serving(prompt=256, output=8))
+    assert len(answer.served) == 37
+    assert {row.decode_run_id for row in answer.served} == {
+        answer.served[0].decode_run_id,
+        answer.served[-1].decode_run_id,
+    }
+    joules = [row.output_token_j or 0.0 for row in answer.served]
+    assert all(other < one for one, other in zip(joules, joules[8:], strict=False))  # tiles step in between

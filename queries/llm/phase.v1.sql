@@ -20,7 +20,7 @@ decode_ids = { type = "INTEGER[]", meaning = "runs of a decode step of the same 
 run_ids = { type = "INTEGER[]", meaning = "all of both" }
 device_counts = { type = "INTEGER[]", meaning = "devices that a configuration works on together" }
 batches = { type = "INTEGER[]", meaning = "sequences at a time of each configuration" }
-prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: a step of an engine holds so many tokens" }
+prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: a step of an engine holds so many tokens; 0 where the runs are of another batch, whose shares count" }
 prompt = { type = "INTEGER", meaning = "tokens of each prompt" }
 steps = { type = "INTEGER", meaning = "decode steps of each request: its output tokens but the first, which ends the prefill; at least 1" }
 prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, the engine's own time in" }
@@ -41,7 +41,7 @@ tokens_per_s = { type = "DOUBLE", unit = "1/s", meaning = "of all devices togeth
 tokens_per_s_per_device = { type = "DOUBLE", unit = "1/s", meaning = "of that a device's share" }
 energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "of all devices, for one token of the phase" }
 device_power_w = { type = "DOUBLE", unit = "W", meaning = "of one device in the phase" }
-run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is stored: the prefill, or one step at the middle of the output, without what the engine adds" }
+run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is stored: of prompts, or one step at the middle of the output, without what the engine adds; of the nearest batch that is" }
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the pass that is stored, of one device" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy" }
@@ -79,7 +79,7 @@ served AS (
         CAST($steps AS BIGINT),
         CAST($decode_s AS DOUBLE[])[place],
         CAST($decode_j AS DOUBLE[])[place],
-        $steps,
+        CASE WHEN CAST($prefill_passes AS INTEGER[])[place] > 0 THEN $steps ELSE 0 END,
         CAST($batches AS INTEGER[])[place],
         CAST($device_counts AS INTEGER[])[place]
     FROM place
@@ -98,17 +98,26 @@ spent AS (
     GROUP BY s.run_id, bound
 ),
 -- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's
+counted AS (
+    SELECT
+        e.place,
+        e.phase,
+        e.run_id,
+        e.phase_s,
+        CASE WHEN e.pass_count > 0 THEN e.pass_count ELSE e.phase_s / seconds(w.latency_fs) END AS pass_count,
+        seconds(w.latency_fs) AS pass_s
+    FROM served AS e
+    JOIN (SELECT run_id, sum(latency_fs) AS latency_fs FROM spent GROUP BY run_id) AS w ON w.run_id = e.run_id
+),
 bounded AS (
     SELECT place, phase, arg_max(bound, part_s) AS bound, max(part_s) AS part_s
     FROM (
         SELECT e.place, e.phase, b.bound, seconds(b.latency_fs) * e.pass_count AS part_s
-        FROM served AS e
+        FROM counted AS e
         JOIN spent AS b ON b.run_id = e.run_id
         UNION ALL
-        SELECT e.place, e.phase, 'engine', greatest(e.phase_s - seconds(sum(b.latency_fs)) * any_value(e.pass_count), 0e0)
-        FROM served AS e
-        JOIN spent AS b ON b.run_id = e.run_id
-        GROUP BY e.place, e.phase, e.phase_s
+        SELECT place, phase, 'engine', greatest(phase_s - pass_s * pass_count, 0e0)
+        FROM counted
     )
     GROUP BY place, phase
 ),

@@ -33,6 +33,7 @@ from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPac
 from joulemap.answer.llm.answer import LlmAnswer as LlmAnswer
 from joulemap.answer.llm.load import LoadRow as LoadRow
 from joulemap.answer.llm.row import ServedRow as ServedRow
+from joulemap.answer.llm.sentence import ServedAnswer as ServedAnswer
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer

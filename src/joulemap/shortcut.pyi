@@ -21,7 +21,7 @@ from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
-from joulemap.answer.llm.answer import LlmAnswer
+from joulemap.answer.llm.answer import SERVING, LlmAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
@@ -32,7 +32,7 @@ from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
-from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SERVING, SETTINGS, USAGE
+from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (

@@ -26,7 +26,7 @@ from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
-from joulemap.answer.llm.answer import LlmAnswer
+from joulemap.answer.llm.answer import SERVING, LlmAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
@@ -41,7 +41,7 @@ from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
-from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SERVING, SETTINGS, USAGE
+from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from joulemap.domain.settings import Limits, Serving, Settings, Usage
+from joulemap.domain.settings import Limits, Settings, Usage
 
 SETTINGS: Final = Settings()
 """One run at fp32 with torch.compile's kernels, on hardware that the question chooses."""
@@ -15,6 +15,5 @@ CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
 SERVED: Final = Settings(precision=("bf16",), batch=(1, 8, 64), runtime=("engine",))
 """What language models are served at."""
 
-SERVING: Final = Serving()
 LIMITS: Final = Limits()
 USAGE: Final = Usage()

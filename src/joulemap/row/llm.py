@@ -47,8 +47,8 @@ class ServedPhase(Row, query="llm.phase"):
     device_power_w: float
     """W: of one device in the phase."""
     run_latency_s: float
-    """s: of the pass that is stored: the prefill, or one step at the middle of the output, without what the engine
-    adds.
+    """s: of the pass that is stored: of prompts, or one step at the middle of the output, without what the engine
+    adds; of the nearest batch that is.
     """
     run_energy_j: float
     """J: of the pass that is stored, of one device."""

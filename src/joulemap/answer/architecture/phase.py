@@ -6,7 +6,7 @@ class ─► a chip that holds the model ─► the pass of a prompt, and a step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -25,6 +25,9 @@ from joulemap.present.document import Document, Section, grid, show_under
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.answer.architecture.contrast import Pair
 
 MODEL: Final = "llama-3.1-8b"
 """A language model that a chip of each of the classes holds."""
@@ -200,7 +203,7 @@ def contrast_phases(
     decoder = read_decoder(model)
     passes = (Step(tokens=prompt).spell(decoder.name), Step(cached=prompt).spell(decoder.name))
     whole = plan_selected(passes, settings, select_hardware(settings))
-    ids: dict[tuple[str, object], int] = {}
+    ids: dict[tuple[str, Pair], int] = {}
     *others, last = divide(whole)
     for plan in others:
         with holding_runs(source, plan) as runs:

@@ -7,16 +7,27 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
-from joulemap.answer.llm.demand import Case, Question, RunKey, divide, find_ids, list_cases, match, refuse
+from joulemap.answer.llm.demand import (
+    OK,
+    UNSUPPORTED,
+    Case,
+    Question,
+    RunKey,
+    choose_stored,
+    divide,
+    find_ids,
+    list_cases,
+    match,
+    refuse,
+)
 from joulemap.answer.llm.load import LoadRow, say_load, serve_load
-from joulemap.answer.llm.row import OK, UNSUPPORTED, ServedRow, form_rows, serve
-from joulemap.answer.llm.sentence import NOTES, say_doubt, say_insights, say_winners
+from joulemap.answer.llm.row import ServedRow, form_rows, serve
+from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_stored_scope, join_words
-from joulemap.domain.default import SERVED, SERVING, USAGE
+from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
@@ -38,6 +49,9 @@ if TYPE_CHECKING:
     from joulemap.domain.configuration import Runtime
     from joulemap.serving.batch import BatchCost
 
+SERVING: Final = Serving()
+"""Prompts of 2,048 tokens and answers of 256, on as few devices as hold the model."""
+
 HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu_v6e")
 """Where none is asked for: what models of all sizes are served on."""
 
@@ -54,19 +68,13 @@ GOALS: Final = {
 
 
 @frozen(kw_only=True)
-class LlmAnswer(RunAnswer):
+class LlmAnswer(ServedAnswer):
     """A language model on several hardware, each at several batches, as an engine serves it."""
 
     model: str
     serving: Serving
     engine: str
     """With its date."""
-    rows: Table[ServedRow]
-    """Hardware by hardware in the order of asking, the smallest batch first; what is refused too."""
-    phases: Table[ServedPhase]
-    """Prefill and decode of each that is served."""
-    winners: Table[ServedWinner]
-    """One for each goal."""
     loads: Table[LoadRow]
     """Each hardware under the load of requests that is asked about; none where batches alone are."""
     assumptions: Table[AssumedNumber]
@@ -75,18 +83,9 @@ class LlmAnswer(RunAnswer):
     """Hardware that nobody asked for and that lacks the precision, with the reasons."""
 
     @property
-    def served(self) -> tuple[ServedRow, ...]:
-        """The rows that are served."""
-        return tuple(row for row in self.rows if row.status == OK)
-
-    @property
     def pay(self) -> str:
         """How chips are paid for: rented, bought or both."""
         return self.phases[0].pay if self.phases.rows else ""
-
-    def mark(self, label: str) -> str:
-        """Return a configuration as people read it: its hardware marked where it can be neither bought nor rented."""
-        return self.scope.mark(label)
 
     def title(self) -> str:
         """Return what was asked about."""
@@ -136,7 +135,7 @@ class LlmAnswer(RunAnswer):
                 Section("Cost and carbon of a million tokens", self._costs(limit)),
                 Section("Intervals, 4 in 5", self._intervals(limit)),
             ),
-            notes=[*NOTES, *self._describe_cost(), *self.left_out, *self.scope.describe()],
+            notes=[*NOTES, *self._describe_stored(), *self._describe_cost(), *self.left_out, *self.scope.describe()],
             steps=self._steps(repeated),
         )
 
@@ -280,6 +279,14 @@ class LlmAnswer(RunAnswer):
             keep=("batch", "first token", "between", "J/token"),
         )
 
+    def _describe_stored(self) -> list[str]:
+        """Return which configurations have no runs of their own."""
+        alike = len(self.served) - len({row.decode_run_id for row in self.served})
+        return [
+            f"{show_count(alike, 'configuration')} of the {len(self.served)} have no runs of their own: intervals and "
+            "what bounds them are those of the nearer of the smallest and the largest batch of their hardware"
+        ] * bool(alike)
+
     def _describe_cost(self) -> list[str]:
         """Return how chips are paid for, and what the other way costs at best."""
         told = [
@@ -357,14 +364,15 @@ def llm(
     if not served:
         raise refuse(cases)
     costs = serve(question, served)
-    *others, last = divide(question, whole, served)
+    stored = choose_stored(served)
+    *others, last = divide(question, whole, list(dict.fromkeys(stored)))
     ids: dict[RunKey, int] = {}
     for plan in others:
         with holding_runs(source, plan) as runs:
             ids |= match(runs)
     with holding_runs(source, last, needs_catalogue=True) as runs:
         ids |= match(runs)
-        found = _read(runs, question, served, costs, ids, usage, prices)
+        found = _read(runs, question, served, stored, costs, ids, usage, prices)
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
     return LlmAnswer(
@@ -405,6 +413,7 @@ def _read(
     runs: StoredRuns,
     question: Question,
     served: Sequence[Case],
+    stored: Sequence[Case],
     costs: Mapping[Case, BatchCost],
     ids: Mapping[RunKey, int],
     usage: Usage,
@@ -412,7 +421,7 @@ def _read(
 ) -> dict[str, Any]:
     """Return what the stored runs say of served configurations."""
     connection = runs.connection
-    prefill, decode = find_ids(question, served, ids)
+    prefill, decode = find_ids(question, stored, ids)
     used, pay = read_usage(usage)
     given = price_parameters(prices)
     paid = {name: given[name] for name in ("price_of", "price_usd")}
@@ -423,7 +432,10 @@ def _read(
         "run_ids": every,
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
-        "prefill_passes": [-(-case.batch // question.pass_batch(case.batch)) for case in served],
+        "prefill_passes": [
+            -(-case.batch // question.pass_batch(case.batch)) if case is own else 0
+            for case, own in zip(served, stored, strict=True)
+        ],
         "prompt": question.serving.prompt,
         "steps": question.steps,
         "prefill_s": [costs[case].first_token_s for case in served],

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.llm.row import OK, TOO_LARGE, UNSUPPORTED
 from joulemap.domain.weight import label_precision
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import name_pair
@@ -32,9 +31,16 @@ if TYPE_CHECKING:
     from joulemap.serving.memory import Room
     from joulemap.serving.stack import Stack
 
+OK: Final = "ok"
+TOO_LARGE: Final = "does not fit"
+UNSUPPORTED: Final = "unsupported"
+
 DEVICES: Final = (1, 2, 4, 8, 16, 32, 64, 72)
 """Numbers of devices that are tried where none is asked for."""
 
+
+MOST_STORED: Final = 36
+"""Configurations whose passes are all stored as runs: more take longer than the rest of the answer."""
 
 NARROW: Final = "int4"
 """What weights are stored at that would fit where the others do not, as far as it is told."""
@@ -283,6 +289,24 @@ RunKey = tuple[str, int, object, tuple[str, ...]]
 def key_run(name: str, batch: int, run: PlannedRun) -> RunKey:
     """Return what tells the run of a pass from others of the question."""
     return name, batch, run.target, tuple(run.point.values())
+
+
+def choose_stored(cases: Sequence[Case]) -> list[Case]:
+    """Return for each configuration the one whose runs stand for it: its own, unless there are many.
+
+    Then the smallest and the largest batch of a hardware are stored, and each other has the nearer of these.
+    """
+    if len(cases) <= MOST_STORED:
+        return list(cases)
+    groups: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
+    found: dict[Case, Case] = {}
+    for some in groups.values():
+        first, last = some[0], some[-1]
+        middle = math.sqrt(first.batch * last.batch)
+        found |= {case: first if case.batch < middle else last for case in some}
+    return [found[case] for case in cases]
 
 
 def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:

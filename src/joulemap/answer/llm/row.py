@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.computed import told
 from joulemap.row.llm import ServedPhase
@@ -12,10 +12,6 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.llm.demand import Case, Question
     from joulemap.serving.batch import BatchCost
-
-OK: Final = "ok"
-TOO_LARGE: Final = "does not fit"
-UNSUPPORTED: Final = "unsupported"
 
 
 @frozen(kw_only=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from joulemap.answer.llm.row import TOO_LARGE, ServedRow
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.llm.demand import OK, TOO_LARGE
+from joulemap.answer.llm.row import ServedRow
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.doubt import TOLD_APART
+from joulemap.domain.table import Table
 from joulemap.present.cell import show, show_chance, show_quantity
-from joulemap.row.llm import ServedWinner
-
-if TYPE_CHECKING:
-    from joulemap.answer.llm.answer import LlmAnswer
+from joulemap.row.llm import ServedPhase, ServedWinner
+from joulemap.system.record import frozen
 
 NOTES: Final = (
     "first token: from request to first token, of a batch whose requests come together; between: between two tokens of "
@@ -38,7 +39,28 @@ WORDS: Final = {
 }
 
 
-def say_winners(answer: LlmAnswer) -> str:
+@frozen(kw_only=True)
+class ServedAnswer(RunAnswer):
+    """A language model on several hardware, each at several batches, and who serves it best."""
+
+    rows: Table[ServedRow]
+    """Hardware by hardware in the order of asking, the smallest batch first; what is refused too."""
+    phases: Table[ServedPhase]
+    """Prefill and decode of each that is served."""
+    winners: Table[ServedWinner]
+    """One for each goal."""
+
+    @property
+    def served(self) -> tuple[ServedRow, ...]:
+        """The rows that are served."""
+        return tuple(row for row in self.rows if row.status == OK)
+
+    def mark(self, label: str) -> str:
+        """Return a configuration as people read it: its hardware marked where it can be neither bought nor rented."""
+        return self.scope.mark(label)
+
+
+def say_winners(answer: ServedAnswer) -> str:
     """Return who needs the least energy for a token and who is fastest between two; what the only one takes."""
     if len({row.label for row in answer.served}) == 1:
         return _say_one(answer)
@@ -54,7 +76,7 @@ def say_winners(answer: LlmAnswer) -> str:
     return text + _say_lead(answer, between, "faster")
 
 
-def _say_lead(answer: LlmAnswer, winner: ServedWinner, word: str) -> str:
+def _say_lead(answer: ServedAnswer, winner: ServedWinner, word: str) -> str:
     """Return how far ahead a winner is of the next, and how sure that is."""
     if winner.runner_up is None or winner.advantage_ratio is None:
         return ""
@@ -69,7 +91,7 @@ def _say_lead(answer: LlmAnswer, winner: ServedWinner, word: str) -> str:
     return f", {winner.advantage_ratio:.3g}x {word} than {other} ({show_chance(winner.probability_best)} sure)"
 
 
-def _say_one(answer: LlmAnswer) -> str:
+def _say_one(answer: ServedAnswer) -> str:
     """Return what the only hardware takes, alone and with its largest batch."""
     first, last = answer.served[0], answer.served[-1]
     told = [
@@ -86,12 +108,12 @@ def _say_one(answer: LlmAnswer) -> str:
     return "; ".join(told)
 
 
-def say_insights(answer: LlmAnswer) -> list[str]:
+def say_insights(answer: ServedAnswer) -> list[str]:
     """Return what does not fit and what would, what bounds both phases, and what is cheapest."""
     return [*_say_room(answer), *_say_bounds(answer), *_say_cost(answer)]
 
 
-def _say_room(answer: LlmAnswer) -> list[str]:
+def _say_room(answer: ServedAnswer) -> list[str]:
     """Return what is too large, and what would fit."""
     found: dict[str, ServedRow] = {}
     for row in answer.rows:
@@ -104,7 +126,7 @@ def _say_room(answer: LlmAnswer) -> list[str]:
     return [f"{'; '.join(told)}{more}"]
 
 
-def _say_bounds(answer: LlmAnswer) -> list[str]:
+def _say_bounds(answer: ServedAnswer) -> list[str]:
     """Return what the two phases wait for, where most of the hardware does."""
     told = []
     for noun, name in (("prompts wait", "prefill_bound"), ("output tokens wait", "decode_bound")):
@@ -130,12 +152,12 @@ def _join_places(places: Sequence[str]) -> str:
     return f"{preposition} {join_words([*names[:SHOWN_NAMES], *([f'{rest} more'] if rest > 0 else [])])}"
 
 
-def _say_cost(answer: LlmAnswer) -> list[str]:
+def _say_cost(answer: ServedAnswer) -> list[str]:
     """Return what costs least, and what carbon that means."""
     winner = next((row for row in answer.winners if row.goal == "cost"), None)
     if winner is None:
         return []
-    row = next(one for one in answer.served if one.decode_run_id == winner.run_id)
+    row = next(one for one in answer.served if (one.label, one.batch) == (winner.label, winner.batch))
     cost, prompt = show(winner.value, "", "USD"), show(row.prompt_usd_per_million, "", "USD")
     sure = "" if winner.hardware_count < 2 else f" ({show_chance(winner.probability_best)} sure)"
     who = f"{answer.mark(winner.label)} is the cheapest{sure}: " if winner.hardware_count > 1 else ""
@@ -146,7 +168,7 @@ def _say_cost(answer: LlmAnswer) -> list[str]:
     ]
 
 
-def say_doubt(answer: LlmAnswer) -> str:
+def say_doubt(answer: ServedAnswer) -> str:
     """Return how far off figures may be, and which winners cannot be told apart from others."""
     told = [text for text in [answer.scope.say_spread()] if text]
     for winner in answer.winners:

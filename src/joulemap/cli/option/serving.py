@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Phase = Literal["prefill", "decode"]
 
-RUN: Final = {"precision": "fp32"}
+RUN: Final = {"precision": "fp32", "runtime": ""}
 PASS: Final = {"precision": "bf16", "runtime": "engine"}
 """How a model, and a pass of a language model, is run where nothing else is asked for."""
 
@@ -148,14 +148,18 @@ class PassRunOptions(RunOptions):
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
-        usual = RUN if self.phase is None else PASS
-        chosen = {name: getattr(self, name) or value for name, value in usual.items()}
-        return super(PassRunOptions, attrs.evolve(self, **chosen)).keywords()
+        return super(PassRunOptions, self._with_usual()).keywords()
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them, about the pass by its name."""
-        chosen = {name: getattr(self, name) or value for name, value in (PASS if self.phase else {}).items()}
-        return repeat_options(attrs.evolve(self, **chosen), (*ASKED, "batch", *GIVEN))
+        return repeat_options(self if self.phase is None else self._with_usual(), (*ASKED, "batch", *GIVEN))
+
+    def _with_usual(self) -> PassRunOptions:
+        """Return it with the precision and runtime that are usual where none is asked for."""
+        usual = RUN if self.phase is None else PASS
+        return attrs.evolve(
+            self, precision=self.precision or usual["precision"], runtime=self.runtime or usual["runtime"]
+        )
 
 
 @frozen(kw_only=True)
