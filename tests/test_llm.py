@@ -94,10 +94,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @contextlib.contextmanager
 def without_host() -> Iterator[None]:
-    """Let engines take no time of their own, so that requests are their passes alone."""
+    """Let engines have no time and kernels of their own, so that requests are their passes alone."""
 
     def find_bare(name: str = "", date: str = "") -> Stack:
-        return attrs.evolve(find_stack(name, date), coefficients={})
+        return attrs.evolve(find_stack(name, date), coefficients={}, kernels={})
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("joulemap.serving.stack.find_stack", find_bare)
