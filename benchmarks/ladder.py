@@ -53,9 +53,8 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import SingleOperator, find_operator, is_operator
 from joulemap.model.architecture import find_architecture
 from joulemap.model.bulk import form_joined, join
-from joulemap.model.kernel import KernelColumns
 from joulemap.model.pipeline import time_kernels
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.model.workload import Booleans, Floats, Integers, columns_of
 from joulemap.plan.source import Source
 from joulemap.trace.single import describe
 
@@ -286,7 +285,7 @@ def _fold(operator: SingleOperator) -> int:
 def _group(
     hardware: Hardware, precision: str, runtime: str, rows: list[int], operators: Sequence[SingleOperator]
 ) -> Group:
-    kernels = form_joined(join([describe(operator, 1, KEY) for operator in operators]), precision, runtime)
+    kernels = form_joined(join([columns_of(describe(operator, 1, KEY)) for operator in operators]), precision, runtime)
     return Group(
         hardware=hardware,
         rows=np.array(rows, dtype=np.int64),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import statistics
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -108,8 +107,8 @@ def main() -> None:
 
 def write(path: Path, written: Sequence[tuple[ServingRow, str, float, float]]) -> None:
     """Write each prediction beside what was measured."""
-    keys = ("source", "hardware", "engine", "date", "model", "weight_precision", "device_count", "tensor_parallel")
-    keys += ("pipeline_parallel", "prompt_tokens", "output_tokens", "batch", "scope")
+    keys = ["source", "hardware", "engine", "date", "model", "weight_precision", "device_count", "tensor_parallel"]
+    keys += ["pipeline_parallel", "prompt_tokens", "output_tokens", "batch", "scope"]
     with path.open("w", encoding="utf-8", newline="") as stream:
         out = csv.writer(stream)
         out.writerow([*keys, "quantity", "measured", "predicted"])
@@ -118,4 +117,4 @@ def write(path: Path, written: Sequence[tuple[ServingRow, str, float, float]]) -
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -40,6 +40,14 @@ NORM: Final = 2.5
 Source: as that of compute and memory; vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100
 (LLM-Inference-Bench, commit 4211f5d): 8 % mean, 10 % where both are added up."""
 
+MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
+"""Kinds of memory by which an engine's kernels may differ."""
+
+VECTOR_ROWS: Final = 8
+"""Rows up to which kernels that stream weights take a product, as fast as memory allows; beyond, those of matrices.
+
+Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
+
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
 
@@ -114,21 +122,24 @@ class Deployment:
         return self.world * self.hardware.static_power.value
 
     @cached_property
-    def chip(self) -> Hardware:
-        """The hardware at the rates that the engine's kernels reach; what its memory holds is asked of `Room`."""
+    def chips(self) -> tuple[Hardware, Hardware]:
+        """The hardware at the rates that the engine's kernels reach, for few rows and for many.
+
+        What its memory holds is asked of `Room`.
+        """
 
         def scaled(quantity: Quantity, by: float) -> Quantity:
             return attrs.evolve(quantity, value=quantity.value * by)
 
-        memory, compute = self.stack.value("memory_rate"), self.stack.value("compute_rate")
-        return attrs.evolve(
+        kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
+        memory, compute = self.stack.value("memory_rate", kind), self.stack.value("compute_rate")
+        few = attrs.evolve(
             self.hardware,
             memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
             memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
-            peaks={
-                name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in self.hardware.peaks.items()
-            },
         )
+        peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
+        return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
 
     def price(self, passes: Passes, /) -> Cost:
         """Return what passes take; UnsupportedError for what hardware cannot run, UsageError for what is no pass."""
@@ -158,13 +169,19 @@ class Deployment:
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
         """Return what one device takes for passes, without the stack's part; raises as `price`."""
-        totals = self.book.describe(asked, self.stack.attention(self.hardware)).evaluate(
-            self.chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision
-        )
-        refusal = next((one.refusal for one in totals if one.refusal), None)
+        found: dict[Asked, Total] = {}
+        for chip, is_many in zip(self.chips, (False, True), strict=True):
+            some = [one for one in asked if (one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS) == is_many]
+            if some:
+                together = self.book.describe(some, self.stack.attention(self.hardware))
+                totals = together.evaluate(
+                    chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision
+                )
+                found |= zip(some, totals, strict=True)
+        refusal = next((one.refusal for one in found.values() if one.refusal), None)
         if refusal:
             raise UnsupportedError(refusal)
-        return totals
+        return tuple(found[one] for one in asked)
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
         """Return the pass nearest to sizes that need not be whole."""

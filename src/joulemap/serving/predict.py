@@ -35,6 +35,9 @@ PROMPT: Final = 200.0
 
 Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132), of instructions of Alpaca 20."""
 
+FEWEST: Final = 2.0
+"""Tokens of an answer that has a step behind its first."""
+
 ANY_BOUNDARY: Final = ("", "device", "board", "module")
 """Boundaries whose watts are those of devices."""
 
@@ -157,10 +160,9 @@ def count_weights(book: Book) -> float:
 
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
-    """Return tokens of a prompt and of an answer; UnsupportedError where the latter is not told."""
-    if row.output_tokens is None:
-        raise UnsupportedError("the length of the answers is not told")
-    return PROMPT if row.prompt_tokens is None else row.prompt_tokens, row.output_tokens
+    """Return tokens of a prompt and of an answer: as few as have a step, where the latter are not told."""
+    prompt = PROMPT if row.prompt_tokens is None else row.prompt_tokens
+    return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
 def _room(deployment: Deployment, prompt: float, output: float) -> float:
@@ -189,11 +191,13 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
         recomputes=_UNCACHED in row.notes,
     )
     (cost,) = run_batches(deployment, [batch])
-    seconds = cost.request_s + stack.value("request")
+    seconds = cost.request_s
     tokens = row.batch * output
-    return Prediction(
-        time_to_first_token_s=cost.first_token_s + stack.value("request"),
-        inter_token_latency_s=cost.between_s,
+    first = Prediction(time_to_first_token_s=cost.first_token_s, inter_token_latency_s=cost.between_s)
+    if row.output_tokens is None:
+        return first
+    return attrs.evolve(
+        first,
         request_latency_s=seconds,
         output_tokens_per_s=tokens / seconds,
         total_tokens_per_s=row.batch * (prompt + output) / seconds,
@@ -204,6 +208,8 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
 
 
 def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
+    if row.output_tokens is None:
+        raise UnsupportedError("the length of the answers is not told")
     prompt, output = _lengths(row)
     stack = deployment.stack
     load = Steady(

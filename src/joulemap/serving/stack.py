@@ -55,9 +55,9 @@ class Stack:
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
-    def value(self, name: str) -> float:
-        """Return a number of the engine, or what it is where nothing is said."""
-        found = self.coefficients.get(name)
+    def value(self, name: str, kind: str = "") -> float:
+        """Return a number of the engine, that of a kind first, or what it is where nothing is said."""
+        found = self.coefficients.get(f"{name}.{kind}") or self.coefficients.get(name)
         return COEFFICIENTS[name].value if found is None else found.value
 
     def attention(self, hardware: Hardware) -> str:
@@ -95,12 +95,12 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence between passes"),
     "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
-    "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products that our kernels reach"),
+    "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products of many rows"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="of a device's memory, for weights, cache, activations"),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
 }
-"""Numbers that a file of a stack may state."""
+"""Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
 
 _FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits")
 
@@ -152,7 +152,7 @@ def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
                 continue
             if key in plain:
                 plain[key] = value
-            elif key in COEFFICIENTS and value.get("unit") == COEFFICIENTS[key].unit:
+            elif (one := COEFFICIENTS.get(key.partition(".")[0])) is not None and value.get("unit") == one.unit:
                 numbers[key] = Quantity(**value)
             else:
                 raise CatalogueError(f"{name}.toml: {key} is no number of a stack in its unit")
