@@ -53,6 +53,7 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import SingleOperator, find_operator, is_operator
 from joulemap.model.architecture import find_architecture
 from joulemap.model.bulk import form_joined, join
+from joulemap.model.kernel import KernelColumns
 from joulemap.model.pipeline import time_kernels
 from joulemap.model.workload import Booleans, Floats, Integers, columns_of
 from joulemap.plan.source import Source

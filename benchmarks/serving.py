@@ -2,7 +2,8 @@
 
 python benchmarks/serving.py [--requests N]
 
-Passes cost what a straight line says, about those of Llama 3.1 8B on an H100: what is timed is the simulation.
+Passes cost what a straight line says, about those of Llama 3.1 8B on an H100: what is timed is the simulation. The last
+lines are of that model and board as they are predicted, with all passes at knots that the simulation looks up.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from pathlib import Path
 
 import attrs
 
+from joulemap.catalog.load import load_catalogue
 from joulemap.domain.load import Limits, Load
+from joulemap.domain.serving import ServingRow
+from joulemap.serving.predict import find_deployment
 from joulemap.serving.queue import simulate
+from joulemap.serving.serve import find_limits, tabulate_for
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -55,6 +60,23 @@ def main() -> None:
             f"| {name} | {served.duration_s:,.0f} | {served.steps:,} | {1e3 * step:.1f} | {taken:.3f} | {ratio:,.0f} |"
         )
     print(f"the least is {least:,.0f}")
+    predict(count)
+
+
+def predict(count: int) -> None:
+    """Print what a load takes of a model on a board, its passes included."""
+    row = ServingRow(source="", hardware="h100_sxm5", model="llama-3.1-8b", scope="steady_serving", engine="vllm")
+    start = time.process_time()
+    deployment = find_deployment(row, load_catalogue().find(row.hardware))
+    load = attrs.evolve(LOADS["10 a second"], requests=count)
+    limits = find_limits(deployment)
+    table = tabulate_for(deployment, load, limits, 0)
+    asked = time.process_time()
+    served = simulate(table, load, limits)
+    taken = time.process_time() - asked
+    print(f"llama-3.1-8b on h100_sxm5, 10 a second: passes at knots {asked - start:.2f} s,", end=" ")
+    print(f"then {served.duration_s:,.0f} s in {taken:.3f} s, {served.duration_s / taken:,.0f} times faster;", end=" ")
+    print(f"both together {served.duration_s / (time.process_time() - start):,.0f}")
 
 
 if __name__ == "__main__":

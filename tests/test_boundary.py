@@ -147,7 +147,14 @@ def test_at_the_chip_lines_of_the_board_are_left_out_and_no_time_differs() -> No
 
 def test_a_chip_that_uses_its_hosts_memory_is_not_anchored_by_a_copy() -> None:
     own = toy(nj_per_byte=0.4)
-    link = Link(name="pcie", connects="host", link_count=chip.number(1.0), bandwidth=attrs.evolve(own.memory_bandwidth))
+    link = Link(
+        name="pcie",
+        connects="host",
+        link_count=chip.number(1.0),
+        bandwidth=attrs.evolve(own.memory_bandwidth),
+        latency=chip.number(1e-6, "s"),
+        energy=chip.number(80e-12, "J/B"),
+    )
     assert MEMORY_ACTION not in {one.key for one in find_anchor(attrs.evolve(own, links=(link,)), describe_probes())}
 
 

@@ -25,7 +25,7 @@ from joulemap.catalog.load import list_architectures, load_catalogue
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.calibration import Calibration, CalibrationError, EnergyScale, FittedValue, calibrated_digest
 from joulemap.domain.hardware import Hardware
-from joulemap.domain.reference import LOSS_ACTION, STATIC_ACTION
+from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.model.version import formula_version
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
@@ -479,7 +479,7 @@ def test_every_class_can_be_calibrated(architecture: str) -> None:
     actions = [action for one in spreads.energy_scales for action in one.scale.actions]
     assert len(actions) == len(set(actions))
     assert STATIC_ACTION in actions
-    assert set(actions) == {action.key for action in target.reference} - {LOSS_ACTION}
+    assert set(actions) == {action.key for action in target.reference} - {LINK_ACTION, LOSS_ACTION}
 
 
 def test_a_class_file_without_a_fault_is_valid_toml() -> None:

@@ -165,6 +165,21 @@ def test_a_sum_for_all_takes_no_less_than_one_that_is_scattered(hardware: str) -
         assert seconds(f"all_reduce({sizes})", hardware) >= seconds(f"all_gather({sizes})", hardware)
 
 
+def test_a_rack_of_hosts_sums_by_a_library_beyond_one() -> None:
+    assert find_path(find("gb200"), 4).is_in_host
+    assert not find_path(find("gb200"), 8).is_in_host
+    name = "all_reduce(elements=4096,devices=8"
+    assert seconds(f"{name})", "gb200") == seconds(f"{name},kernel=nccl)", "gb200")
+    assert seconds(f"{name},kernel=trtllm)", "gb200") < seconds(f"{name})", "gb200") / 2
+
+
+def test_tokens_to_experts_by_hand() -> None:
+    """64 MiB of eight devices, of which seven parts leave; 114 bytes a clock are less than the link has."""
+    clock = find("h100_sxm5").full_clock.value
+    found = seconds(f"all_to_all(elements={32 * MIB},devices=8,kernel=deepep)", "h100_sxm5")
+    assert_close(found, (105000 + 7 / 8 * 64 * MIB / 114) / clock, rel=1e-6)
+
+
 def test_in_eager_the_host_launches_it() -> None:
     host = find("h100_sxm5").coefficient("host_launch")
     small = "all_reduce(elements=1024,devices=8)"
@@ -203,6 +218,13 @@ def test_what_is_usual_of_a_link_is_told_with_its_source() -> None:
 def test_a_path_is_the_same_for_several_at_once() -> None:
     names = ("h100_sxm5", "h20")
     assert [find_path(find(name), 8) for name in names] == [
-        Path(ring_rate=450e9, peer_rate=450e9, latency=find(name).links[0].latency.value, hops=1.0, is_direct=True)
+        Path(
+            ring_rate=450e9,
+            peer_rate=450e9,
+            latency=find(name).links[0].latency.value,
+            hops=1.0,
+            is_direct=True,
+            is_in_host=True,
+        )
         for name in names
     ]

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from itertools import pairwise
 
+import attrs
 import pytest
 
 from joulemap.domain.load import Limits, Load, Requests, Served
@@ -275,8 +276,14 @@ def test_a_longer_request_than_the_cache_is_refused_and_counted() -> None:
     served = simulate(PLAIN, Load(trace=trace((0.0, 100, 10), (0.0, 195, 10), (0.0, 50, 10))), limits)
     assert (served.requests, served.refused) == (2, 1)
     assert served.outcomes.finished_s[1] is None
+    short = attrs.evolve(limits, context_tokens=150)
+    assert simulate(PLAIN, Load(trace=trace((0.0, 100, 10), (0.0, 145, 10))), short).refused == 1
     with pytest.raises(UnsupportedError, match="1,010 tokens"):
         simulate(PLAIN, Load(requests=5, prompt_tokens=1000, output_tokens=10), limits)
+
+
+def test_one_request_has_no_rate_of_arrival() -> None:
+    assert simulate(PLAIN, Load(rate_per_s=1.0, requests=1), ROOMY).arrivals_per_s is None
 
 
 def test_a_seed_gives_one_run() -> None:
@@ -344,7 +351,7 @@ STEADY = StraightPass(pass_s=0.008, sequence_s=2e-5, cached_s=1e-8, prompt_s=5e-
 
 @pytest.mark.parametrize("mixes", [True, False])
 @pytest.mark.parametrize(
-    ("flight", "prompt", "output"), [(4, 512, 256), (32, 512, 256), (64, 2048, 512), (16, 9000, 256)]
+    ("flight", "prompt", "output"), [(4, 512, 256), (32, 512, 256), (64, 2048, 512), (16, 9000, 1024)]
 )
 def test_a_steady_load_is_the_closed_form(flight: int, prompt: int, output: int, mixes: bool) -> None:
     """Once the requests that began together have come apart, by answers of many lengths."""

@@ -6,7 +6,13 @@ import attrs
 import numpy as np
 import pytest
 
+from joulemap.catalog.load import load_catalogue
+from joulemap.decoder.name import find_decoder
+from joulemap.domain.serving import ServingRow
 from joulemap.serving.batch import Batch, accept, grow, run_batches
+from joulemap.serving.deployment import Book, Deployment
+from joulemap.serving.memory import Room
+from joulemap.serving.predict import Prediction, predict
 from joulemap.serving.stack import find_stack, stack_names
 from joulemap.serving.steady import Steady, run_steady
 from joulemap.serving.surface import Cost, Passes, tabulate
@@ -117,3 +123,66 @@ def test_engines_are_found_by_date() -> None:
     assert all(find_stack(name).label for name in stack_names())
     with pytest.raises(UnknownNameError, match="vllm"):
         find_stack("vlm")
+
+
+def test_the_host_works_beside_devices_and_between_passes() -> None:
+    hardware = load_catalogue().hardware["a100_sxm4_80gb"]
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    plain = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("sglang"), precision="bf16")
+    hosted = attrs.evolve(plain, stack=find_stack("vllm", "2024"))
+    hosted = attrs.evolve(hosted, stack=attrs.evolve(hosted.stack, kernels={}))
+    passes = Passes.of(np.array([1.0, 64.0]), context=np.array([512.0, 512.0]))
+    alone, together = plain.price(passes), hosted.price(passes)
+    layers, sequences = (hosted.stack.value(name) for name in ("host_layer", "host_sequence"))
+    wanted = (alone.seconds**2.5 + (32 * layers) ** 2.5) ** 0.4 + sequences * np.array([1.0, 64.0])
+    assert together.seconds == pytest.approx(wanted, rel=1e-9)
+    waiting = (together.seconds - alone.seconds) * hardware.static_power.value
+    assert together.joules - alone.joules == pytest.approx(waiting, rel=1e-6)
+
+
+def test_room_is_what_weights_and_activations_leave() -> None:
+    hardware = load_catalogue().hardware["a100_sxm4_80gb"]
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    one = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("tensorrt_llm"), precision="bf16")
+    room, half = Room(deployment=one), Room(deployment=attrs.evolve(one, devices=2))
+    assert room.weights == pytest.approx(2 * 8.03e9, rel=0.01)
+    assert room.cache(1000) == pytest.approx(32 * 2 * 8 * 128 * 2 * 1000, rel=1e-12)
+    assert room.sequences(1000, 1000) == pytest.approx(room.free / room.cache(2000), rel=1e-9)
+    assert half.cache(1000) == pytest.approx(room.cache(1000) / 2, rel=1e-12)
+    assert half.weights < 0.55 * room.weights
+    most = room.tokens(4)
+    assert 4 * room.cache(most) <= room.free < 4 * room.cache(most + 1) or most == decoder.context_length
+
+
+def test_rows_are_predicted_or_told_why_not() -> None:
+    hardware = load_catalogue().hardware["a100_sxm4_80gb"]
+    row = ServingRow(
+        source="us",
+        hardware=hardware.id,
+        model="llama-3-8b",
+        scope="offline",
+        engine="vllm",
+        date="2024",
+        weight_precision="fp16",
+        prompt_tokens=128,
+        output_tokens=128,
+        batch=8,
+    )
+    rows = [
+        row,
+        attrs.evolve(row, scope="steady_serving"),
+        attrs.evolve(row, speculative="mtp"),
+        attrs.evolve(row, engine="nobody"),
+        attrs.evolve(row, model="nothing-7b"),
+        attrs.evolve(row, batch=1, prompt_tokens=900_000),
+    ]
+    batch, steady, *refused = predict(rows, hardware)
+    assert isinstance(batch, Prediction)
+    assert isinstance(steady, Prediction)
+    assert batch.request_latency_s is not None
+    assert batch.energy_per_request_j is not None
+    assert batch.output_tokens_per_s == pytest.approx(8 * 128 / batch.request_latency_s, rel=1e-9)
+    assert batch.power_w == pytest.approx(batch.energy_per_request_j * 8 / batch.request_latency_s, rel=1e-9)
+    assert all(isinstance(reason, str) for reason in refused)

@@ -48,7 +48,7 @@ PROMISED = {
     "hardware": "hardware name architecture deployment tdp_w hardware_digest",
     "hardware_facts": "hardware quantity value unit basis source",
     "hardware_links": """hardware link generation connects topology link_count lane_count bandwidth_bytes_per_s
-        domain_size basis source""",
+        domain_size latency_s energy_per_byte_j basis source""",
     "energy_reference": "hardware component action energy_per_action_j basis source",
     "measurements": """hardware model precision batch runtime scope latency_s energy_j power_w peak_memory_bytes source
         conditions""",

@@ -18,12 +18,14 @@ link_count = { type = "INTEGER", meaning = "links of the device, to one peer or 
 lane_count = { type = "INTEGER", null = true, meaning = "lanes of one link, in one direction; null where it has none" }
 bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "in one direction, all links together" }
 domain_size = { type = "INTEGER", null = true, meaning = "devices that the links can join, this one included; null where there is no such bound" }
+latency_s = { type = "DOUBLE", unit = "s", meaning = "from a device to the next: what a step of a collective costs" }
+energy_per_byte_j = { type = "DOUBLE", unit = "J/B", meaning = "of a byte that the device sends and one that it receives" }
 basis = { type = "VARCHAR", meaning = "of the bandwidth: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "of the bandwidth" }
 */
 SELECT
-    link_index, link, generation, connects, topology, link_count, lane_count, bandwidth_bytes_per_s, domain_size, basis,
-    source
+    link_index, link, generation, connects, topology, link_count, lane_count, bandwidth_bytes_per_s, domain_size,
+    latency_s, energy_per_byte_j, basis, source
 FROM hardware_links
 WHERE hardware = $hardware AND is_current
 ORDER BY link_index

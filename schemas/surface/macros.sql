@@ -189,7 +189,7 @@ CREATE MACRO model_arguments(source) AS regexp_extract(source, '\((.*)\)$', 1);
 CREATE MACRO operator_kind(model) AS regexp_extract(
     model,
     '^(gemm|bmm|conv2d|attention|experts|scan|softmax|layer_norm|rms_norm|embedding|rotary|gated|elementwise|batch_norm'
-    || '|max_pool2d|global_avg_pool)\(',
+    || '|max_pool2d|global_avg_pool|all_reduce|all_gather|reduce_scatter|all_to_all|send)\(',
     1
 );
 

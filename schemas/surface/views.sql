@@ -63,6 +63,8 @@ SELECT
     CAST(max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.lane_count') AS INTEGER) AS lane_count,
     max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS bandwidth_bytes_per_s,
     CAST(max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.domain_size') AS INTEGER) AS domain_size,
+    max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.latency') AS latency_s,
+    max(f.value) FILTER (WHERE f.quantity = 'link.' || l.link || '.energy') AS energy_per_byte_j,
     max(f.basis) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS basis,
     max(f.source) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS source,
     max(f.note) FILTER (WHERE f.quantity = 'link.' || l.link || '.bandwidth') AS note,
@@ -78,6 +80,8 @@ COMMENT ON VIEW hardware_links IS 'Links of each hardware to devices of its kind
 COMMENT ON COLUMN hardware_links.basis IS 'Where the bandwidth comes from';
 COMMENT ON COLUMN hardware_links.source IS 'Of the bandwidth';
 COMMENT ON COLUMN hardware_links.note IS 'On the bandwidth';
+COMMENT ON COLUMN hardware_links.latency_s IS 'From a device to the next: what a step of a collective costs';
+COMMENT ON COLUMN hardware_links.energy_per_byte_j IS 'Of a byte that the device sends and one that it receives';
 COMMENT ON COLUMN hardware_links.bandwidth_bytes_per_s IS 'In one direction, all links of the device together';
 
 CREATE VIEW energy_reference AS

@@ -49,7 +49,7 @@ ROOFLINE: Final = (
 
 LINK: Final = (
     "link", "generation", "connects", "link_count", "bandwidth_bytes_per_s", "lane_count", "topology", "domain_size",
-    "basis", "source",
+    "latency_s", "energy_per_byte_j", "basis", "source",
 )  # fmt: skip
 """What is shown of its links."""
 

@@ -85,6 +85,8 @@ OTHERS: Final = """
 # link_count = {{ value = 2, unit = "1", basis = "assumed", source = "mine" }}
 # bandwidth = {{ value = 50, unit = "GB/s", basis = "assumed", source = "mine" }}
 # domain_size = {{ value = 8, unit = "1", basis = "assumed", source = "mine" }}
+# latency = {{ value = 1.5, unit = "us", basis = "assumed", source = "mine" }}
+# energy = {{ value = 80, unit = "pJ/B", basis = "assumed", source = "mine" }}
 
 # [[loads]]
 # name = "measured"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from joulemap.decoder.config import Attention, Latent
 from joulemap.decoder.graph import Read
 from joulemap.decoder.row import Pass, Piece
-from joulemap.domain.operator.name import Value
 from joulemap.domain.workload import FEW_TOKENS
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
@@ -76,7 +76,7 @@ def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads:
     if not mixer.norm:
         return x
     if mixer.norm == "heads":
-        weights = {"rows": rows, "columns": heads * width, "bias": False}
+        weights: dict[str, Any] = {"rows": rows, "columns": heads * width, "bias": False}
         return one.graph.run(f"{path}.{name}", "layer_norm", (x,), **weights)
     if mixer.norm == "row":
         return one.norm(f"{path}.{name}", x, rows, heads * width)
@@ -90,7 +90,7 @@ def _attend_piece(
     path: str,
     piece: Piece,
     inputs: Sequence[Read],
-    sizes: Mapping[str, Value],
+    sizes: Mapping[str, Any],
     beside: Sequence[int] = (),
 ) -> int:
     return one.graph.run(

@@ -81,7 +81,7 @@ def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumn
     two, _ = _columns(repeat.cut(decoder, 2), step, batch)
     more = repeat.count - 1
     start, end = marks[repeat.head - 1], marks[repeat.head + repeat.period - 1]
-    changes = {
+    changes: dict[str, Any] = {
         name: _extend(getattr(one, name), getattr(two, name), start[_sort(name)], end[_sort(name)], more)
         for name in NAMED
         if isinstance(getattr(one, name), np.ndarray)
@@ -162,7 +162,7 @@ def _stretch(decoder: Decoder, step: Step) -> int:
 
 def _between(one: WorkloadColumns, other: WorkloadColumns, share: float) -> WorkloadColumns:
     """Return the columns at a share of the way from one to another."""
-    changes = {}
+    changes: dict[str, Any] = {}
     for name in NAMED:
         low, high = getattr(one, name), getattr(other, name)
         if isinstance(low, np.ndarray) and low.dtype == np.float64 and low is not high:

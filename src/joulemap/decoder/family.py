@@ -180,11 +180,22 @@ def qwen2(settings: Settings) -> Decoder:
 
 def qwen3(settings: Settings) -> Decoder:
     """Return a decoder that normalizes each head of queries and keys."""
-    return dense(settings, norm="head", **_unless_used(settings))
+    return dense(settings, norm="head", **unless_used(settings))
 
 
-def _unless_used(settings: Settings) -> dict[str, Any]:
+def unless_used(settings: Settings) -> dict[str, Any]:
+    """Return that there is no window, where one is told and not used."""
     return {} if settings.flag("use_sliding_window") or settings.listed("layer_types") else {"window": 0}
+
+
+def seed_oss(settings: Settings) -> Decoder:
+    """Return a decoder whose result of attention is shifted or not apart from its queries, keys and values."""
+    return dense(settings, output_bias=settings.flag("attention_out_bias"))
+
+
+def arcee(settings: Settings) -> Decoder:
+    """Return a decoder with the square of a relu in place of a gate."""
+    return dense(settings, network=settings.network(is_gated=False, function="relu2"))
 
 
 def phi3(settings: Settings) -> Decoder:
@@ -195,7 +206,7 @@ def phi3(settings: Settings) -> Decoder:
 def packed(settings: Settings) -> Decoder:
     """Return a decoder as llama whose queries, keys and values are one product."""
     alibi = settings.text("position") == "alibi" or settings.flag("alibi")
-    return dense(settings, is_packed=True, **({"rotary": 0} if alibi else {}))
+    return dense(settings, is_packed=True, rotary=0 if alibi else settings.rotary())
 
 
 def chatglm(settings: Settings) -> Decoder:
@@ -323,14 +334,15 @@ def gpt_bigcode(settings: Settings) -> Decoder:
 def gpt_neo(settings: Settings) -> Decoder:
     """Return a decoder with learned positions, some layers of which see a window."""
     local = settings.number("window_size", default=256)
+    net = settings.network(is_gated=False, function="gelu", bias=True, output_bias=True)
     kinds = [kind for names, count in settings.listed("attention_types") for kind in list(names) * int(count)]
-    plain = _plain(settings, attention={"bias": False})
+    mixer = settings.attention(bias=False, output_bias=True, rotary=0)
     layers = [
-        attrs.evolve(layer, mixer=attrs.evolve(layer.mixer, window=local if kind == "local" else 0))
-        for layer, kind in zip(plain.layers, kinds or ["global"] * settings.layers, strict=True)
+        Layer(mixer=attrs.evolve(mixer, window=local if kind == "local" else 0), network=net)
+        for kind in kinds or ["global"] * settings.layers
     ]
-    return attrs.evolve(plain, layers=tuple(layers), positions=settings.context,
-                        is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+    return settings.decoder(layers, norm="layer_norm", positions=settings.context,
+                            is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
 
 
 def gptj(settings: Settings) -> Decoder:
@@ -360,7 +372,7 @@ def opt(settings: Settings) -> Decoder:
                   embedding_width=0 if width == settings.hidden else width,
                   is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
     layers = tuple(
-        layer if before else attrs.evolve(layer, has_norms_before=False, has_norms_after=True) for layer in made.layers
+        layer if before else attrs.evolve(layer, has_norms_before=False, has_norms_behind=True) for layer in made.layers
     )
     return attrs.evolve(made, layers=layers)
 
@@ -435,12 +447,12 @@ def mllama(settings: Settings) -> Decoder:
 
 DENSE: Final[Mapping[str, Family]] = {
     **dict.fromkeys(
-        ("llama", "mistral", "ministral", "ministral3", "yi", "granite", "internlm2", "deci", "minicpm", "smollm3",
-         "arcee", "seed_oss", "exaone", "olmo", "helium", "ernie4_5", "apertus"), dense
+        ("llama", "mistral", "ministral", "ministral3", "granite", "internlm2", "deci", "minicpm", "smollm3", "helium",
+         "ernie4_5"), dense
     ),
     "qwen2": qwen2, "qwen2_vl": qwen2, "qwen2_5_vl": qwen2,
     "qwen3": qwen3, "qwen3_vl": qwen3, "hunyuan_v1_dense": qwen3,
-    "phi3": phi3, "baichuan": packed, "chatglm": chatglm, "glm": glm, "glm4": glm,
+    "seed_oss": seed_oss, "arcee": arcee, "phi3": phi3, "baichuan": packed, "chatglm": chatglm, "glm": glm, "glm4": glm,
     "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3, "olmo2": olmo2, "olmo3": olmo2,
     "cohere": cohere, "cohere2": cohere, "stablelm": stablelm,
     "gpt2": gpt2, "gpt_bigcode": gpt_bigcode, "gpt_neo": gpt_neo, "gptj": gptj, "gpt_neox": gpt_neox, "phi": phi,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from joulemap.decoder.attention import attend, attend_latent
 from joulemap.decoder.config import Attention, Decoder, Experts, Latent, Layer, Network, Recurrence
@@ -37,7 +38,7 @@ def _embed(one: Pass) -> int:
         x = one.linear("project_in", x, decoder.hidden, width)
     if decoder.positions:
         places = graph.enter((rows.count,), "int64")
-        sizes = {"rows": rows.count, "columns": decoder.hidden, "table": decoder.positions}
+        sizes: dict[str, Any] = {"rows": rows.count, "columns": decoder.hidden, "table": decoder.positions}
         x = one.each("embed_positions", "add", x, graph.run("embed_positions", "embedding", (places,), **sizes))
     if decoder.embedding_norm:
         x = one.norm("embed_norm", x, rows.count, decoder.hidden)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from joulemap.decoder.config import Decoder, Experts, Latent, Layer, Mixer
-from joulemap.decoder.family import Family, Settings
+from joulemap.decoder.family import Family, Settings, unless_used
 
 
 def choose_experts(settings: Settings, **changes: Any) -> Experts:
@@ -46,11 +46,6 @@ def _attentions(settings: Settings, **attention: Any) -> list[Mixer]:
     return [settings.attention(window=one, **attention) for one in windows]
 
 
-def _used(settings: Settings) -> dict[str, int]:
-    """Return that there is no window, where one is told and not used."""
-    return {} if settings.flag("use_sliding_window") or settings.listed("layer_types") else {"window": 0}
-
-
 def mixtral(settings: Settings) -> Decoder:
     """Return a mixture in each layer."""
     return _interleave(settings, _attentions(settings))
@@ -59,12 +54,12 @@ def mixtral(settings: Settings) -> Decoder:
 def qwen2_moe(settings: Settings) -> Decoder:
     """Return a mixture beside shared experts, which a gate weighs."""
     experts = choose_experts(settings, shared_gate=True)
-    return _interleave(settings, _attentions(settings, bias=True, output_bias=False, **_used(settings)), experts)
+    return _interleave(settings, _attentions(settings, bias=True, output_bias=False, **unless_used(settings)), experts)
 
 
 def qwen3_moe(settings: Settings) -> Decoder:
     """Return a mixture that normalizes each head of queries and keys."""
-    return _interleave(settings, _attentions(settings, norm="head", **_used(settings)))
+    return _interleave(settings, _attentions(settings, norm="head", **unless_used(settings)))
 
 
 def glm4_moe(settings: Settings) -> Decoder:
@@ -181,12 +176,12 @@ def shared_keys(settings: Settings) -> Decoder:
 
 
 MIXTURES: Final[Mapping[str, Family]] = {
-    "mixtral": mixtral, "phimoe": mixtral, "olmoe": minimax_m2, "flex_olmo": minimax_m2,
+    "mixtral": mixtral, "olmoe": minimax_m2, "flex_olmo": minimax_m2,
     "qwen2_moe": qwen2_moe, "qwen3_moe": qwen3_moe, "qwen3_vl_moe": qwen3_moe, "qwen3_omni_moe": qwen3_moe,
     "dots1": qwen3_moe, "glm4_moe": glm4_moe, "minimax_m2": minimax_m2, "hunyuan_v1_moe": hunyuan_moe,
     "gpt_oss": gpt_oss, "llama4": llama4, "granitemoe": granitemoe, "granitemoeshared": granitemoe,
     **dict.fromkeys(
-        ("deepseek", "deepseekv2", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "minicpm3", "youtu"),
+        ("deepseek", "deepseekv2", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "minicpm3"),
         deepseek
     ),
     "gemma4": shared_keys,

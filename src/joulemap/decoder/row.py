@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -148,7 +148,7 @@ class Pass:
         """
         if devices == 1:
             return x
-        sizes = {"elements": elements, "devices": devices}
+        sizes: dict[str, Any] = {"elements": elements, "devices": devices}
         return self.graph.run(path, operation, (x,), suffix=operation, dtype=EXCHANGED, **sizes)
 
     def sum_up(self, path: str, x: int, width: int = 0) -> int:

@@ -9,6 +9,7 @@ from joulemap.trace.single.flow import ITEM_BYTES
 
 if TYPE_CHECKING:
     from joulemap.decoder.config import Recurrence
+    from joulemap.decoder.graph import Read
     from joulemap.decoder.row import Pass, Piece
 
 
@@ -61,7 +62,7 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
         gemm=(rows, 1, mixer.kernel, wide),
         tap_count=mixer.kernel,
     )
-    reads = ((mixed, ITEM_BYTES * rows * wide), tail, *weights)
+    reads: tuple[Read, ...] = ((mixed, ITEM_BYTES * rows * wide), tail, *weights)
     made = one.graph.call(f"{path}.conv1d", cost, reads, (rows, wide), suffix=piece.name, aten="conv1d.default")
     one.graph.overwrite(tail)
     return made
@@ -86,10 +87,10 @@ def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: i
 def _scan(one: Pass, path: str, mixer: Recurrence, piece: Piece, inputs: tuple[int, ...]) -> int:
     heads, groups = one.split.part(mixer.heads), one.split.heads(mixer.groups)
     state = one.graph.enter((piece.sequences, heads, mixer.head_dim, mixer.state))
-    taken = (inputs[0],)
+    taken: tuple[Read, ...] = (inputs[0],)
     keys = ITEM_BYTES * piece.count * 2 * groups * mixer.state
     if len(inputs) > 1:
-        taken = (inputs[0], (inputs[1], keys))  # type: ignore[assignment]
+        taken = (inputs[0], (inputs[1], keys))
     return one.graph.run(
         path,
         "scan",

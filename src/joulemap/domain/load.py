@@ -91,6 +91,8 @@ class Limits:
     """Most that are in work at once."""
     cache_tokens: int = attrs.field(validator=_within(2))
     """Room for tokens of all sequences."""
+    context_tokens: int | None = attrs.field(default=None, validator=_within(2))
+    """Longest request that the model takes, prompt and answer; None where nothing is said."""
     mixes: bool = True
     """Pieces of prompts go in the same pass as tokens of answers (vLLM 1, TensorRT-LLM); else in passes of their own,
     before any answer goes on (SGLang, vLLM 0)."""
@@ -159,7 +161,7 @@ class Served:
     requests: int
     """That were served to their last token."""
     refused: int
-    """That are longer than the cache."""
+    """That are longer than the cache or the model's context."""
     preemptions: int
     """Times that a sequence gave its room back and was worked out again."""
     duration_s: float

@@ -15,6 +15,9 @@ CAUSAL: Final = "causal"
 NARROW_CACHES: Final = {"fp8": "cache_fp8", "int8": "cache_int8"}
 """Precision of one byte -> word of it for attention whose keys and values are stored so."""
 
+WIDE_CACHE: Final = "cache_bf16"
+"""Word of it for attention whose keys and values are stored in two bytes each, whatever the precision of a run."""
+
 DEQUANTIZE: Final = "dequantize"
 """Word of it for what makes weights wide for the product that reads them."""
 

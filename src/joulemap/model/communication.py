@@ -13,7 +13,7 @@ and w = 2 of a sum that all get, which is a scatter and a gather, else 1:
 
 A library has a protocol that sends flags with the data, quick and half as fast, and one that fills the link after a
 ramp; the quicker is taken. A device passes own_share of the buffer through the same channels for itself. Direct kernels
-are a GPU's sums of at most DIRECT_MOST bytes among DIRECT_DEVICES that reach each other at once; beyond, engines take
+are a GPU's sums of at most DIRECT_MOST bytes within a host whose devices reach each other at once; beyond, engines take
 the library too. Words of `variant` name a library where one is meant.
 
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
@@ -50,11 +50,12 @@ DIRECT_MOST: Final = 8.0 * 2**20
 """Bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); the times of both libraries are one
 beyond it (collectives of aiconfigurator)."""
 
-DIRECT_DEVICES: Final = 8
-"""Source: vLLM, CustomAllreduce._SUPPORTED_WORLD_SIZES (recalled)."""
-
 HOST_DEVICES: Final = 8
-"""Devices of one host that reach each other over PCIe: what servers have."""
+"""Devices of one host, whose processes open each other's memory: what servers have."""
+
+RACK_HOST_DEVICES: Final = 4
+"""Of a domain that is larger than a host, as the racks of GB200: a tray of two boards. Beyond a host direct kernels are
+those of TensorRT-LLM alone, whose memory is shared through the switch."""
 
 DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
 
@@ -72,6 +73,7 @@ class Path:
     """Links that a byte passes from any device to any other."""
     is_direct: bool
     """Whether each reads the memory of each at full rate."""
+    is_in_host: bool
 
 
 @define(kw_only=True, eq=False)
@@ -106,12 +108,14 @@ def find_path(hardware: Hardware, devices: int) -> Path:
         peers = link.link_count.value
     size = DIMENSIONS.get(link.topology, 0.0)
     reaches_all = link.topology in ("switch", "mesh") or devices == 2
+    own = RACK_HOST_DEVICES if domain > HOST_DEVICES else HOST_DEVICES
     return Path(
         ring_rate=ring,
         peer_rate=rate / peers,
         latency=link.latency.value,
         hops=max(1.0, size * devices ** (1.0 / size) / 4.0) if size else 1.0,
-        is_direct=reaches_all and hardware.architecture == "gpu" and devices <= DIRECT_DEVICES,
+        is_direct=reaches_all and hardware.architecture == "gpu",
+        is_in_host=devices <= own,
     )
 
 
@@ -142,7 +146,8 @@ def _fill(found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Har
     whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[rows]
     others = devices - 1.0
     is_sum, is_send = operation == "all_reduce", operation == "send"
-    is_direct = is_sum & (named != "nccl") & (whole <= DIRECT_MOST) & path.is_direct
+    may_read = np.broadcast_to(path.is_direct, len(rows)) & ((named == "trtllm") | path.is_in_host)
+    is_direct = is_sum & (named != "nccl") & (whole <= DIRECT_MOST) & may_read
     clocks = 1.0 / np.broadcast_to(hardware.full_clock.value, len(rows))
     latency = np.broadcast_to(path.latency, len(rows))
 
@@ -159,15 +164,12 @@ def _fill(found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Har
     busy = np.where(is_short, slow, busy)
     sent = np.where(is_send, 1.0, times * others / devices) * whole
 
-    def of_kernel(name: str) -> Floats:
-        own = hardware.coefficient(name, "trtllm")
-        return np.where(named == "trtllm", own, hardware.coefficient(name, "direct"))
-
+    starts = (hardware.coefficient("link_start_clocks", name) for name in ("trtllm", "direct"))
     direct_rate = hardware.coefficient("link_direct_share") * path.ring_rate
-    direct_start = of_kernel("link_start_clocks") * clocks
+    direct_start = np.where(named == "trtllm", *starts) * clocks
     direct_start = direct_start + latency * (1.0 + hardware.coefficient("link_peer_steps", "direct") * others)
     one, two = others * whole / direct_rate, 2.0 * others / devices * whole / direct_rate
-    more = latency * of_kernel("link_gather_steps")
+    more = latency * hardware.coefficient("link_gather_steps")
     is_one = one <= more + two
     is_routed = (operation == "all_to_all") & (named == "deepep")
     routed_rate = np.minimum(path.ring_rate, hardware.coefficient("link_expert_bytes") / clocks)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES, WIDE_CACHE
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -120,6 +120,11 @@ class Work:
         """Those of them that are stored as numbers which products can take as they are."""
         return self._has_word(NARROW_CACHES["fp8"])
 
+    @cached_property
+    def has_wide_cache(self) -> Booleans:
+        """Operators of an attention whose keys and values are stored in two bytes each at any precision."""
+        return self._has_word(WIDE_CACHE)
+
     def _has_word(self, *words: str) -> Booleans:
         if self.origin is not None:
             found: Booleans = self.origin[0]._has_word(*words)[self.origin[1]]
@@ -141,7 +146,7 @@ class Work:
         """The family of kernels that an attention names; empty where none is named."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, *NARROW_CACHES.values())
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE)
         told = self.variant.tolist()
         left_of = {one: " ".join(word for word in one.split() if word not in others) for one in set(told)}
         return np.array([left_of[one] for one in told], dtype=np.str_)

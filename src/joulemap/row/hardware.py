@@ -91,6 +91,10 @@ class HardwareLink(Row, query="hardware.link"):
     """B/s: in one direction, all links together."""
     domain_size: int | None
     """Devices that the links can join, this one included; null where there is no such bound."""
+    latency_s: float
+    """s: from a device to the next: what a step of a collective costs."""
+    energy_per_byte_j: float
+    """J/B: of a byte that the device sends and one that it receives."""
     basis: str
     """Of the bandwidth: measured, published, derived, scaled, recalled or assumed."""
     source: str

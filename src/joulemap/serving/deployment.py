@@ -1,9 +1,9 @@
 """A model on devices under a stack: its passes, evaluated as workloads of one device, and what all devices hold.
 
-pass     = passes of the devices / (rates of the engine) + gap x layers, no less than the host's time for the layers
-         + host for a step + host for its sequences
-pipeline : sequences go in as many parts as stages, which work side by side: a step is the pass of one part
-joules   = devices x (joules of one + static power x what the stack adds)
+A pass takes what `stack` says. Stages of a pipeline work one after another on all sequences of a batch, as TensorRT-LLM
+and llama.cpp have it.
+
+    joules = devices x (joules of one + static power x what the host adds)
 """
 
 from __future__ import annotations
@@ -143,11 +143,10 @@ class Deployment:
 
     def price(self, passes: Passes, /) -> Cost:
         """Return what passes take; UnsupportedError for what hardware cannot run, UsageError for what is no pass."""
-        parts = np.clip(np.rint(passes.sequences), 1.0, self.stages)
         asked = [
             self._ask(*sizes)
             for sizes in zip(
-                (passes.sequences / parts).tolist(),
+                passes.sequences.tolist(),
                 passes.tokens.tolist(),
                 passes.context.tolist(),
                 passes.chunk.tolist(),
@@ -164,7 +163,7 @@ class Deployment:
         device_j = np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J
         static_w = self.hardware.static_power.value
         seconds = self._with_host(device_s, passes)
-        working_j = (device_j - static_w * drawn_s) * parts * self.devices * self.data_devices
+        working_j = (device_j - static_w * drawn_s) * self.devices * self.data_devices
         return Cost(seconds=seconds, joules=working_j + self.world * static_w * seconds)
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:

@@ -32,7 +32,7 @@ NEVER: Final = math.inf
 def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:
     """Return how a load is served; the same for the same seed.
 
-    A request whose tokens exceed the cache is refused and counted; UnsupportedError where all are.
+    A request whose tokens exceed cache or context is refused and counted; UnsupportedError where all are.
     """
     requests = draw_requests(load, seed)
     accepted = accept(requests, limits)
@@ -44,13 +44,16 @@ def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served
 
 
 def accept(requests: Requests, limits: Limits) -> list[int]:
-    """Return the numbers of the requests that fit in the cache; UnsupportedError where none does."""
+    """Return the numbers of the requests that cache and context have room for; UnsupportedError where it is none."""
     most = limits.cache_tokens - limits.speculated_tokens
+    holder = "the cache"
+    if limits.context_tokens is not None and limits.context_tokens < most:
+        most, holder = limits.context_tokens, "the model's context"
     lengths = [prompt + output for prompt, output in zip(requests.prompt_tokens, requests.output_tokens, strict=True)]
     accepted = [number for number, length in enumerate(lengths) if length <= most]
     if not accepted:
         raise UnsupportedError(
-            f"no request fits: the shortest has {min(lengths):,} tokens, the cache has room for {most:,}"
+            f"no request fits: the shortest has {min(lengths):,} tokens, {holder} has room for {most:,}"
         )
     return accepted
 
@@ -62,7 +65,7 @@ def find_reach(requests: Requests, load: Load, limits: Limits) -> tuple[int, int
     return (
         min(limits.sequences, limits.step_tokens // ahead, load.in_flight or count, count),
         min(limits.step_tokens, sum(requests.prompt_tokens) + sum(requests.output_tokens)),
-        min(max(lengths), limits.cache_tokens) + ahead,
+        min(max(lengths) + ahead, limits.cache_tokens, limits.context_tokens or limits.cache_tokens),
     )
 
 

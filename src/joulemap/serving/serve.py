@@ -40,6 +40,7 @@ def find_limits(deployment: Deployment, *, guessed_tokens: int = 0, accepted_tok
         step_tokens=stack.step_tokens,
         sequences=stack.sequence_limit,
         cache_tokens=max(2, int(min(Room(deployment=deployment).cache_tokens, MOST_TOKENS))),
+        context_tokens=deployment.decoder.context_length or None,
         mixes=stack.mixes,
         reserves_output=stack.reserves_output,
         waits=stack.waits,

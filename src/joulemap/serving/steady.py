@@ -4,7 +4,7 @@
     arrivals    a = requests in work / (steps of an answer + prompt / c)  prompts that begin in a step, in the mean
     step          = decode + a prompt / c (decode with a piece - decode)
     first token   = request + waiting for room + half a step + waiting for prompts before + own pieces
-    waiting       = u / (1 - u) own pieces / 2,   u = share of all time that goes to pieces     (a queue of equal work)
+    waiting       = a prompt / c own pieces / 2        who comes, as another ends, meets a pass with a piece
 
 Where prompts have passes of their own, a pass over a prompt takes the place of one with a piece. Half of all steps
 have no piece while a prompt / c is below one half: then the median step is that of decode alone.
@@ -12,16 +12,11 @@ have no piece while a prompt / c is below one half: then the median step is that
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 
 from joulemap.serving.batch import NODES, grow
 from joulemap.serving.surface import Passes, Surface
 from joulemap.system.record import frozen
-
-MOST_BUSY: Final = 0.95
-"""Share of time that goes to prompts beyond which waiting for them is not told by a closed form."""
 
 
 @frozen(kw_only=True)
@@ -92,9 +87,8 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     added_s, added_j = (float(values[-1] - values[-2] * load.mixes) for values in (cost.seconds, cost.joules))
     step_s = decode_s + arrivals * pieces * added_s
     step_j = decode_j + arrivals * pieces * added_j
-    busy = min(arrivals * pieces * added_s / step_s, MOST_BUSY)
     own_s = pieces * (added_s + decode_s * load.mixes)
-    before_s = busy / (1.0 - busy) * pieces * added_s / 2.0
+    before_s = min(arrivals * pieces, 1.0) / 2.0 * pieces * added_s
     answer_s = step_s * steps
     waiting_s = (load.in_flight / working - 1.0) * (before_s + own_s + answer_s)
     first_s = load.request_s + waiting_s + step_s / 2.0 + before_s + own_s

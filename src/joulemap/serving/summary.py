@@ -119,7 +119,7 @@ def _find_rates(
         return None, len(arrival) / end, False
     order = np.sort(arrival)
     middle, last = order[len(order) // 2], order[-1]
-    rate = (len(order) - 1) / (last - order[0]) if last > order[0] else math.inf
+    rate = (len(order) - 1) / (last - order[0]) if last > order[0] else None
     if last <= middle:
         return rate, len(arrival) / end, False
     arrived = float(((arrival > middle) & (arrival <= last)).sum())

@@ -16,7 +16,7 @@ from joulemap.domain.catalogue import OPERATOR, ModelEntry, ShippedWorkload
 from joulemap.domain.key import NO_KEY, WorkloadKey
 from joulemap.domain.operator.name import COLLECTIVES, ELEMENTWISE, EXAMPLES, SingleOperator, find_operator
 from joulemap.domain.weight import read_weight_format
-from joulemap.domain.workload import NARROW_CACHES, Workload
+from joulemap.domain.workload import NARROW_CACHES, WIDE_CACHE, Workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.trace.formula import FORMULAS, Call, Cost
@@ -31,6 +31,9 @@ SCALAR: Final = 2.0
 
 CACHES: Final = {"": DTYPE, "fp8": "float8_e4m3fn", "int8": "int8", "bf16": "bfloat16"}
 """How attention stores keys and values -> their dtype."""
+
+
+_CACHE_WORDS: Final = {**NARROW_CACHES, "bf16": WIDE_CACHE}
 
 
 @frozen
@@ -280,17 +283,22 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
     keys, values = (
         Held((images, operator.size("kv_heads"), held, one.shape[-1]), dtype=CACHES[cache]) for one in (query, result)
     )
+    seen = min(columns, held)  # of a window, what the mean query sees; blocks of queries share the rest
     is_causal = bool(operator.arguments["causal"]) and held == columns
     costs = attend(query.shape, columns, result.shape[-1], is_causal=is_causal)
-    words = (costs[0].variant, NARROW_CACHES.get(cache, ""), str(operator.arguments["kernel"]))
+    words = (costs[0].variant, _CACHE_WORDS.get(cache, ""), str(operator.arguments["kernel"]))
     variant = " ".join(filter(None, words))
     operators = tuple(
         make_operator("scaled_dot_product_attention.default", attrs.evolve(cost, variant=variant), one.shape, name)
         for name, cost, one in zip(STEPS, costs, (scores, scores, result), strict=True)
     )
     flows = (
-        *(Flow(one, reader=0) for one in (query, keys)),
-        *(Flow(values, reader=2) for _ in range(not operator.arguments["latent"])),
+        Flow(query, reader=0),
+        Flow(keys, reader=0, most_bytes=keys.byte_count // held * seen),
+        *(
+            Flow(values, reader=2, most_bytes=values.byte_count // held * seen)
+            for _ in range(not operator.arguments["latent"])
+        ),
         Flow(result, maker=2),
         *(Flow(scores, maker=step, reader=step + 1) for step in (0, 1)),
     )

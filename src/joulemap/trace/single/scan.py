@@ -36,8 +36,8 @@ def scan_parts(operator: SingleOperator, batch: int) -> Parts:
     rates = rows * (inner * state if kind == "mamba" else heads)
     x, held = Held((rows, inner + 2 * groups * state)), Held((images, heads, width, state))
     decay = Held((inner, state) if kind == "mamba" else (heads,), "decay")
-    others = (Held((inner,), "skip"),) if kind == "mamba" else (Held((heads,), "step_bias"),)
-    others += (Held((heads,), "skip"),) if kind == "mamba2" else ()
+    others = [Held((inner,), "skip")] if kind == "mamba" else [Held((heads,), "step_bias")]
+    others += [Held((heads,), "skip")] if kind == "mamba2" else []
     if tokens <= FEW_TOKENS or kind == "mamba":
         count = OPERATIONS[kind] * rows * inner * state
         cost = Cost(kind="elementwise", operation="scan", elementwise_count=count, special_count=rates)

@@ -224,7 +224,8 @@ class _Shapes:
 
 def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _Shapes:
     work = kernels.work
-    item = np.where(work.has_narrow_cache[scores], 1.0, kernels.item_bytes)
+    item = np.where(work.has_wide_cache[scores], 2.0, kernels.item_bytes)
+    item = np.where(work.has_narrow_cache[scores], 1.0, item)
     queries, keys, depth, heads = (
         column[scores] for column in (work.gemm_m, work.gemm_n, work.gemm_k, work.gemm_groups)
     )

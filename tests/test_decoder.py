@@ -1,0 +1,284 @@
+"""Decoders by name and passes of them: counts worked by hand, published sizes, devices, names and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from joulemap.decoder.column import NAMED, describe_columns, find_repeat, step_columns
+from joulemap.decoder.config import Decoder, Experts
+from joulemap.decoder.name import complete, find_decoder, find_pass, load_shipped
+from joulemap.decoder.step import Step, describe_step
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.workload import Workload
+from joulemap.model.merge import build
+from joulemap.model.workload import WorkloadColumns, columns_of
+from joulemap.system.errors import ModelError, UnknownNameError, UsageError
+from joulemap.workspace import Workspace
+
+LAYERS, WIDTH, INNER, VOCABULARY = 32, 4096, 14336, 128_256
+KEYS = 8 * 128
+MATRICES = LAYERS * (2 * WIDTH * WIDTH + 2 * WIDTH * KEYS + 3 * WIDTH * INNER)
+
+
+def decoder(name: str) -> Decoder:
+    found = find_decoder(name)
+    assert found is not None
+    return found
+
+
+def told(name: str, batch: int = 1) -> Workload:
+    asked = find_pass(name)
+    assert asked is not None
+    return describe_step(asked.decoder, asked.step, batch, NO_KEY)
+
+
+@pytest.mark.parametrize(("batch", "cached"), [(1, 0), (1, 2048), (8, 100)])
+def test_a_step_of_llama_is_what_its_sizes_say(batch: int, cached: int) -> None:
+    workload = told(f"llama-3.1-8b(cached={cached})", batch)
+    norms = (2 * LAYERS + 1) * WIDTH
+    assert workload.parameter_count == MATRICES + norms + 2 * VOCABULARY * WIDTH == 8_030_261_248
+    assert workload.weight_bytes == 4 * workload.parameter_count
+    attention = LAYERS * 2 * WIDTH * (cached + 1)
+    assert workload.mac_count == batch * (MATRICES + VOCABULARY * WIDTH + attention)
+
+
+def test_a_prompt_has_the_logits_of_its_last_token_unless_all_are_asked_for() -> None:
+    tokens, attention = 512, LAYERS * 2 * WIDTH * 512 * 512
+    products = tokens * MATRICES + attention
+    assert told("llama-3.1-8b(tokens=512)").mac_count == products + VOCABULARY * WIDTH
+    assert told("llama-3.1-8b(tokens=512,logits=all)").mac_count == products + tokens * VOCABULARY * WIDTH
+
+
+def test_a_piece_of_another_prompt_is_in_the_same_products() -> None:
+    batch, piece = 4, 256
+    workload = told(f"llama-3.1-8b(cached=100,chunk={piece},chunk_cached=50)", batch)
+    attention = LAYERS * 2 * WIDTH * (batch * 101 + piece * (piece + 50))
+    head = VOCABULARY * WIDTH * (batch + 1)
+    assert workload.mac_count == (batch + piece) * MATRICES + attention + head
+    assert {one.gemm_m for one in workload.operators if one.kind == "linear"} == {batch + piece, batch + 1}
+
+
+def test_a_token_of_llama_leaves_131072_bytes_behind() -> None:
+    model = decoder("llama-3.1-8b")
+    assert model.cache_bytes_per_token(2.0) == LAYERS * 2 * KEYS * 2.0 == 131_072.0
+    assert model.cache_bytes(10) == 10 * 131_072.0
+    assert model.cache_bytes(10, devices=4) == 10 * 131_072.0 / 4
+    assert model.cache_bytes(10, devices=32) == 10 * 131_072.0 / 8  # a head of keys has copies
+
+
+def test_windows_latents_and_states_hold_what_they_see() -> None:
+    gemma = decoder("gemma-3-27b")  # 62 layers, every sixth sees all, 16 heads of 128 for keys, windows of 1,024
+    token = 2 * 16 * 128 * 2.0
+    assert gemma.cache_bytes(4096) == token * (10 * 4096 + 52 * 1024)
+    assert decoder("deepseek-r1").cache_bytes_per_token() == 61 * (512 + 64) * 2.0
+    mamba = decoder("mamba-2.8b")  # 64 layers of 5,120 channels: 16 of a state, three tokens of four taps
+    assert mamba.cache_bytes(10) == mamba.cache_bytes(10_000) == 64 * 5120 * (16 + 3) * 2.0
+
+
+PUBLISHED = {
+    "llama-2-7b": 6_738_415_616,
+    "llama-3.1-405b": 405_853_388_800,
+    "mistral-7b": 7_248_023_552,
+    "mixtral-8x7b": 46_702_792_704,
+    "qwen2.5-14b": 14_770_033_664,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "gemma-2-9b": 9_241_705_984,
+    "falcon-7b": 6_921_720_704,
+    "gpt-oss-20b": 20_914_757_184,
+    "opt-13b": 12_853_473_280,
+    "deepseek-v2-lite": 15_706_484_224,
+}
+"""Elements of all parameters, as transformers' own classes have them at these configurations."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_those_of_transformers_classes(name: str) -> None:
+    assert told(name).parameter_count == PUBLISHED[name]
+
+
+def test_what_ships_says_the_counts_that_follow_from_its_sizes() -> None:
+    rows = load_shipped()
+    assert len(rows) > 100
+    for name in list(rows)[::7]:
+        entry, workload = rows[name], told(name)
+        assert (entry["parameters"], entry["macs"]) == (workload.parameter_count, workload.mac_count), name
+        assert entry["source"], name
+        assert entry["basis"].startswith(("copied", "recalled")), name
+
+
+def test_an_engine_has_eight_kernels_a_layer_and_holds_the_cache_once() -> None:
+    columns = build(columns_of(told("llama-3.1-8b(cached=2048)", 4)), "engine")
+    assert columns.kernel_group is not None
+    assert len(np.unique(columns.kernel_group)) == 8 * LAYERS + 2
+    cache = 4 * 2049 * 131_072
+    held = columns.peak_activation_bytes("bf16", is_fused=True)
+    assert cache < held < 1.01 * cache
+
+
+def test_devices_have_their_part_and_exchange_each_token() -> None:
+    whole, part = told("llama-3.1-70b(cached=100)", 8), told("llama-3.1-70b(cached=100,devices=8)", 8)
+    divided = sum(one.mac_count for one in whole.operators)
+    assert part.mac_count * 8 == divided
+    assert sum(one.operation == "all_reduce" for one in part.operators) == 2 * 80 + 1
+    sent = {one.output_element_count for one in part.operators if one.operation == "all_reduce"}
+    assert sent == {8 * 8192}
+    assert [one.output_element_count for one in part.operators if one.operation == "all_gather"] == [8 * VOCABULARY]
+    norms = (2 * 80 + 1) * 8192
+    assert 8 * (part.parameter_count - norms) == whole.parameter_count - norms
+
+
+def test_heads_of_keys_are_copied_where_devices_are_more() -> None:
+    part = told("llama-3.1-8b(cached=100,devices=16)")
+    shapes = {one.output_shape for one in part.operators if one.operation == "append"}
+    assert shapes == {(1, 1, 101, 128)}
+
+
+def test_experts_lie_whole_on_devices_and_tokens_are_sent_to_them() -> None:
+    model = decoder("deepseek-r1")
+    experts = next(layer.network for layer in model.layers if isinstance(layer.network, Experts))
+    spread = describe_step(model, Step(cached=100, data_devices=8, expert_devices=8), 64, NO_KEY)
+    held = [one for one in spread.tensors if one.name.endswith("experts.up")]
+    assert {one.shape for one in held} == {(256 // 8, 2 * experts.inner, 7168)}
+    assert sum(one.operation == "all_to_all" for one in spread.operators) == 2 * 58
+    divided = describe_step(model, Step(cached=100, devices=8), 64, NO_KEY)
+    held = [one for one in divided.tensors if one.name.endswith("experts.up")]
+    assert {one.shape for one in held} == {(256, 2 * experts.inner // 8, 7168)}
+
+
+def test_a_latent_is_seen_by_a_few_tokens_and_widened_by_a_prompt() -> None:
+    step, prompt = told("deepseek-r1(cached=99)"), told("deepseek-r1(tokens=100)")
+    scores = [one for one in step.operators if one.name.endswith("scores")]
+    assert {(one.gemm_n, one.gemm_k, one.gemm_groups) for one in scores} == {(100, 512 + 64, 128)}
+    scores = [one for one in prompt.operators if one.name.endswith("scores")]
+    assert {(one.gemm_n, one.gemm_k, one.gemm_groups) for one in scores} == {(100, 128 + 64, 128)}
+    assert step.parameter_count == prompt.parameter_count == 671_026_404_352
+
+
+def is_same(first: WorkloadColumns, second: WorkloadColumns) -> list[str]:
+    return [
+        name
+        for name in NAMED
+        if not np.array_equal(np.asarray(getattr(first, name)), np.asarray(getattr(second, name)))
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["llama-3.2-1b", "gemma-3-12b", "gpt-oss-20b", "qwen3.5-122b-a10b", "moonlight-16b-a3b"]
+)
+@pytest.mark.parametrize("step", [Step(cached=2048), Step(tokens=64), Step(cached=300, chunk=32, devices=1)])
+def test_layers_that_repeat_follow_from_a_few(name: str, step: Step) -> None:
+    model = decoder(name)
+    assert find_repeat(model.layers) is not None
+    assert is_same(describe_columns(model, step, 3), columns_of(describe_step(model, step, 3, NO_KEY))) == []
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("llama-3.2-1b", 1), ("gemma-3-1b", 1), ("gpt-oss-20b", 16)])
+def test_lengths_between_follow_from_two(name: str, tokens: int) -> None:
+    model = decoder(name)
+    steps = [Step(tokens=tokens, cached=cached) for cached in (0, 1, 64, 120, 128, 500, 511, 512, 2000, 5000)]
+    for step, columns in zip(steps, step_columns(model, steps, 2), strict=True):
+        assert is_same(columns, columns_of(describe_step(model, step, 2, NO_KEY))) == [], step
+
+
+@pytest.mark.parametrize(
+    ("asked", "spelled"),
+    [
+        ("llama-3.1-8b(tokens=1,cached=2048)", "llama-3.1-8b(cached=2048)"),
+        ("Meta-Llama/Llama-3.1-8B (cached=2048)", "llama-3.1-8b(cached=2048)"),
+        ("llama_3.1_8b_instruct()", "llama-3.1-8b"),
+        ("deepseek-ai/DeepSeek-V3.1(devices=8,tokens=5)", "deepseek-r1(tokens=5,devices=8)"),
+    ],
+)
+def test_a_pass_has_one_spelling(asked: str, spelled: str) -> None:
+    assert str(find_pass(asked)) == spelled
+    assert str(find_pass(spelled)) == spelled
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("llama-3.1-8b(cached=131072)", ("131,073", "131,072")),
+        ("llama-3.1-8b(tokens=100,chunk=131073)", ("131,073", "131,072")),
+        ("llama-3.1-8b(devices=3)", ("32 heads", "3 devices")),
+        ("llama-3.1-8b(devices=2,expert_devices=2)", ("no experts",)),
+        ("qwen3-30b-a3b(devices=4,expert_devices=3)", ("divisor", "4")),
+        ("llama-3.1-8b(cachd=1)", ("cachd", "cached")),
+        ("llama-3.1-8b(tokens=0)", ("tokens", "1 to")),
+        ("llama-3.1-8b(cache=fp5)", ("fp5", "fp8")),
+        ("llama-3.1-8b(chunk_cached=5)", ("chunk_cached", "chunk")),
+    ],
+)
+def test_what_a_model_does_not_take_is_refused_in_a_line(asked: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_pass(asked)
+    assert "\n" not in str(caught.value)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_a_configuration_of_ones_own_is_found_by_its_file_and_its_folder(tmp_path: Path) -> None:
+    entry = load_shipped()["llama-3.2-1b"]
+    (tmp_path / "config.json").write_text(json.dumps(entry["config"]))
+    for name in (f"{tmp_path}", f"{tmp_path}/config.json"):
+        asked = find_pass(f"{name}(cached=7)")
+        assert asked is not None
+        assert (str(asked), asked.decoder.digest) == (f"{name}(cached=7)", decoder("llama-3.2-1b").digest)
+
+
+def test_a_configuration_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    for text, words in (
+        ('{"model_type": "lama"}', ("'lama'", "llama", "torch", "transformers")),
+        ('{"model_type": "llama"}', ("vocab_size", "hidden_size")),
+        ('{"model_type": "llama", "hidden_size": "much"}', ("hidden_size", "much")),
+        ("[1]", ("model_type",)),
+        ("{", ("JSON",)),
+    ):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(ModelError) as caught:
+            find_pass(f"{tmp_path}/config.json(cached=7)")
+        assert any(word in str(caught.value) for word in words), str(caught.value)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ModelError):
+        find_pass(f"{tmp_path}/none.json(cached=7)")
+
+
+def test_a_name_that_is_misspelt_is_told_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        Workspace(tmp_path / "own.duckdb").workload("llama-3.1-8bb(cached=1)")
+    assert "llama-3.1-8b" in caught.value.near
+
+
+def test_a_name_that_is_typed_goes_on() -> None:
+    assert "llama-3.1-8b" in complete("llama-3")
+    assert complete("llama-3.1-8b(cac") == ["llama-3.1-8b(cached=", "llama-3.1-8b(cache="]
+    assert complete("llama-3.1-8b(logits=a") == ["llama-3.1-8b(logits=all"]
+    assert complete("nothing(cac") == []
+
+
+def test_a_narrow_cache_is_of_its_own_width_at_any_precision() -> None:
+    narrow, wide = (columns_of(told(f"llama-3.1-8b(cached=999,cache={cache})")) for cache in ("fp8", "bf16"))
+    for columns, item in ((narrow, 1), (wide, 2)):
+        held = {
+            precision: build(columns, "engine").peak_activation_bytes(precision, is_fused=True)
+            for precision in ("bf16", "fp8")
+        }
+        assert all(1000 * 65536 * item < one < 1.02 * 1000 * 65536 * item for one in held.values())
+
+
+def test_a_pass_is_a_run_like_any_other(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "own.duckdb")
+    name = "llama-3.2-1b(cached=512)"
+    workspace.compare(name, hardware=("h100_sxm5", "h200_sxm"), precision="bf16", runtime="engine", batch=8)
+    rows = workspace.sql(f"SELECT hardware, mac_count FROM runs WHERE model = '{name}' ORDER BY hardware").rows
+    macs = told(name, 8).mac_count
+    assert rows == (("h100_sxm5", macs), ("h200_sxm", macs))
+
+
+def test_another_digest_is_another_workload() -> None:
+    model = decoder("llama-3.2-1b")
+    assert attrs.evolve(model, name="other").digest == model.digest
+    assert attrs.evolve(model, hidden=64).digest != model.digest

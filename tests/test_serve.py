@@ -1,0 +1,61 @@
+"""A deployment under a load of requests: what is looked up at knots is what its passes take."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import attrs
+import pytest
+
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.load import Load
+from joulemap.domain.serving import ServingRow
+from joulemap.serving.deployment import Deployment
+from joulemap.serving.memory import Room
+from joulemap.serving.predict import find_deployment
+from joulemap.serving.serve import find_limits, serve
+
+
+@cache
+def deploy(engine: str = "vllm") -> Deployment:
+    row = ServingRow(source="a test", hardware="h100_sxm5", model="qwen3-0.6b", scope="steady_serving", engine=engine)
+    return find_deployment(row, load_catalogue().find("h100_sxm5"))
+
+
+def test_one_request_alone_takes_its_passes() -> None:
+    """A pass over 1,000 tokens, then 63 behind 1,000 to 1,062: 63 of the middle one."""
+    surface = deploy()
+    served = serve(surface, Load(requests=1, prompt_tokens=1000, output_tokens=64))
+    seconds, joules = surface.step([0.0, 1.0], [0.0, 1031.0], [1000.0, 0.0], 0.0)
+    first = served.first_token.p50 - find_limits(surface).request_s
+    assert first == pytest.approx(float(seconds[0]), rel=0.05)
+    assert served.latency.p50 - served.first_token.p50 == pytest.approx(63 * float(seconds[1]), rel=0.01)
+    assert served.energy_j - served.idle_j == pytest.approx(float(joules[0] + 63 * joules[1]), rel=0.02)
+
+
+def test_limits_are_those_of_stack_and_memory() -> None:
+    surface = deploy("trt")
+    limits = find_limits(surface)
+    assert limits.reserves_output and limits.mixes
+    assert limits.step_tokens == surface.stack.step_tokens
+    assert limits.cache_tokens == int(Room(deployment=surface).cache_tokens)
+
+
+def test_less_memory_is_never_quicker() -> None:
+    surface = deploy()
+    load = Load(in_flight=48, requests=96, prompt_tokens=2000, output_tokens=100)
+    chip = surface.hardware
+    small = attrs.evolve(chip.memory_capacity, value=7e9)
+    tight = attrs.evolve(surface, hardware=attrs.evolve(chip, memory_capacity=small))
+    roomy, crowded = serve(surface, load), serve(tight, load)
+    assert find_limits(tight).cache_tokens < 48 * 2000
+    assert crowded.latency.p50 > roomy.latency.p50
+    assert crowded.first_token.p90 > roomy.first_token.p90
+
+
+def test_guesses_that_hold_bring_tokens_sooner() -> None:
+    load = Load(in_flight=4, requests=12, prompt_tokens=500, output_tokens=60)
+    plain = serve(deploy(), load)
+    ahead = serve(deploy(), load, guessed_tokens=3, accepted_tokens=2.5)
+    vain = serve(deploy(), load, guessed_tokens=3, accepted_tokens=1.0)
+    assert ahead.token_time.p50 < plain.token_time.p50 <= vain.token_time.p50
