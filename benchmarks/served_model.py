@@ -38,8 +38,8 @@ HEAD: Final = """\
     joulemap query run validate.refusal                 what is not predicted, and why
 
 Mean / median absolute relative error of each measured quantity, and the part of the rows whose 80 % interval holds
-what was measured. Host times of engines were chosen with most of these rows in view (`seen`), so that sources and
-boards that were not are further off.
+what was measured. Host times and efficiencies of engines were chosen with most of these rows in view (`seen`), so that
+sources and boards that were not are further off.
 """
 
 LEFT_OUT: Final = """\

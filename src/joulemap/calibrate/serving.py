@@ -3,7 +3,7 @@
 On one hardware, of one sort of work under one engine, 80 % of the absolute errors ln(measured / predicted) are below q;
 each model weighs alike, because rows of one err alike. A group of such groups has the root mean square of theirs: that
 is how far another part of it, a board or an engine that nobody measured, may be off. Both are shrunk towards the group
-that they are part of, as those of single runs are (`calibrate.doubt`), n models on each board or n parts weighing as
+that they are part of, as those of single runs are (`calibrate.doubt`), with n the number of models on each board:
 
     h^2 = (n q^2 + F h_above^2) / (n + F)
 
@@ -80,9 +80,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
     for level, groups in enumerate(levels):
         for key, rows in groups.items():
             above = found[rows[0].key(level - 1)] if level else ASSUMED
-            count = (
-                len({one.group for one in rows}) if level == len(LEVELS) else len(_parts(plain[level + 1], key, level))
-            )
+            count = len({one.group for one in rows})
             width = math.sqrt((count * plain[level][key] ** 2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS))
             found[key] = width
             scales.append(
@@ -90,16 +88,12 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
                     quantity=rows[0].quantity,
                     level=level,
                     half_width=width,
-                    group_count=len({one.group for one in rows}),
+                    group_count=count,
                     row_count=len(rows),
                     **dict(zip(LEVELS, key, strict=True)),
                 )
             )
     return scales
-
-
-def _parts(below: dict[Key, float], key: Key, level: int) -> list[Key]:
-    return [one for one in below if one[:level] == key[:level]]
 
 
 def _quantile(rows: Sequence[ServingResidual]) -> float:
