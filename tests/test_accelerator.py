@@ -104,7 +104,7 @@ def test_each_class_has_its_targets() -> None:
 def test_a_reference_table_has_at_least_fifteen_actions_in_the_categories_of_its_class(hardware: Hardware) -> None:
     actions = [one for one in hardware.reference if one.category not in ("board", "static")]
     assert len(actions) >= 15
-    assert {one.category for one in actions} == CATEGORIES[hardware.architecture]
+    assert {one.category for one in actions} - {"links"} == CATEGORIES[hardware.architecture]
 
 
 @pytest.mark.sample(8)

@@ -186,6 +186,7 @@ class Evaluator:
         found: dict[int, RunColumns | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
         shapes: dict[int, Hashable] = {}
+        exchanges = bool(self.work.of_kind("communication").any())
         for number, (hardware, configuration) in enumerate(asked):
             try:
                 if (run := self._evaluate_parts(hardware, configuration)) is not None:
@@ -193,7 +194,7 @@ class Evaluator:
                     continue
                 self._check(hardware, configuration)
                 if id(hardware) not in shapes:
-                    shapes[id(hardware)] = _shape(hardware)
+                    shapes[id(hardware)] = _shape(hardware), _links(hardware) if exchanges else ()
                 precision = configuration.precision
                 decides = find_architecture(hardware.architecture).decides(hardware, precision)
                 key = shapes[id(hardware)], decides, precision, configuration.weight_precision
@@ -318,9 +319,16 @@ def _shape(hardware: Hardware) -> Hashable:
         frozenset(hardware.coefficients),
         tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
         tuple(action.key for action in hardware.reference),
-        tuple((link.name, link.connects, link.topology, link.domain_size) for link in hardware.links),
         hardware.reference.loss_j > 0.0,
         count_streams(hardware, "engine") > 1,
+    )
+
+
+def _links(hardware: Hardware) -> Hashable:
+    """Return what formulas decide by of the links that work between devices takes."""
+    return tuple(
+        (link.name, link.connects, link.topology, link.domain_size and link.domain_size.value)
+        for link in hardware.links
     )
 
 
