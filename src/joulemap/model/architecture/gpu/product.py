@@ -11,9 +11,9 @@ weights stored at the share w of what they are multiplied at:
 
 A unit takes in q p / operand_reach bytes of operands each clock: that is what small tiles cost, and how fast few units
 can stream weights. Splitting K is what lets products of few outputs use the whole chip. One side of a tile is at least
-`instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. Of fewer rows than a tile
-has, libraries give instructions the weights as their long side, so that a_m is padded to INSTRUCTION_ROWS alone; a
-block still takes its time to be supplied.
+`instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. Where rows are fewer than a
+tile has, a library of products makes columns the long side of instructions, so that a_m is padded to INSTRUCTION_ROWS
+alone; a block takes as long to be supplied.
 
 An engine builds a kernel for each shape and takes the fastest of more tiles than a library chooses from. Where
 something follows a convolution its blocks do more beside their loop, a turn: scales, residual, requantization. Blocks
@@ -94,7 +94,8 @@ class Shapes:
     at_once: Floats
     """Groups that run at once; the others wait for them."""
     splits: Booleans
-    """Whether K may be cut into parts."""
+    """Whether K may be cut into parts, and few rows be the short side of an instruction: of linear layers and products
+    of activations."""
     turn: Floats
     """Clocks that a block takes beside its loop, besides the epilogue of a library's."""
     memory_s: Floats
@@ -132,8 +133,8 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     operands = (np.minimum(tile_m, m) + np.minimum(tile_n, n) * shapes.stored) * shapes.reach
     area = tile_m * tile_n
     slots = engine.slots_per_clock * np.maximum(shapes.share, 1.0)
-    on_tensor = engine.mode == "tensor"
-    full_m = np.minimum(tile_m, ceil_divide(m, INSTRUCTION_ROWS) * INSTRUCTION_ROWS) if on_tensor else tile_m
+    swaps = shapes.splits & (engine.mode == "tensor")
+    full_m = np.where(swaps, np.minimum(tile_m, ceil_divide(m, INSTRUCTION_ROWS) * INSTRUCTION_ROWS), tile_m)
     step = np.maximum(full_m * tile_n / (shapes.share * engine.macs_per_clock), (area + operands) / slots)
     blocks = ceil_divide(k / split, K_BLOCK[engine.mode])
     steps = np.where(split > 1.0, np.maximum(blocks, LEAST_BLOCKS), blocks) * K_BLOCK[engine.mode]
