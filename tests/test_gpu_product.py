@@ -152,8 +152,21 @@ def test_a_few_rows_are_bytes_on_vector_lanes() -> None:
         times, _ = timed(product(rows, 512, 1000), "fp32")
         assert (times.busy_s.tolist() == [0.0]) == is_few
         assert (times.executed_macs.tolist() == [rows * 512 * 1000]) == is_few
-    # tensor cores pad a row as any other tile
-    assert timed(product(1, 512, 1000), "fp16")[0].executed_macs.tolist() == [64 * 512 * 1024]
+    # an instruction of tensor cores takes eight
+    for rows, padded in ((1, 8), (8, 8), (9, 16), (64, 64), (65, 128)):
+        assert timed(product(rows, 512, 1000), "fp16")[0].executed_macs.tolist() == [padded * 512 * 1024]
+
+
+def test_cut_tensor_cores_are_supplied_as_whole_ones_and_pad_few_rows_to_eight() -> None:
+    # 256 tiles of 64 x 64 in two waves, K = 4096, at 256 MACs a clock: 8 rows of 64 columns at 0.8 of them, 2.5 clocks,
+    # less than the (4096 + 16 (8 + 64)) / 256 = 20.5 that their supply takes, or a quarter of that, as of whole ones
+    work = product(8, 4096, 256 * 64)
+    slow = gpu(tensor_macs_per_clock=256.0)
+    assert_close(busy_s(work, "fp16", slow), clocks(2 * (4096 * 20.5 + 200)), rel=1e-9)
+    cut = with_value("supply_ratio", 4.0, slow)
+    assert_close(busy_s(work, "fp16", cut), clocks(2 * (4096 * 5.125 + 200)), rel=1e-9)
+    # 32 rows of 128 columns are 4096 MACs a step at 0.8 x 256, more than (16384 + 16 (32 + 128)) / 1024; in one wave
+    assert_close(busy_s(product(32, 4096, 256 * 64), "fp16", cut), clocks(4096 * 20 + 200), rel=1e-9)
 
 
 # bytes

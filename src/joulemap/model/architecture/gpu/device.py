@@ -144,6 +144,7 @@ class Engine:
         if on_tensor_cores:  # GeForce halves what adds up at 32 bits, and not what it is supplied with
             bytes_wide = "int8" in hardware.peaks and uses_tensor_cores(hardware, "int8")
             slots = _find_macs(hardware.peaks["int8"]) / item if bytes_wide else macs_per_clock
+            slots *= hardware.coefficient("supply_ratio")
         return Engine(
             hardware=hardware,
             precision=precision,

@@ -55,6 +55,8 @@ NAMES: Final = (
     (("torch_flow",), "trtllm_cutlass"),
     (("trtllm", "fp8_block"), "trtllm_block"),
     (("trtllm",), "trtllm"),
+    (("unquantized", "triton"), "triton_wide"),
+    (("oaitriton",), "triton_wide"),
     (("triton",), "triton"),
     (("int4",), "marlin"),
     (("awq",), "marlin"),
@@ -65,10 +67,13 @@ NAMES: Final = (
 engines choose for integers of four bits. Source: vLLM `CompressedTensorsWNA16MarlinMoEMethod`, SGLang
 `sglang_marlin_moe` (names of the kernels that were measured)."""
 
+ENGINE: Final = "vllm_unquantizedfusedmoe_triton"
+"""The kernel of an engine that names none, of weights of 16 bits and more."""
+
 GATES: Final = ("gated", "relu")
 """What stands behind the first product of a call that is told whole, with a row for each choice on any device."""
 
-PASSING: Final = frozenset({"triton", "marlin", "trtllm_block"})
+PASSING: Final = frozenset({"triton", "triton_wide", "marlin", "trtllm_block"})
 """Families whose gate and sum pass over the choices of other devices too."""
 
 
@@ -97,7 +102,9 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
     rows = np.flatnonzero(products)
     kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
     ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1] if len(rows) else rows
-    names = (f"{name} {kernels.weight_precision}" for name in work.kernel_family[ups].tolist())
+    is_wide = kernels.item_bytes >= BETWEEN_BYTES and not kernels.weight_precision
+    unnamed = ENGINE if is_wide and kernels.runtime == "engine" else ""
+    names = (f"{name or unnamed} {kernels.weight_precision}" for name in work.kernel_family[ups].tolist())
     found = np.array([find_family(name) for name in names], dtype=np.str_)
     for family in set(found.tolist()):
         own = found == family

@@ -4,14 +4,16 @@ With q the MACs of a unit in a clock, U units, f the highest clock, blocks of b_
 weights stored at the share w of what they are multiplied at:
 
     waves    = ceil(G / g) ceil(ceil(m / b_m) ceil(n / b_n) s g / U)         of G groups g run at once, mostly all
-    step     = max(b_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
+    step     = max(a_m b_n / (share q), (b_m b_n + (min(b_m, m) + w min(b_n, n)) operand_reach) / issue)  one of K
     compute  = max(waves (K / s step + epilogue) + √waves turn, ceil(G / g) K / s x lone_step x (b_m + b_n)) / f
     split    = [s > 1] (split_clocks / f + 8 m n s / (7 memory bandwidth))                 parts are added up
     product  = least over tiles and s of ‖compute, memory‖ + split
 
 A unit takes in q p / operand_reach bytes of operands each clock: that is what small tiles cost, and how fast few units
 can stream weights. Splitting K is what lets products of few outputs use the whole chip. One side of a tile is at least
-`instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate.
+`instruction_edge`, the rows that an instruction of the tensor cores takes at the full rate. Where rows are fewer than a
+tile has, a library of products makes columns the long side of instructions, so that a_m is padded to INSTRUCTION_ROWS
+alone; a block takes as long to be supplied.
 
 An engine builds a kernel for each shape and takes the fastest of more tiles than a library chooses from. Where
 something follows a convolution its blocks do more beside their loop, a turn: scales, residual, requantization. Blocks
@@ -51,6 +53,9 @@ NATIVE_TILES: Final = ((64, 32), (128, 32))
 SPLITS: Final = {"vector": (1.0, 2.0, 4.0, 8.0), "tensor": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)}
 """Parts that K is cut into."""
 
+INSTRUCTION_ROWS: Final = 8.0
+"""Of a product, that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16, wgmma.m64n8k16."""
+
 K_BLOCK: Final = {"vector": 8.0, "tensor": 32.0}
 """Elements along K that a block takes at a time."""
 
@@ -89,7 +94,8 @@ class Shapes:
     at_once: Floats
     """Groups that run at once; the others wait for them."""
     splits: Booleans
-    """Whether K may be cut into parts."""
+    """Whether K may be cut into parts, and few rows be the short side of an instruction: of linear layers and products
+    of activations."""
     turn: Floats
     """Clocks that a block takes beside its loop, besides the epilogue of a library's."""
     memory_s: Floats
@@ -127,7 +133,9 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     operands = (np.minimum(tile_m, m) + np.minimum(tile_n, n) * shapes.stored) * shapes.reach
     area = tile_m * tile_n
     slots = engine.slots_per_clock * np.maximum(shapes.share, 1.0)
-    step = np.maximum(area / (shapes.share * engine.macs_per_clock), (area + operands) / slots)
+    swaps = shapes.splits & (engine.mode == "tensor")
+    full_m = np.where(swaps, np.minimum(tile_m, ceil_divide(m, INSTRUCTION_ROWS) * INSTRUCTION_ROWS), tile_m)
+    step = np.maximum(full_m * tile_n / (shapes.share * engine.macs_per_clock), (area + operands) / slots)
     blocks = ceil_divide(k / split, K_BLOCK[engine.mode])
     steps = np.where(split > 1.0, np.maximum(blocks, LEAST_BLOCKS), blocks) * K_BLOCK[engine.mode]
     clocks = waves * (steps * step + engine.value("epilogue_clocks")) + np.sqrt(waves) * shapes.turn
@@ -154,6 +162,6 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
         tile_columns=columns,
         tile_count=chosen(tiles * split),
         waves=chosen(waves),
-        executed_macs=count * rows * columns * k,
+        executed_macs=count * chosen(full_m) * columns * k,
         occupancy=chosen(tiles * split / engine.units) / chosen(waves),
     )
