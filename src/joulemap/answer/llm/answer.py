@@ -436,6 +436,8 @@ def _read(
             -(-case.batch // question.pass_batch(case.batch)) if case is own else 0
             for case, own in zip(served, stored, strict=True)
         ],
+        "engine": question.stack.name,
+        "work": question.work,
         "prompt": question.serving.prompt,
         "steps": question.steps,
         "prefill_s": [costs[case].first_token_s for case in served],
