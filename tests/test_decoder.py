@@ -11,7 +11,7 @@ import pytest
 
 from joulemap.decoder.column import NAMED, describe_columns, find_repeat, step_columns
 from joulemap.decoder.config import Decoder, Experts
-from joulemap.decoder.name import complete, find_decoder, find_pass, load_shipped
+from joulemap.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
 from joulemap.decoder.step import Step, describe_step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
@@ -61,6 +61,26 @@ def test_a_piece_of_another_prompt_is_in_the_same_products() -> None:
     head = VOCABULARY * WIDTH * (batch + 1)
     assert workload.mac_count == (batch + piece) * MATRICES + attention + head
     assert {one.gemm_m for one in workload.operators if one.kind == "linear"} == {batch + piece, batch + 1}
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("mixtral-8x7b-instruct", "mixtral-8x7b"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"),
+        ("meta-llama-3.1-8b", "llama-3.1-8b"),
+        ("llama3-8b", "llama-3-8b"),
+        ("qwen2.5-7b", "qwen2-7b"),
+        ("deepseek-v3", "deepseek-r1"),
+        ("nemotron-nano-9b", "nemotron-nano-9b-v2"),
+        ("mistral-7b-v0.2", "mistral-7b-instruct-v0.2"),
+        ("llama-4-scout", "llama-4-scout-17b-16e"),
+        ("llama-8b", ""),
+        ("deepseek-v3.2", ""),
+    ],
+)
+def test_a_name_is_found_as_people_type_it(typed: str, name: str) -> None:
+    assert find_shipped(typed) == name
 
 
 def test_a_token_of_llama_leaves_131072_bytes_behind() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -15,9 +16,11 @@ from command import run_here
 from compare import assert_close
 from joulemap.answer.llm.answer import LlmAnswer
 from joulemap.answer.llm.row import ServedRow
+from joulemap.catalog.doubt import load_doubt
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.present.format import write
 from joulemap.serving.stack import Stack, find_stack
+from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.workspace import Workspace
@@ -45,6 +48,8 @@ def served() -> tuple[Book, dict[str, Any]]:
         "device_counts": [1, 2],
         "batches": [2, 2],
         "prefill_passes": [1, 1],
+        "engine": "vllm",
+        "work": "model",
         "prompt": 100,
         "steps": 10,
         "prefill_s": [2.0, 1.0],
@@ -85,6 +90,29 @@ def test_each_goal_has_its_winner(served: tuple[Book, dict[str, Any]]) -> None:
     assert_close(rows["energy"]["advantage_ratio"], 2.0 / 1.5, rel=1e-12)
     assert rows["between_tokens"]["runner_up"] == "b x2"
     assert rows["energy"]["hardware_count"] == 2
+
+
+def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> None:
+    """Of an engine and a vendor that nobody measured, the errors of all, beside what a hardware's own numbers leave."""
+    connection, said = served[0].connection, {"vendor": "none", "engine": "none", "work": "model", "hardware": "none"}
+    write_doubt(connection, load_doubt())
+    for row in ask(served, "llm.phase", engine="none"):
+        names = ("time_to_first_token_s", "energy_per_request_j")
+        if row["phase"] == "decode":
+            names = ("inter_token_latency_s", "energy_per_output_token_j")
+        own = connection.execute(
+            "SELECT latency_own_half_width, energy_own_half_width FROM internal.run_total WHERE run_id = ?",
+            [row["run_id"]],
+        ).fetchall()
+        widths = [
+            math.hypot(load_doubt().serving_half_width(n, **said) or 0.0, part)
+            for n, part in zip(names, own[0], strict=True)
+        ]
+        assert_close(row["latency_half_width"], widths[0], rel=1e-12)
+        assert_close(row["energy_half_width"], widths[1], rel=1e-12)
+    rows = {row["goal"]: row for row in ask(served, "llm.winner", engine="none")}
+    # twice as quick to the first token, with an error of a factor of 2.5 each: less sure than runs alone would have it
+    assert 0.5 < rows["first_token"]["probability_best"] < 0.9
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,8 @@ batches = { type = "INTEGER[]", meaning = "sequences at a time of each configura
 prefill_passes = { type = "INTEGER[]", meaning = "passes of that run that the prompts of the batch take: a step of an engine holds so many tokens; 0 where the runs are of another batch, whose shares count" }
 prompt = { type = "INTEGER", meaning = "tokens of each prompt" }
 steps = { type = "INTEGER", meaning = "decode steps of each request: its output tokens but the first, which ends the prefill; at least 1" }
+engine = { type = "VARCHAR", meaning = "that serves, as serving_predictions names it" }
+work = { type = "VARCHAR", meaning = "model, or experts where tokens choose among weights" }
 prefill_s = { type = "DOUBLE[]", meaning = "seconds of the prefill of each configuration's batch, the engine's own time in" }
 decode_s = { type = "DOUBLE[]", meaning = "seconds of all its decode steps" }
 prefill_j = { type = "DOUBLE[]", meaning = "joules of the prefill, of all devices together" }
@@ -43,8 +45,8 @@ energy_per_token_j = { type = "DOUBLE", unit = "J", meaning = "of all devices, f
 device_power_w = { type = "DOUBLE", unit = "W", meaning = "of one device in the phase" }
 run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is stored: of prompts, or one step at the middle of the output, without what the engine adds; of the nearest batch that is" }
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the pass that is stored, of one device" }
-latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time" }
-energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time: of the first token, or between tokens, from measurements of served models" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy: of a request, or of an output token, from measurements of served models" }
 bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, memory, launch, communication, or engine: what that adds to its passes" }
 bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
@@ -147,9 +149,25 @@ powered AS (
     ) AS c ON c.run_id = e.run_id
     WHERE c.reason = ''
 ),
+doubted AS (
+    SELECT
+        p.*,
+        served_half_width(
+            CASE p.phase WHEN 'prefill' THEN 'time_to_first_token_s' ELSE 'inter_token_latency_s' END,
+            v.vendor, $engine, $work, v.hardware, t.latency_own_half_width
+        ) AS latency_half_width,
+        served_half_width(
+            CASE p.phase WHEN 'prefill' THEN 'energy_per_request_j' ELSE 'energy_per_output_token_j' END,
+            v.vendor, $engine, $work, v.hardware, t.energy_own_half_width
+        ) AS energy_half_width
+    FROM powered AS p
+    JOIN internal.run AS r ON r.run_id = p.run_id
+    JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    JOIN internal.run_total AS t ON t.run_id = p.run_id
+),
 paid AS (
     SELECT p.*, p.{costs}
-    FROM powered AS p
+    FROM doubted AS p
 ),
 asked AS (
     SELECT
@@ -184,8 +202,8 @@ SELECT
     a.phase_j / a.phase_s / a.device_count AS device_power_w,
     a.run_latency_s,
     a.run_energy_j,
-    t.latency_half_width,
-    t.energy_half_width,
+    a.latency_half_width,
+    a.energy_half_width,
     b.bound,
     b.part_s / a.phase_s AS bound_fraction,
     a.pay,
@@ -198,7 +216,7 @@ SELECT
     coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
     sqrt(
-        pow(metric_half_width('cost', t.latency_half_width, t.energy_half_width), 2)
+        pow(metric_half_width('cost', a.latency_half_width, a.energy_half_width), 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
     ) AS usd_half_width,
     r.activation_bytes,
@@ -207,5 +225,4 @@ SELECT
 FROM asked AS a
 JOIN bounded AS b ON b.place = a.place AND b.phase = a.phase
 JOIN internal.run AS r ON r.run_id = a.run_id
-JOIN internal.run_total AS t ON t.run_id = a.run_id
 ORDER BY a.place, a.phase DESC

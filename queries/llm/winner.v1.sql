@@ -38,6 +38,8 @@ WITH valued AS (
         p.run_id,
         p.seller,
         p.price_half_width,
+        p.latency_half_width,
+        p.energy_half_width,
         p.hardware_id || ':' || p.way AS price_key,
         unnest([
             {
@@ -59,7 +61,7 @@ WITH valued AS (
         ], recursive := TRUE)
     FROM llm.phase(
         prefill_ids := $prefill_ids, decode_ids := $decode_ids, run_ids := $run_ids, device_counts := $device_counts, batches := $batches, prefill_passes := $prefill_passes,
-        prompt := $prompt, steps := $steps, prefill_s := $prefill_s, decode_s := $decode_s, prefill_j := $prefill_j, decode_j := $decode_j,
+        engine := $engine, work := $work, prompt := $prompt, steps := $steps, prefill_s := $prefill_s, decode_s := $decode_s, prefill_j := $prefill_j, decode_j := $decode_j,
         utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
         gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
     ) AS p
@@ -93,6 +95,11 @@ standing AS (
             'price_half_width': CASE WHEN r.goal = 'cost' THEN r.price_half_width ELSE 0e0 END,
             'price_key': CASE WHEN r.goal = 'cost' THEN r.price_key ELSE '' END,
             'seller': CASE WHEN r.goal = 'cost' THEN r.seller ELSE '' END
+        })
+        FROM ranked AS r
+    ), served := (
+        SELECT list(DISTINCT {
+            'run_id': r.run_id, 'latency_half_width': r.latency_half_width, 'energy_half_width': r.energy_half_width
         })
         FROM ranked AS r
     ))

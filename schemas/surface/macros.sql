@@ -370,6 +370,10 @@ CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_h
         AND s.hardware IN ('', of_hardware)
 );
 
+-- That of a run that serves one, with what the hardware's own numbers leave open beyond errors of other hardware.
+CREATE MACRO served_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware, own_half_width) AS
+    sqrt(pow(serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware), 2) + pow(own_half_width, 2));
+
 -- What a run is of, as errors of predictions are told apart: a sort of whole model, or a kind of single operator.
 CREATE MACRO work_of(model, whole) AS coalesce(nullif(operator_kind(model), ''), whole);
 
@@ -697,12 +701,12 @@ CREATE MACRO price_square(half_width, other_half_width, is_one_price, is_one_sel
     pow(half_width, 2) + pow(other_half_width, 2) - 2 * half_width * other_half_width
         * CASE WHEN is_one_price THEN 1e0 WHEN is_one_seller THEN seller_share() ELSE 0e0 END;
 
--- These runs as error_terms takes them.
-CREATE MACRO erring(run_ids) AS (
+-- These runs as error_terms takes them; those of `served` (structs of run_id and half-widths) with half-widths of their own.
+CREATE MACRO erring(run_ids, served) AS (
     SELECT list({
         'run_id': u.run_id,
-        'latency_half_width': u.latency_half_width,
-        'energy_half_width': u.energy_half_width,
+        'latency_half_width': coalesce(s.latency_half_width, u.latency_half_width),
+        'energy_half_width': coalesce(s.energy_half_width, u.energy_half_width),
         'latency_own_half_width': u.latency_own_half_width,
         'energy_own_half_width': u.energy_own_half_width,
         'architecture': v.architecture,
@@ -716,6 +720,7 @@ CREATE MACRO erring(run_ids) AS (
     JOIN internal.run AS r ON r.run_id = a.run_id
     JOIN internal.workload AS w ON w.workload_id = r.workload_id
     JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+    LEFT JOIN (SELECT unnest(served, recursive := TRUE)) AS s ON s.run_id = a.run_id
 );
 
 -- Of each of these pairs of runs (structs of run_id and other_run_id), the covariance of what the two differ by: of the
@@ -750,9 +755,14 @@ FROM (
     JOIN term AS b ON b.run_id = p.other_run_id AND b.factor = a.factor
     GROUP BY p.run_id, p.other_run_id
 );
-CREATE MACRO differences_of(pairs) AS TABLE
+CREATE MACRO differences_of(
+    pairs, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[])
+) AS TABLE
 FROM differences_between(
-    erring((SELECT list_concat(list(p.run_id), list(p.other_run_id)) FROM (SELECT unnest(pairs, recursive := TRUE)) AS p)),
+    erring(
+        (SELECT list_concat(list(p.run_id), list(p.other_run_id)) FROM (SELECT unnest(pairs, recursive := TRUE)) AS p),
+        served
+    ),
     pairs
 );
 
@@ -802,7 +812,9 @@ CREATE MACRO drawn_price(price_key, seller, half_width, draw, scale) AS
 -- of the scale is a sum of exponential numbers over 1, 4, 9, ..., Andrews and Mallows 1974; thirty are drawn, the others
 -- stand by their mean, 1 / 31^2 + 1 / 32^2 + ... = 0.0328), so that what two runs differ by is logistic as well, and as
 -- wide as differences_of says. Terms are added as whole numbers.
-CREATE MACRO draws_among(run_ids) AS TABLE
+CREATE MACRO draws_among(
+    run_ids, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[])
+) AS TABLE
 SELECT
     run_id,
     draw,
@@ -825,7 +837,7 @@ FROM (
             d.*,
             sqrt(-2 * ln(drawn(e.key, d.draw))) AS size,
             2 * pi() * drawn(xor(e.key, 1), d.draw) AS angle
-        FROM error_terms(erring(run_ids)) AS e
+        FROM error_terms(erring(run_ids, served)) AS e
         CROSS JOIN (
             SELECT
                 draw,
@@ -843,8 +855,10 @@ GROUP BY run_id, draw;
 -- one that is predicted to be the best. A candidate is a struct of question, place (its number in it), run_id, metric,
 -- cost, the logarithm of the metric's value where less is better, and minus that where more is, and of the price that is
 -- in it: price_half_width, what it leaves open of that logarithm, 0 without one; price_key and seller, what tells it and
--- whose it is.
-CREATE MACRO standing_among(candidates) AS TABLE
+-- whose it is. `served` are half-widths of runs that are not those of the runs themselves.
+CREATE MACRO standing_among(
+    candidates, served := CAST([] AS STRUCT(run_id INTEGER, latency_half_width DOUBLE, energy_half_width DOUBLE)[])
+) AS TABLE
 WITH candidate AS MATERIALIZED (
     SELECT
         c.question,
@@ -882,7 +896,7 @@ paired AS (
             )
         ) AS probability
     FROM candidate AS c
-    JOIN differences_of((SELECT list({'run_id': run_id, 'other_run_id': first_id}) FROM candidate)) AS d
+    JOIN differences_of((SELECT list({'run_id': run_id, 'other_run_id': first_id}) FROM candidate), served := served) AS d
         ON d.run_id = c.run_id AND d.other_run_id = c.first_id
 ),
 won AS (
@@ -897,7 +911,7 @@ won AS (
                     + drawn_price(c.price_key, c.seller, c.price_half_width, d.draw, d.scale)
             ) AS place
         FROM candidate AS c
-        JOIN draws_among((SELECT list(DISTINCT run_id) FROM candidate WHERE candidate_count > 2)) AS d
+        JOIN draws_among((SELECT list(DISTINCT run_id) FROM candidate WHERE candidate_count > 2), served := served) AS d
             ON d.run_id = c.run_id
         GROUP BY c.question, d.draw
     )

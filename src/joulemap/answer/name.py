@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
-from joulemap.decoder.name import is_pass, list_decoders
 from joulemap.domain.catalogue import find_entry, find_model_name
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
@@ -33,15 +32,19 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
     found = list_hardware(word for word in words if word not in models)
     hardware = tuple(word for word in found if is_hardware(known, word))
     others = tuple(word for word in found if word not in hardware)
-    for word in others:
-        if not find_nearest(word, [(name,) for name in (*load_models(), *list_decoders())]):
-            _refuse_like_hardware(word)
+    if others:
+        from joulemap.decoder.name import list_decoders
+
+        names = [(name,) for name in (*load_models(), *list_decoders())]
+        for word in others:
+            if not find_nearest(word, names):
+                _refuse_like_hardware(word)
     return (*models, *others), hardware
 
 
 def _is_model(word: str) -> bool:
     place = word.partition("@")[0]
-    if place.endswith(".toml") or (os.path.isdir(place) and not is_pass(word)):
+    if place.endswith(".toml") or (os.path.isdir(place) and not _is_pass(word)):
         return False
     known = load_models()
     return (
@@ -49,8 +52,14 @@ def _is_model(word: str) -> bool:
         or word.endswith((".py", ".pt2"))
         or bool(find_kind(word))
         or find_model_name(word, known) in known
-        or is_pass(word)
+        or _is_pass(word)
     )
+
+
+def _is_pass(word: str) -> bool:
+    from joulemap.decoder.name import is_pass
+
+    return is_pass(word)
 
 
 def _refuse_like_hardware(word: str) -> None:

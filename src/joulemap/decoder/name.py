@@ -39,8 +39,14 @@ EXAMPLE: Final = "llama-3.1-8b(cached=2048)"
 MOST_BYTES: Final = 10_000_000
 """Of a configuration."""
 
-_KIND: Final = re.compile(r"-(?:instruct|chat|it|hf)(?:-hf)?$")
+_KIND: Final = re.compile(r"-(?:instruct|inst|chat|it|hf|base)(?=-|$)")
 """What a trained model is called beside the one of the same sizes."""
+
+_VERSION: Final = re.compile(r"-(?:v\d+(?:\.\d+)?|\d{4})$")
+"""A version or a month, which people leave out."""
+
+_MAKER: Final = re.compile(r"^(?:meta|nvidia|c4ai)-")
+"""Of a model, where its name begins with it."""
 
 _CALL: Final = re.compile(r"(?P<name>[^()]+?)\s*(?P<rest>\(.*)?", re.DOTALL)
 
@@ -77,6 +83,23 @@ def _aliases() -> dict[str, str]:
     return found
 
 
+@cache
+def _bare_names() -> dict[str, set[str]]:
+    """Return the plain names of the models that share what is left of a name without what people leave out of it."""
+    found: dict[str, set[str]] = {}
+    for alias, name in _aliases().items():
+        found.setdefault(_bare(alias), set()).add(name)
+    for name in load_shipped():
+        found.setdefault(_VERSION.sub("", _bare(name)), {name})
+    return found
+
+
+def _bare(name: str) -> str:
+    """Return a folded name without its maker, what it was trained for, and the dash before a number."""
+    name = _KIND.sub("", _MAKER.sub("", name.rpartition("/")[2]))
+    return re.sub(r"(?<=[a-z])-(?=\d)", "", name)
+
+
 def fold(name: str) -> str:
     """Return a name without what does not matter of it."""
     return name.strip().lower().replace("_", "-").replace(" ", "-")
@@ -88,8 +111,10 @@ def list_decoders() -> tuple[str, ...]:
 
 
 def find_shipped(name: str) -> str:
-    """Return the plain name of a decoder that ships; empty for any other name."""
-    return _aliases().get(fold(name), "")
+    """Return the plain name of a decoder that ships; empty for any other name, and for one that may be several."""
+    own, known = fold(name), _aliases()
+    likely = {known[own]} if own in known else _bare_names().get(_bare(own), set())
+    return next(iter(likely)) if len(likely) == 1 else ""
 
 
 @cache

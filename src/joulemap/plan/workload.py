@@ -10,9 +10,8 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.decoder.name import find_pass, list_decoders
 from joulemap.domain.catalogue import find_model_name
-from joulemap.domain.operator.name import find_operator
+from joulemap.domain.operator.name import find_kind, find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import Connection, transaction
@@ -99,7 +98,7 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         arguments=[(name, str(value)) for name, value in settings.arguments.items()],
         is_trusted=settings.trust,
         config=settings.config,
-        others=list_decoders,
+        others=_list_decoders,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
@@ -109,8 +108,11 @@ def resolve_decoder(
     name: str, settings: Settings, batch: int | None, models: Mapping[str, ModelEntry]
 ) -> ModelRequest | None:
     """Return the request for a pass of a decoder, by name or the path of a configuration; None for any other name."""
-    if name.partition(":")[0] in HUBS or find_model_name(name.partition("(")[0], models) in models:
+    before = name.partition("(")[0]
+    if name.partition(":")[0] in HUBS or find_kind(before) or find_model_name(before, models) in models:
         return None
+    from joulemap.decoder.name import find_pass
+
     asked = find_pass(name, [(one, str(value)) for one, value in settings.arguments.items()])
     if asked is None:
         return None
@@ -125,6 +127,12 @@ def resolve_decoder(
         is_default=True,
         content_digest=asked.decoder.digest,
     )
+
+
+def _list_decoders() -> tuple[str, ...]:
+    from joulemap.decoder.name import list_decoders
+
+    return list_decoders()
 
 
 def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: int | None) -> list[InputSpec]:
@@ -203,6 +211,7 @@ def describe_closed(model: Model) -> Workload:
     """Return the workload of a single operator or a decoder's pass; UsageError for one too large to be added up."""
     request = model.request
     if request.kind == "decoder":
+        from joulemap.decoder.name import find_pass
         from joulemap.decoder.step import describe_step
 
         asked = find_pass(request.model)

@@ -53,9 +53,13 @@ class ServedPhase(Row, query="llm.phase"):
     run_energy_j: float
     """J: of the pass that is stored, of one device."""
     latency_half_width: float | None
-    """Of the 80 % interval of the natural logarithm of its time."""
+    """Of the 80 % interval of the natural logarithm of its time: of the first token, or between tokens, from
+    measurements of served models.
+    """
     energy_half_width: float | None
-    """Of the 80 % interval of the natural logarithm of its energy."""
+    """Of the 80 % interval of the natural logarithm of its energy: of a request, or of an output token, from
+    measurements of served models.
+    """
     bound: str
     """What most of the time goes to: compute, memory, launch, communication, or engine: what that adds to its
     passes.

@@ -32,7 +32,7 @@ from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
-from joulemap.plan.hold import StoredRuns, find_targets, holding_runs
+from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
@@ -366,6 +366,8 @@ def llm(
     costs = serve(question, served)
     stored = choose_stored(served)
     *others, last = divide(question, whole, list(dict.fromkeys(stored)))
+    if others:
+        ensure_all(source, (*others, last))
     ids: dict[RunKey, int] = {}
     for plan in others:
         with holding_runs(source, plan) as runs:
@@ -436,6 +438,8 @@ def _read(
             -(-case.batch // question.pass_batch(case.batch)) if case is own else 0
             for case, own in zip(served, stored, strict=True)
         ],
+        "engine": question.stack.name,
+        "work": question.work,
         "prompt": question.serving.prompt,
         "steps": question.steps,
         "prefill_s": [costs[case].first_token_s for case in served],

@@ -71,6 +71,11 @@ class Question:
         """Decode steps of a request: the first token ends the prefill."""
         return max(self.serving.output - 1, 1)
 
+    @property
+    def work(self) -> str:
+        """What of a served model tells its errors from those of others."""
+        return "experts" if self.decoder.is_routed else "model"
+
     def check(self) -> None:
         """Raise UsageError for a context that is longer than the model's."""
         most = self.decoder.context_length

@@ -12,7 +12,7 @@ from joulemap.answer.llm.row import ServedRow
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.table import Table
-from joulemap.present.cell import show, show_chance, show_quantity
+from joulemap.present.cell import show, show_chance, show_doubt, show_quantity
 from joulemap.row.llm import ServedPhase, ServedWinner
 from joulemap.system.record import frozen
 
@@ -30,6 +30,13 @@ NOTES: Final = (
 
 SHOWN_NAMES: Final = 3
 """Hardware that a sentence names."""
+
+DOUBTED: Final = {
+    "first token": "first_token_half_width",
+    "between": "between_half_width",
+    "J/token": "output_token_half_width",
+}
+"""Column of the table -> its half-width."""
 
 WORDS: Final = {
     "first_token": "has the shortest time to the first token",
@@ -170,7 +177,7 @@ def _say_cost(answer: ServedAnswer) -> list[str]:
 
 def say_doubt(answer: ServedAnswer) -> str:
     """Return how far off figures may be, and which winners cannot be told apart from others."""
-    told = [text for text in [answer.scope.say_spread()] if text]
+    told = [", ".join([*_say_widths(answer), *answer.scope.say_own_doubts(is_yours=True)])]
     for winner in answer.winners:
         if winner.rivals and winner.goal in ("energy", "between_tokens"):
             names = [answer.mark(name) for name in (winner.label, *winner.rivals[:2])]
@@ -178,4 +185,14 @@ def say_doubt(answer: ServedAnswer) -> str:
             names += [f"{rest} more"] if rest > 0 else []
             noun = {"energy": "energy of a token", "between_tokens": "time between tokens"}[winner.goal]
             told.append(f"{noun}: {join_words(names)} cannot be told apart")
-    return "; ".join(told)
+    return "; ".join(filter(None, told))
+
+
+def _say_widths(answer: ServedAnswer) -> list[str]:
+    """Return how far off figures may be, of the surest and the least sure hardware; nothing where it is not known."""
+    spans = []
+    for heading, name in DOUBTED.items():
+        widths = sorted(width for row in answer.served if (width := getattr(row, name)) is not None)
+        ends = dict.fromkeys(show_doubt(width) for width in (*widths[:1], *widths[-1:]))
+        spans += [f"{' to '.join(ends)} ({heading})"] if ends else []
+    return [f"4 in 5 measurements of served models are within {join_words(spans)} of the figure"] if spans else []
