@@ -165,17 +165,21 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
-def _room(deployment: Deployment, prompt: float, output: float) -> float:
-    """Return how many sequences are held at once; UnsupportedError where not one is."""
-    room = Room(deployment=deployment)
+def _room(deployment: Deployment, batch: float, prompt: float, output: float) -> float:
+    """Return how many sequences of a batch are held at once, at least one, as it ran; UnsupportedError where none fits.
+
+    An engine told to take more than its usual share of the memory holds what the device does.
+    """
+    room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output)
-    if found < 1.0:
-        needed = (room.weights + room.workspace + room.cache(prompt + output)) / 1e9
+    needed = room.weights + room.workspace + room.cache(prompt + output)
+    capacity = deployment.hardware.memory_capacity.value
+    if found < 1.0 and needed > capacity:
         raise UnsupportedError(
-            f"one sequence of {prompt + output:,.0f} tokens needs {needed:.1f} GB of each device, "
-            f"of which {room.capacity / 1e9:.1f} may be taken"
+            f"one sequence of {prompt + output:,.0f} tokens needs {needed / 1e9:.1f} GB of each device, "
+            f"which has {capacity / 1e9:.1f}"
         )
-    return found
+    return max(1.0, found)
 
 
 def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
@@ -185,7 +189,7 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
         sequences=row.batch,
         prompt_tokens=prompt,
         output_tokens=output,
-        room=_room(deployment, prompt, output),
+        room=_room(deployment, row.batch, prompt, output),
         waits=stack.waits,
         step_tokens=stack.step_tokens,
         recomputes=_UNCACHED in row.notes,
@@ -216,7 +220,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         in_flight=row.batch,
         prompt_tokens=prompt,
         output_tokens=output,
-        room=_room(deployment, prompt, output),
+        room=_room(deployment, row.batch, prompt, output),
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
