@@ -47,6 +47,7 @@ WIDE: Final = ("bf16", "fp16", "fp32")
 _BYTES: Final = re.compile(r"weights (\d+) bytes")
 _MEDIAN: Final = "between tokens: median"
 _UNCACHED: Final = "NO cache"
+_BEHIND: Final = re.compile(r"(\d+) tokens already in the cache")
 
 
 @frozen(kw_only=True)
@@ -241,7 +242,9 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
 def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.prompt_tokens is None:
         raise UnsupportedError("the length of the prompts is not told")
-    passes, times = prefill(row.batch, row.prompt_tokens, 0.0, deployment.stack.step_tokens)
+    found = _BEHIND.search(row.notes)
+    behind = float(found[1]) if found else 0.0
+    passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
     cost = deployment.price(passes)
     seconds, joules = float(cost.seconds @ times), float(cost.joules @ times)
     return Prediction(
