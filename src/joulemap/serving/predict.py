@@ -35,6 +35,9 @@ PROMPT: Final = 200.0
 
 Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132), of instructions of Alpaca 20."""
 
+SHORT_PROMPT: Final = 10.0
+"""Tokens of a prompt that a row calls short. Source: default prompts of Optimum Habana's tests, six to nine words."""
+
 FEWEST: Final = 2.0
 """Tokens of an answer that has a step behind its first."""
 
@@ -47,6 +50,7 @@ WIDE: Final = ("bf16", "fp16", "fp32")
 _BYTES: Final = re.compile(r"weights (\d+) bytes")
 _MEDIAN: Final = "between tokens: median"
 _UNCACHED: Final = "NO cache"
+_SHORT: Final = "prompt of some ten tokens"
 _BEHIND: Final = re.compile(r"(\d+) tokens already in the cache")
 
 
@@ -112,7 +116,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     experts = min(row.expert_parallel or 1, count)
     attention = replicas if replicas > 1 and book.decoder.is_routed and experts > 1 else 1
     devices = max(1, count // (stages * max(replicas, 1)))
-    cache = row.cache_precision or ("" if precision in WIDE else "bf16")
+    cache = row.cache_precision or ("" if precision in WIDE or stack.narrows_cache else "bf16")
     return Deployment(
         book=book,
         hardware=hardware,
@@ -162,14 +166,16 @@ def count_weights(book: Book) -> float:
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
     """Return tokens of a prompt and of an answer: as few as have a step, where the latter are not told."""
-    prompt = PROMPT if row.prompt_tokens is None else row.prompt_tokens
+    assumed = SHORT_PROMPT if _SHORT in row.notes else PROMPT
+    prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
 def _room(deployment: Deployment, batch: float, prompt: float, output: float) -> float:
     """Return how many sequences of a batch are held at once, at least one, as it ran; UnsupportedError where none fits.
 
-    An engine told to take more than its usual share of the memory holds what the device does.
+    An engine told to take more than its usual share of the memory holds what the device does; one that waits for a
+    whole batch held it.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output)
@@ -180,7 +186,7 @@ def _room(deployment: Deployment, batch: float, prompt: float, output: float) ->
             f"one sequence of {prompt + output:,.0f} tokens needs {needed / 1e9:.1f} GB of each device, "
             f"which has {capacity / 1e9:.1f}"
         )
-    return max(1.0, found)
+    return max(batch if deployment.stack.waits else 1.0, found)
 
 
 def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
