@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 PROMPT: Final = 200.0
 """Tokens of a prompt where a row does not tell: those of questions that people ask.
 
-Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132), of instructions of Alpaca 20."""
+Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132)."""
 
-SHORT_PROMPT: Final = 10.0
-"""Tokens of a prompt that a row calls short. Source: default prompts of Optimum Habana's tests, six to nine words."""
+SHORT_PROMPT: Final = 20.0
+"""Tokens of a prompt that a row calls short.
+
+Source: assumed; the mean of instructions of Alpaca; default prompts of Optimum Habana's tests have six to nine words."""
 
 FEWEST: Final = 2.0
 """Tokens of an answer that has a step behind its first."""
@@ -50,7 +52,7 @@ WIDE: Final = ("bf16", "fp16", "fp32")
 _BYTES: Final = re.compile(r"weights (\d+) bytes")
 _MEDIAN: Final = "between tokens: median"
 _UNCACHED: Final = "NO cache"
-_SHORT: Final = "prompt of some ten tokens"
+_SHORT: Final = re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)")
 _BEHIND: Final = re.compile(r"(\d+) tokens already in the cache")
 
 
@@ -166,7 +168,7 @@ def count_weights(book: Book) -> float:
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
     """Return tokens of a prompt and of an answer: as few as have a step, where the latter are not told."""
-    assumed = SHORT_PROMPT if _SHORT in row.notes else PROMPT
+    assumed = SHORT_PROMPT if _SHORT.search(row.notes) else PROMPT
     prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
