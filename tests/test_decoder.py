@@ -11,7 +11,12 @@ import pytest
 
 from joulemap.decoder.column import NAMED, describe_columns, find_repeat, step_columns
 from joulemap.decoder.config import Decoder, Experts
+<<<<<<< HEAD
 from joulemap.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
+=======
+from joulemap.decoder.name import complete, find_decoder, find_pass, load_shipped
+from joulemap.decoder.row import Split
+>>>>>>> served2
 from joulemap.decoder.step import Step, describe_step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
@@ -195,6 +200,18 @@ def test_layers_that_repeat_follow_from_a_few(name: str, step: Step) -> None:
     model = decoder(name)
     assert find_repeat(model.layers) is not None
     assert is_same(describe_columns(model, step, 3), columns_of(describe_step(model, step, 3, NO_KEY))) == []
+
+
+def test_layers_behind_one_of_another_kind_follow_from_a_few() -> None:
+    model, step = decoder("moonlight-16b-a3b"), Step(cached=300, chunk=700, expert_devices=8, data_devices=8)
+    assert is_same(describe_columns(model, step, 64), columns_of(describe_step(model, step, 64, NO_KEY))) == []
+
+
+def test_heads_that_do_not_divide_are_padded() -> None:
+    split = Split(devices=12)
+    assert (split.heads(40), split.queries(40, 40)) == (4, 4)
+    assert (split.heads(8), split.queries(64, 8)) == (1, 6)
+    assert (Split(devices=6).heads(8), Split(devices=6).queries(64, 8)) == (2, 12)
 
 
 @pytest.mark.parametrize(("name", "tokens"), [("llama-3.2-1b", 1), ("gemma-3-1b", 1), ("gpt-oss-20b", 16)])

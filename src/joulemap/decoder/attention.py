@@ -16,7 +16,7 @@ from joulemap.trace.single.flow import ITEM_BYTES
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
     """Return what attention of a device's heads makes of tokens."""
     rows, hidden, width = one.rows.count, one.decoder.hidden, mixer.head_dim
-    heads, pairs = one.split.part(mixer.heads), one.split.heads(mixer.kv_heads)
+    heads, pairs = one.split.queries(mixer.heads, mixer.kv_heads), one.split.heads(mixer.kv_heads)
     queries, keys = heads * width * (1 + mixer.is_gated), pairs * width
     if mixer.is_packed:
         q = k = v = one.linear(f"{path}.qkv_proj", x, queries + 2 * keys, hidden, bias=mixer.bias)

@@ -50,7 +50,8 @@ class Repeat:
 def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
     """Return the pattern of which the fewest layers say all, one before it and one behind it; None if none says less.
 
-    Layers that use what others hold are told one by one.
+    Layers that use what others hold are told one by one. What goes before the first of them fuses with it as what goes
+    before each of the others does: it is the same.
     """
     if any(isinstance(layer.mixer, Attention) and layer.mixer.shares for layer in layers):
         return None
@@ -64,10 +65,11 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
             end = place + period
             while end < len(layers) - 1 and same[end] == same[end - period]:
                 end += 1
-            count = (end - place) // period
+            start = place + (same[place - 1] != same[place + period - 1])
+            count = (end - start) // period
             told = 2 * (len(layers) - period * count) + 3 * period
             if count > 2 and told < least:
-                best, least = Repeat(place, period, count), told
+                best, least = Repeat(start, period, count), told
             place = max(end - period, place) + 1
     return best
 

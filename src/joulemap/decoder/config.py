@@ -244,4 +244,4 @@ def _held(mixer: Mixer, tokens: int, devices: int) -> float:
     seen = min(tokens, mixer.window) if mixer.window else tokens
     if isinstance(mixer, Latent):
         return seen * mixer.cache_width
-    return seen * mixer.cache_width / min(devices, mixer.kv_heads)
+    return seen * mixer.cache_width / mixer.kv_heads * -(-mixer.kv_heads // devices)

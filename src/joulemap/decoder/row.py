@@ -51,8 +51,13 @@ class Split:
         return -(-count // self.devices)
 
     def heads(self, count: int) -> int:
-        """Return the heads of keys that one device has: where there are more devices than heads, each has a copy."""
-        return max(count // self.devices, 1)
+        """Return the heads of keys that one device has: copies where there are more devices, the last one padded."""
+        return -(-count // self.devices)
+
+    def queries(self, count: int, pairs: int) -> int:
+        """Return the heads of queries that one device has, as many for each of its heads of keys."""
+        each = self.heads(pairs)
+        return -(-self.part(count) // each) * each
 
 
 @frozen(kw_only=True)

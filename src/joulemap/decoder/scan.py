@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
     """Return what a recurrence makes of tokens, of the heads of a device."""
     hidden, rows = one.decoder.hidden, one.rows.count
-    heads, groups = one.split.part(mixer.heads), one.split.heads(mixer.groups)
+    heads, groups = one.split.queries(mixer.heads, mixer.groups), one.split.heads(mixer.groups)
     inner, keys = heads * mixer.head_dim, groups * mixer.state
     wide = inner + (0 if mixer.kind == "mamba" else 2 * keys)
     if mixer.kind == "mamba":
@@ -85,7 +85,7 @@ def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: i
 
 
 def _scan(one: Pass, path: str, mixer: Recurrence, piece: Piece, inputs: tuple[int, ...]) -> int:
-    heads, groups = one.split.part(mixer.heads), one.split.heads(mixer.groups)
+    heads, groups = one.split.queries(mixer.heads, mixer.groups), one.split.heads(mixer.groups)
     state = one.graph.enter((piece.sequences, heads, mixer.head_dim, mixer.state))
     taken: tuple[Read, ...] = (inputs[0],)
     keys = ITEM_BYTES * piece.count * 2 * groups * mixer.state

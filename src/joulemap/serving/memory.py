@@ -28,6 +28,8 @@ class Room:
     """Bytes on one device."""
 
     deployment: Deployment
+    prompts: float = math.inf
+    """Tokens of all prompts of a batch: engines that wait for a whole batch take memory as they need it."""
 
     @property
     def capacity(self) -> float:
@@ -45,7 +47,8 @@ class Room:
         """Of activations of the largest pass over prompts."""
         tokens = self.deployment.stack.step_tokens
         most = self.deployment.decoder.context_length or tokens
-        _, activations, _ = self._total(Step(tokens=min(tokens, most), cached=0), 1)
+        asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
+        _, activations, _ = self._total(Step(tokens=math.ceil(min(tokens, most, asked)), cached=0), 1)
         return activations
 
     def cache(self, tokens: float) -> float:

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 PROMPT: Final = 200.0
 """Tokens of a prompt where a row does not tell: those of questions that people ask.
 
-Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132), of instructions of Alpaca 20."""
+Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04132)."""
+
+SHORT_PROMPT: Final = 20.0
+"""Tokens of a prompt that a row calls short.
+
+Source: assumed; the mean of instructions of Alpaca; default prompts of Optimum Habana's tests have six to nine words."""
 
 FEWEST: Final = 2.0
 """Tokens of an answer that has a step behind its first."""
@@ -47,6 +52,8 @@ WIDE: Final = ("bf16", "fp16", "fp32")
 _BYTES: Final = re.compile(r"weights (\d+) bytes")
 _MEDIAN: Final = "between tokens: median"
 _UNCACHED: Final = "NO cache"
+_SHORT: Final = re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)")
+_BEHIND: Final = re.compile(r"(\d+) tokens already in the cache")
 
 
 @frozen(kw_only=True)
@@ -111,7 +118,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     experts = min(row.expert_parallel or 1, count)
     attention = replicas if replicas > 1 and book.decoder.is_routed and experts > 1 else 1
     devices = max(1, count // (stages * max(replicas, 1)))
-    cache = row.cache_precision or ("" if precision in WIDE else "bf16")
+    cache = row.cache_precision or ("" if precision in WIDE or stack.narrows_cache else "bf16")
     return Deployment(
         book=book,
         hardware=hardware,
@@ -161,21 +168,27 @@ def count_weights(book: Book) -> float:
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
     """Return tokens of a prompt and of an answer: as few as have a step, where the latter are not told."""
-    prompt = PROMPT if row.prompt_tokens is None else row.prompt_tokens
+    assumed = SHORT_PROMPT if _SHORT.search(row.notes) else PROMPT
+    prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
-def _room(deployment: Deployment, prompt: float, output: float) -> float:
-    """Return how many sequences are held at once; UnsupportedError where not one is."""
-    room = Room(deployment=deployment)
+def _room(deployment: Deployment, batch: float, prompt: float, output: float) -> float:
+    """Return how many sequences of a batch are held at once, at least one, as it ran; UnsupportedError where none fits.
+
+    An engine told to take more than its usual share of the memory holds what the device does; one that waits for a
+    whole batch held it.
+    """
+    room = Room(deployment=deployment, prompts=batch * prompt)
     found = room.sequences(prompt, output)
-    if found < 1.0:
-        needed = (room.weights + room.workspace + room.cache(prompt + output)) / 1e9
+    needed = room.weights + room.workspace + room.cache(prompt + output)
+    capacity = deployment.hardware.memory_capacity.value
+    if found < 1.0 and needed > capacity:
         raise UnsupportedError(
-            f"one sequence of {prompt + output:,.0f} tokens needs {needed:.1f} GB of each device, "
-            f"of which {room.capacity / 1e9:.1f} may be taken"
+            f"one sequence of {prompt + output:,.0f} tokens needs {needed / 1e9:.1f} GB of each device, "
+            f"which has {capacity / 1e9:.1f}"
         )
-    return found
+    return max(batch if deployment.stack.waits else 1.0, found)
 
 
 def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
@@ -185,7 +198,7 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
         sequences=row.batch,
         prompt_tokens=prompt,
         output_tokens=output,
-        room=_room(deployment, prompt, output),
+        room=_room(deployment, row.batch, prompt, output),
         waits=stack.waits,
         step_tokens=stack.step_tokens,
         recomputes=_UNCACHED in row.notes,
@@ -216,7 +229,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         in_flight=row.batch,
         prompt_tokens=prompt,
         output_tokens=output,
-        room=_room(deployment, prompt, output),
+        room=_room(deployment, row.batch, prompt, output),
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),
@@ -237,7 +250,9 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
 def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.prompt_tokens is None:
         raise UnsupportedError("the length of the prompts is not told")
-    passes, times = prefill(row.batch, row.prompt_tokens, 0.0, deployment.stack.step_tokens)
+    found = _BEHIND.search(row.notes)
+    behind = float(found[1]) if found else 0.0
+    passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
     cost = deployment.price(passes)
     seconds, joules = float(cost.seconds @ times), float(cost.joules @ times)
     return Prediction(

@@ -50,6 +50,8 @@ class Stack:
     """Whether a batch is a whole: the next starts when all of the one before has ended."""
     all_logits: bool
     """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
+    narrows_cache: bool
+    """Whether keys and values are stored at the precision of products where nothing is said, not at 16 bits."""
     kernels: Mapping[str, str]
     """Word of a microarchitecture, or `any` -> family of the kernels of attention, as single operators name it."""
     coefficients: Mapping[str, Quantity]
@@ -102,7 +104,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 }
 """Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
 
-_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits")
+_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache")
 
 
 def stack_names() -> tuple[str, ...]:
