@@ -11,12 +11,8 @@ import pytest
 
 from joulemap.decoder.column import NAMED, describe_columns, find_repeat, step_columns
 from joulemap.decoder.config import Decoder, Experts
-<<<<<<< HEAD
 from joulemap.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
-=======
-from joulemap.decoder.name import complete, find_decoder, find_pass, load_shipped
 from joulemap.decoder.row import Split
->>>>>>> served2
 from joulemap.decoder.step import Step, describe_step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
