@@ -10,7 +10,8 @@ from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.option.run import Limit, Model
+from joulemap.cli.option.serving import PassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import ModelDivision
 
@@ -31,7 +32,7 @@ def edp(
     ] = "",
     limit: Limit = 12,
     mode: ModeOptions,
-    run: RunOptions,
+    run: PassRunOptions,
     plot: PlotOptions,
     output: OutputOptions,
 ) -> None:
@@ -44,8 +45,9 @@ def edp(
     joulemap edp vit_b_16 kpu_t256 --level operator --precision bf16 --batch 8
     joulemap edp resnet50 h100_sxm5 --against tpu_v4,kpu_t256 --format markdown
     joulemap edp attention_head tpu_v4 --model-arg tokens=1024 --format csv
+    joulemap edp llama-3.1-8b h100_sxm5 --phase decode
     """
     settings = run.settings(**mode.keywords())
-    answer = output.workspace().edp(model, hardware.read(), settings, against=(against,) if against else ())
+    answer = output.workspace().edp(run.name(model), hardware.read(), settings, against=(against,) if against else ())
     repeated = output.repeat(run)
     output.write(plot.add(answer.document(by=level, limit=limit, repeated=repeated), answer, by=level))

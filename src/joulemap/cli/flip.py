@@ -10,7 +10,8 @@ from joulemap.cli.command import command
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Model, RunOptions
+from joulemap.cli.option.run import Limit, Model
+from joulemap.cli.option.serving import PassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.metric import VariedMetricName
 
@@ -22,7 +23,7 @@ def flip(
     hardware: TwoHardwareOptions,
     metric: Annotated[VariedMetricName, typer.Option(help="What one of the two is better in.")] = "energy",
     limit: Limit = 10,
-    run: RunOptions,
+    run: PassRunOptions,
     usage: UsageOptions,
     plot: PlotOptions,
     output: OutputOptions,
@@ -37,6 +38,9 @@ def flip(
     joulemap flip resnet18 h100_sxm5 tpu_v4 --metric energy
     joulemap flip vit_b_16 l4 t4 --precision int8 --metric edp
     joulemap flip resnet50 l4 h100_sxm5 --precision bf16 --metric cost --electricity 0.3USD/kWh
+    joulemap flip llama-3.1-8b h100_sxm5 h200_sxm --phase decode
     """
-    answer = output.workspace().flip(model, *hardware.read(), run.settings(), metric=metric, usage=usage.read())
+    answer = output.workspace().flip(
+        run.name(model), *hardware.read(), run.settings(), metric=metric, usage=usage.read()
+    )
     output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer, limit=limit))

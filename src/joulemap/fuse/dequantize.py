@@ -34,6 +34,8 @@ class Dequantizations:
     def mark(self, operators: Sequence[Operator]) -> tuple[Operator, ...]:
         """Return the operators, those that make weights wide told as such, and no longer foldable."""
         kept = self.apart.union(*self.joined.values())
+        if not kept:
+            return tuple(operators)
         return tuple(
             attrs.evolve(operator, is_foldable=False, variant=DEQUANTIZE) if index in kept else operator
             for index, operator in enumerate(operators)
@@ -45,6 +47,8 @@ class Dequantizations:
         All of them lead to the product alone, so that a subgraph stays convex.
         """
         moved = frozenset[int]().union(*self.joined.values())
+        if not moved:
+            return tuple(subgraphs)
         told: list[Subgraph] = []
         for subgraph in subgraphs:
             own = [index for index in subgraph.operator_indices if index not in moved]

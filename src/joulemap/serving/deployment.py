@@ -169,14 +169,17 @@ class Deployment:
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
         """Return what one device takes for passes, without the stack's part; raises as `price`."""
         found: dict[Asked, Total] = {}
-        for chip, is_many in zip(self.chips, (False, True), strict=True):
-            some = [one for one in asked if (one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS) == is_many]
-            if some:
-                together = self.book.describe(some, self.stack.attention(self.hardware))
-                totals = together.evaluate(
-                    chip, self.precision, self.stack.runtime, weight_precision=self.weight_precision
-                )
-                found |= zip(some, totals, strict=True)
+        few, many = self.chips
+        groups: dict[bool, list[Asked]] = {}
+        for one in asked:
+            is_many = few is not many and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
+            groups.setdefault(is_many, []).append(one)
+        for is_many, some in groups.items():
+            together = self.book.describe(some, self.stack.attention(self.hardware))
+            totals = together.evaluate(
+                many if is_many else few, self.precision, self.stack.runtime, weight_precision=self.weight_precision
+            )
+            found |= zip(some, totals, strict=True)
         refusal = next((one.refusal for one in found.values() if one.refusal), None)
         if refusal:
             raise UnsupportedError(refusal)

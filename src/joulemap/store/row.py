@@ -57,12 +57,18 @@ def _list(objects: Any) -> tuple[Any, str] | None:
     import numpy as np
 
     places: dict[str, int] = {}
+    texts: dict[str, int] = {}
     found = np.empty(len(objects), dtype=np.int32)
     for index, value in enumerate(objects):
-        literal = write(value)
-        if literal is None or len(places) > LISTED:
-            return None
-        found[index] = places.setdefault(literal, len(places) + 1)
+        place = texts.get(value) if type(value) is str else None
+        if place is None:
+            literal = write(value)
+            if literal is None or len(places) > LISTED:
+                return None
+            place = places.setdefault(literal, len(places) + 1)
+            if type(value) is str:
+                texts[value] = place
+        found[index] = place
     return found, f"[{', '.join(places)}]"
 
 
@@ -73,7 +79,7 @@ def as_array(values: Any) -> Any:
     if isinstance(values, np.ndarray):
         return values.astype(object) if values.dtype.kind == "U" else values
     known = [value for value in values if value is not None]
-    if known and all(isinstance(value, int | float) for value in known) and not _is_rounded(known):
+    if known and all(issubclass(kind, int | float) for kind in set(map(type, known))) and not _is_rounded(known):
         if len(known) == len(values):
             return np.array(values)
         filled = np.array([known[0] if value is None else value for value in values])
