@@ -38,7 +38,8 @@ Source: assumed; the mean of LMArena's conversations is about 100 (arXiv 2403.04
 SHORT_PROMPT: Final = 20.0
 """Tokens of a prompt that a row calls short.
 
-Source: assumed; the mean of instructions of Alpaca; default prompts of Optimum Habana's tests have six to nine words."""
+Source: assumed; the mean of instructions of Alpaca. Default prompts of Optimum Habana's tests have six to nine words.
+"""
 
 FEWEST: Final = 2.0
 """Tokens of an answer that has a step behind its first."""
