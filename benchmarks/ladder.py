@@ -50,7 +50,7 @@ from joulemap.catalog.public import load_public_tables
 from joulemap.catalog.spread import load_spreads
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.operator.name import SingleOperator, find_operator, is_operator
+from joulemap.domain.operator.name import COLLECTIVES, SingleOperator, find_operator, is_operator
 from joulemap.model.architecture import find_architecture
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
@@ -250,6 +250,8 @@ def make_bench(tables: Sequence[str], every: int, kinds: Collection[str] | None 
             hardware = catalogue.hardware.get(row.hardware)
             if operator is None or row.latency_s is None:
                 left_out["no single operator with a latency"] += 1
+            elif operator.kind in COLLECTIVES:
+                left_out["a collective is of links, not of the units of a GPU"] += 1
             elif hardware is None:
                 left_out[f"{row.hardware} is not in the catalogue"] += 1
             elif hardware.architecture != CLASS:
