@@ -103,15 +103,14 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
     call = "experts(rows=4096,hidden=4096,inner=14336,taken=2,experts=8,routing=balanced{kernel})"
     hardware = load_catalogue().find("h100_sxm5")
 
-    def seconds(kernel: str, runtime: str) -> float:
+    def seconds(kernel: str, runtime: str, weights: str = "bf16") -> float:
+        configuration = Configuration(hardware=hardware.id, precision="bf16", weight_precision=weights, runtime=runtime)
         work = columns_of(describe_call(call.format(kernel=kernel)))
-        found = Evaluator(work).evaluate(
-            hardware, Configuration(hardware=hardware.id, precision="bf16", runtime=runtime)
-        )
-        return found.latency_fs / FS_PER_S
+        return Evaluator(work).evaluate(hardware, configuration).latency_fs / FS_PER_S
 
     engine = seconds("", "engine")
     assert 2.9e-3 < engine < 6e-3
+    assert_close(engine, seconds("", "engine", weights=""), rel=1e-12)
     assert_close(engine, seconds(",kernel=vllm_unquantizedfusedmoe_triton_tritonexperts", "engine"), rel=1e-12)
     assert seconds("", "graph") > engine
 

@@ -349,7 +349,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     return KernelColumns(
         work=work,
         precision=precision,
-        weight_precision=weight_precision,
+        weight_precision="" if weight_precision == precision else weight_precision,
         runtime=runtime,
         operator_index=rows,
         operator_count=workload.operator_count,
