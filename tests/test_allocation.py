@@ -69,6 +69,7 @@ def test_one_thread_block_too_many_is_another_wave(allocate: Allocate) -> None:
     assert allocate("bmm(b=133,m=32,n=32,k=64)", "h100_sxm5", "fp32") == (132, 132, 133, 2, 133 / 264, 0.0)
 
 
+@pytest.mark.slow
 def test_a_systolic_array_is_padded_to_its_sides(allocate: Allocate) -> None:
     # K = N = 129 take 2 x 2 weight tiles of 128 x 128; 256 rows are one block of each
     used = allocate("product", "tpu_v4", "bf16", m=256, n=129, k=129)

@@ -164,6 +164,7 @@ def test_the_cheapest_can_be_had_unless_all_is_asked_for(joulemap: Run) -> None:
         assert every["best"]["hardware"] == answer["projection"]["hardware"] and every["projection"] is None
 
 
+@pytest.mark.slow
 def test_the_best_can_be_had_and_a_line_says_what_would_be_better(joulemap: Run) -> None:
     hardware = ("--hardware", "kpu_t64,kpu_t256,l4,hailo_8", *WORDS)
     cost = joulemap("cost", "resnet18", *hardware, "--pay", "bought").stdout

@@ -41,6 +41,7 @@ def test_a_statement_that_does_not_end_is_stopped_within_a_second(statement: str
     assert time.monotonic() - begun < 2.0
 
 
+@pytest.mark.slow
 def test_a_function_that_the_engine_does_not_stop_ends_the_command(joulemap_process: Run, database: Path) -> None:
     begun = time.monotonic()
     statement = "SELECT levenshtein(repeat('ab', 300000), repeat('ba', 300000))"

@@ -177,6 +177,7 @@ def test_the_times_of_a_run_follow_the_two_overall_scales(tmp_path: Path) -> Non
     assert workspace.check().findings.rows == ()
 
 
+@pytest.mark.slow
 def test_stored_runs_keep_their_prices(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     first = made(hardware())

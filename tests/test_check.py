@@ -241,6 +241,7 @@ def test_a_healthy_database_passes(joulemap: Run, database: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ok: everything is as it was written, and every part adds up\n")
 
 
+@pytest.mark.slow
 def test_experts_that_are_not_hit_alike_break_no_rule(joulemap: Run, tmp_path: Path) -> None:
     # 16 x 8 choices fall on 83 of 128 experts: 45 of them have two, the others one
     mixture, path = "experts(rows=16,hidden=64,inner=32,taken=8,experts=128)", tmp_path / "mixture.duckdb"

@@ -490,6 +490,7 @@ def test_a_closed_pipe_is_no_error(database: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--retrace"]
     for delay_s in (1.0, 0.7, 0.5):  # a machine may be so busy that the answer is there first
@@ -505,6 +506,7 @@ def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     thin(

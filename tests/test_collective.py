@@ -137,6 +137,7 @@ def faster(hardware: Hardware) -> Hardware:
     return attrs.evolve(hardware, links=tuple(links)).with_own_digest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hardware", LINKED)
 @pytest.mark.parametrize("operation", COLLECTIVES)
 def test_more_bandwidth_is_never_slower_nor_more_bytes_faster(operation: str, hardware: str) -> None:

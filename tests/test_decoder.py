@@ -122,6 +122,7 @@ def test_parameters_are_those_of_transformers_classes(name: str) -> None:
     assert told(name).parameter_count == PUBLISHED[name]
 
 
+@pytest.mark.slow
 def test_what_ships_says_the_counts_that_follow_from_its_sizes() -> None:
     rows = load_shipped()
     assert len(rows) > 100

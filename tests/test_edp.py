@@ -262,6 +262,7 @@ def test_operators_sum_to_their_subgraph(answers: Mapping[str, EdpAnswer]) -> No
         assert {row.fusion_pattern for row in members} == {subgraph.fusion_pattern}
 
 
+@pytest.mark.slow
 def test_a_bias_inside_a_product_has_a_line_of_its_own(answers: Mapping[str, EdpAnswer], workspace: Workspace) -> None:
     """Its additions at the price of one, to a femtojoule; what it and its product take is what the operator takes."""
     priced = """

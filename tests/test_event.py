@@ -129,6 +129,7 @@ def test_the_run_is_the_sum_of_its_subgraphs(
         assert paid.get(key, 0) == (event.energy_fj or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHIPS)
 def test_what_follows_from_placement_is_that_of_the_run(name: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     total, found = analyses[name].total, counts(analyses[name])

@@ -81,6 +81,7 @@ def test_beyond_the_factor_the_winner_flips_and_just_below_it_does_not(
         assert winner(workspace, answer, precision, set_at(row, below)) == answer.winner, row.constant
 
 
+@pytest.mark.slow
 def test_a_price_flips_where_the_ledger_says(workspace: Workspace) -> None:
     # E_A + (k - 1) E_i = E_B, with what regulators lose of it; static power without
     answer = workspace.flip("resnet18", "l4", "h100_sxm5", precision="bf16")

@@ -176,6 +176,7 @@ def test_fusing_moves_no_more_bytes(name: str, answers: Mapping[str, FusionAnswe
         assert row.kernel_count <= row.separate_kernel_count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping[str, FusionAnswer]) -> None:
     answer = answers[name]

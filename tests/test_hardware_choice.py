@@ -401,6 +401,7 @@ def test_a_file_is_hardware_wherever_a_name_is(tmp_path: Path) -> None:
     assert "mine" not in {row["hardware"] for row in workspace.describe("hardware.list").records()}
 
 
+@pytest.mark.slow
 def test_a_folder_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "chips"
     folder.mkdir()

@@ -122,6 +122,7 @@ def test_what_needs_a_host_is_none() -> None:
         select_hardware(Settings(hardware=("hailo_8",), host="l4"))
 
 
+@pytest.mark.slow
 def test_runs_in_a_host_are_runs_of_their_own(workspace: Workspace) -> None:
     asked = Settings(hardware=("hailo_8", "jetson_orin_nano_8gb"), precision=("int8",), runtime=("engine",))
     workspace.compare("mobilenet_v2", asked)

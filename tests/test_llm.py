@@ -285,6 +285,7 @@ def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
     assert len(write(answer.document().on_screen(notes=False, details=False), "table", 80).splitlines()) <= 40
 
 
+@pytest.mark.slow
 def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Workspace) -> None:
     with without_host():
         serving = Serving(prompt=512, output=32, in_flight=1)
@@ -298,6 +299,7 @@ def test_one_request_at_a_time_takes_what_a_batch_of_one_takes(workspace: Worksp
     assert load.first_token_s <= load.first_token_p90_s <= load.first_token_p99_s
 
 
+@pytest.mark.slow
 def test_of_many_configurations_both_ends_are_stored(workspace: Workspace) -> None:
     batches = tuple(range(1, 38))
     answer = workspace.llm(MODEL, hardware="h200_sxm", batch=batches, serving=Serving(prompt=256, output=8))

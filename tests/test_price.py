@@ -51,6 +51,7 @@ def test_a_break_even_counts_with_the_prices_that_are_given(workspace: Workspace
     assert_close(even.fixed_a_usd, 2500.0 * 1.4, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_what_does_not_keep_the_limits_is_left_out(workspace: Workspace) -> None:
     plain = workspace.cost("resnet18", hardware="l4", precision="int8", batch=(1, 8))
     bound = min(row.latency_s for row in plain.rows if row.latency_s is not None) * 1.001

@@ -150,6 +150,7 @@ def test_the_metric_is_that_of_the_run(answer: SensitivityAnswer, workspace: Wor
         assert_close(known(row.metric_value), known(compared[row.hardware]), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_under_the_power_cap_prices_move_time(workspace: Workspace) -> None:
     found = workspace.sensitivity("resnet18", hardware="t4", precision="int8", batch=64, metric="latency")
     assert found.capped == ("t4",)

@@ -41,6 +41,7 @@ def test_limits_are_those_of_stack_and_memory() -> None:
     assert limits.cache_tokens == int(Room(deployment=surface).cache_tokens)
 
 
+@pytest.mark.slow
 def test_less_memory_is_never_quicker() -> None:
     surface = deploy()
     load = Load(in_flight=48, requests=96, prompt_tokens=2000, output_tokens=100)
@@ -53,6 +54,7 @@ def test_less_memory_is_never_quicker() -> None:
     assert crowded.first_token.p90 > roomy.first_token.p90
 
 
+@pytest.mark.slow
 def test_guesses_that_hold_bring_tokens_sooner() -> None:
     load = Load(in_flight=4, requests=12, prompt_tokens=500, output_tokens=60)
     plain = serve(deploy(), load)

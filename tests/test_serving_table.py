@@ -223,6 +223,7 @@ def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> No
     assert boards["h"] < next(one.half_width for one in both if one.level == 3) < boards["i"]
 
 
+@pytest.mark.slow
 def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path) -> None:
     def scale(level: int, width: float, **more: str) -> ServingScale:
         names = {"vendor": "", "engine": "", "work": "", "hardware": "", **more}

@@ -154,6 +154,7 @@ def other_surface(monkeypatch: pytest.MonkeyPatch) -> None:
 ASKED = "SELECT DISTINCT told_apart(), u.more, o.apart FROM run_uncertainty AS u CROSS JOIN one_more AS o"
 
 
+@pytest.mark.slow
 def test_a_reader_asks_with_its_own_macros_and_views(own_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = own_database.read_bytes()
     workspace = Workspace(own_database)
@@ -304,6 +305,7 @@ def test_an_older_database_is_readable_after_migrating(own_database: Path, monke
 HOLD = "import duckdb, sys, time; c = duckdb.connect(sys.argv[1]); print('held', flush=True); time.sleep(60)"
 
 
+@pytest.mark.slow
 def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(own_database)], stdout=subprocess.PIPE, text=True)
     try:

@@ -47,6 +47,7 @@ def test_a_view_of_ones_own_stands_beside_the_results(schema: str, database: Pat
     assert counts == {view: list(here.sql(f"SELECT count(*) FROM {view}").rows) for view in views}
 
 
+@pytest.mark.slow
 def test_every_action_of_every_class_has_its_price_in_the_reference(tmp_path: Path) -> None:
     """By the version that the run used; and, for a run where nothing else was asked, among the current ones."""
     workspace = Workspace(tmp_path / "all.duckdb")

@@ -178,6 +178,7 @@ def test_units_used_never_exceed_those_that_exist(tmp_path: Path) -> None:
     assert all(0 < used <= total for used, total in rows)
 
 
+@pytest.mark.slow
 def test_a_changed_file_never_rewrites_old_answers(
     own_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

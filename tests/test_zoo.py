@@ -120,6 +120,7 @@ def test_a_batch_that_ships_is_what_the_installed_torch_traces(name: str, batch:
         assert name.startswith(("maxvit", "swin_v2")), f"{name} is not known to be special at batch 1"
 
 
+@pytest.mark.slow
 def test_a_shipped_model_is_answered_without_tracing_at_any_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
