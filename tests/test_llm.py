@@ -231,6 +231,7 @@ def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> Non
         ((MODEL, "h100_sxm5", "--precision", "fp4"), 4, ("fp4", "fp8")),
         (("llama-31-8b",), 3, (MODEL,)),
         ((MODEL, "l4", "--engine", "vlm"), 3, ("vllm",)),
+        ((MODEL, "l4", "--cache", "int3"), 2, ("int3", "int8")),
         ((MODEL, "l4", "--output", "x.json"), 2, ("x.json", "-o")),
         ((MODEL, "l4", "--output", "0"), 2, ("0",)),
         (("mixtral-8x7b-v0.1", "h200_sxm", "--expert-devices", "3", "--devices", "2"), 4, ("3", "2")),

@@ -58,6 +58,7 @@ RACK_HOST_DEVICES: Final = 4
 those of TensorRT-LLM alone, whose memory is shared through the switch."""
 
 DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
+"""Topology -> along how many a device has neighbours on both sides."""
 
 
 @frozen(kw_only=True)

@@ -22,6 +22,7 @@ from joulemap.store.serving import ServingPrediction, find_predictions, read_ser
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
+from joulemap.trace.version import decoder_version
 
 if TYPE_CHECKING:
     from joulemap.domain.calibration import CalibrationEntry
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from joulemap.plan.source import Source
     from joulemap.serving.predict import Prediction
 
-CODE: Final = ("decoder", "serving", "domain/serving.py")
-FOLDERS: Final = ("decoder", "stack")
-"""Code, and data of the catalogue, that a prediction follows from beside the formulas of the class and its hardware."""
+CODE: Final = ("serving", "domain/serving.py", "domain/weight.py")
+"""That a prediction follows from, beside what passes are, the formulas of the class and its hardware."""
+
+FILES: Final = ("stack/*.toml", "model/decoder.json")
+"""Data of the catalogue that it follows from."""
 
 DEPLOYMENT: Final = (
     "model",
@@ -84,8 +87,8 @@ def serving_version() -> str:
 
 
 def _digest() -> str:
-    digest = hashlib.sha256(digest_code(*CODE).encode())
-    for path in sorted(path for folder in FOLDERS for path in (DATA / folder).rglob("*") if path.is_file()):
+    digest = hashlib.sha256(f"{decoder_version()} {digest_code(*CODE)}".encode())
+    for path in sorted(path for pattern in FILES for path in DATA.glob(pattern)):
         digest.update(path.relative_to(DATA).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -23,7 +23,7 @@ from joulemap.model.workload import WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
-from joulemap.system.units import FS_PER_S
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
     from joulemap.serving.stack import Stack
-
-FJ_PER_J: Final = 1e15
 
 NORM: Final = 2.5
 """Of the times of devices and host, which go on side by side.

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from joulemap.decoder.step import Step
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.system.record import frozen
@@ -39,8 +41,8 @@ class Room:
     @cached_property
     def weights(self) -> float:
         """Of the model, as they are stored there."""
-        ((_, _, weight_bytes),) = (self._total(Step(tokens=1, cached=0), 1),)
-        return weight_bytes / self.deployment.stages
+        weights, _ = self._held(Step(tokens=1))
+        return weights / self.deployment.stages
 
     @cached_property
     def workspace(self) -> float:
@@ -48,7 +50,7 @@ class Room:
         tokens = self.deployment.stack.step_tokens
         most = self.deployment.decoder.context_length or tokens
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
-        _, activations, _ = self._total(Step(tokens=math.ceil(min(tokens, most, asked)), cached=0), 1)
+        _, activations = self._held(Step(tokens=math.ceil(min(tokens, most, asked))))
         return activations
 
     def cache(self, tokens: float) -> float:
@@ -83,17 +85,20 @@ class Room:
         longest = self.deployment.decoder.context_length or 4096
         return max(0.0, self.free) / self.cache(longest) * longest if self.cache(longest) else math.inf
 
-    def _total(self, step: Step, sequences: int) -> tuple[float, float, float]:
-        import attrs
-
+    def _held(self, step: Step) -> tuple[float, float]:
+        """Return bytes of weights and of activations of a pass of one sequence, all stages together."""
         one = self.deployment
-        step = attrs.evolve(step, devices=one.devices, expert_devices=one.expert_devices, cache=one.cache)
-        step = attrs.evolve(step, data_devices=one.data_devices)
-        (found,) = one.book.describe([(step, sequences)]).sizes(
+        step = attrs.evolve(
+            step,
+            devices=one.devices,
+            expert_devices=one.expert_devices,
+            data_devices=one.data_devices,
+            cache=one.cache,
+        )
+        (found,) = one.book.describe([(step, 1)]).sizes(
             one.precision, one.stack.runtime, weight_precision=one.weight_precision
         )
-        weights, activations = found
-        return weights + activations, activations, weights
+        return found
 
 
 def _most(fits: Callable[[int], bool], limit: int) -> int:

@@ -27,6 +27,7 @@ from joulemap.serving.summary import summarize
 from joulemap.system.errors import UnsupportedError
 
 NEVER: Final = math.inf
+"""When what does not come would come."""
 
 
 def simulate(surface: Pass, load: Load, limits: Limits, seed: int = 0) -> Served:

@@ -17,8 +17,10 @@ COLUMNS: Final = ("arrival_s", "prompt_tokens", "output_tokens", "cached_tokens"
 """Of a file of requests, in any order; without arrivals all are there at once, without the last nothing is hit."""
 
 NEEDED: Final = ("prompt_tokens", "output_tokens")
+"""Of these, what a file must have."""
 
 SHOWN_FAULTS: Final = 3
+"""Lines that an error names."""
 
 
 def draw_requests(load: Load, seed: int) -> Requests:

@@ -29,7 +29,7 @@ from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_stored_scope, join_words
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.name import find_nearest
-from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
@@ -346,8 +346,11 @@ def llm(
     hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
     serves.
     """
+    from joulemap.decoder.step import CACHES
     from joulemap.serving.stack import find_stack
 
+    if serving.cache:
+        check_name("precision of a cache", serving.cache, CACHES)
     question = Question(decoder=read_decoder(model), stack=find_stack(serving.engine), serving=serving)
     question.check()
     is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
