@@ -713,7 +713,7 @@ CREATE MACRO erring(run_ids, served) AS (
         'hardware': v.hardware,
         'model': w.source,
         'configuration': {error_case},
-        'own': r.run_key
+        'own': concat_ws(' ', w.source, w.input_spec, r.hardware_digest, {label})
     })
     FROM (SELECT DISTINCT unnest(run_ids) AS run_id) AS a
     JOIN internal.run_total AS u ON u.run_id = a.run_id
