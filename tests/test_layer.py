@@ -29,7 +29,7 @@ BELOW: dict[str, set[str]] = {
     "trace": {"domain"},
     "hub": {"domain", "trace"},
     "fuse": {"domain"},
-    "decoder": {"domain", "fuse", "model", "trace"},
+    "decoder": {"catalog", "domain", "fuse", "model", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
@@ -100,14 +100,14 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 14_000,
+    "answer": 14_300,
     "trace": 9_720,
-    "decoder": 2_600,
-    "model": 8_680,
+    "decoder": 2_700,
+    "model": 8_700,
     "store": 6_580,
     "domain": 5_330,
     "cli": 4_800,
-    "catalog": 3_430,
+    "catalog": 3_650,
     "hub": 2_160,
     "plan": 2_800,
     "present": 2_090,

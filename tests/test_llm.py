@@ -17,9 +17,9 @@ from compare import assert_close
 from joulemap.answer.llm.answer import LlmAnswer
 from joulemap.answer.llm.row import ServedRow
 from joulemap.catalog.doubt import load_doubt
+from joulemap.catalog.stack import Stack, find_stack
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.present.format import write
-from joulemap.serving.stack import Stack, find_stack
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
@@ -122,13 +122,13 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @contextlib.contextmanager
 def without_host() -> Iterator[None]:
-    """Let engines have no time and kernels of their own, so that requests are their passes alone."""
+    """Let engines have no time of their own, so that requests are their passes alone."""
 
     def find_bare(name: str = "", date: str = "") -> Stack:
-        return attrs.evolve(find_stack(name, date), coefficients={}, kernels={})
+        return attrs.evolve(find_stack(name, date), coefficients={})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("joulemap.serving.stack.find_stack", find_bare)
+        patch.setattr("joulemap.catalog.stack.find_stack", find_bare)
         yield
 
 

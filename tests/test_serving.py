@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.stack import find_engine, find_stack, stack_names
 from joulemap.decoder.name import find_decoder
 from joulemap.domain.serving import ServingRow
 from joulemap.serving.batch import Batch, accept, grow, run_batches
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.memory import Room
 from joulemap.serving.predict import Prediction, predict
-from joulemap.serving.stack import find_stack, stack_names
 from joulemap.serving.steady import Steady, run_steady
 from joulemap.serving.surface import Cost, Passes, tabulate
-from joulemap.system.errors import UnknownNameError
+from joulemap.system.errors import UnknownNameError, UsageError
 
 
 @attrs.frozen(kw_only=True)
@@ -125,13 +125,22 @@ def test_engines_are_found_by_date() -> None:
         find_stack("vlm")
 
 
+def test_an_engine_is_named_with_a_date() -> None:
+    assert find_engine("vllm") == find_stack("vllm")
+    assert find_engine("vLLM@2024-06").id == "vllm@2024"
+    assert find_engine(find_engine("trt").id) == find_stack("tensorrt_llm")
+    for text in ("vllm@2019", "vllm@v1", "vllm@", "vllm@2024-13"):
+        with pytest.raises(UsageError, match="vllm@2024"):
+            find_engine(text)
+
+
 def test_the_host_works_beside_devices_and_between_passes() -> None:
     hardware = load_catalogue().hardware["a100_sxm4_80gb"]
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    plain = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("sglang"), precision="bf16")
-    hosted = attrs.evolve(plain, stack=find_stack("vllm", "2024"))
-    hosted = attrs.evolve(hosted, stack=attrs.evolve(hosted.stack, kernels={}))
+    engine = find_stack("vllm", "2024")
+    hosted = Deployment(book=Book(decoder), hardware=hardware, stack=engine, precision="bf16")
+    plain = attrs.evolve(hosted, stack=attrs.evolve(engine, coefficients={}))
     passes = Passes.of(np.array([1.0, 64.0]), context=np.array([512.0, 512.0]))
     alone, together = plain.price(passes), hosted.price(passes)
     layers, sequences = (hosted.stack.value(name) for name in ("host_layer", "host_sequence"))

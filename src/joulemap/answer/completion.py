@@ -26,7 +26,7 @@ def list_model_names(typed: str) -> tuple[str, ...]:
 
 def list_engines() -> tuple[str, ...]:
     """Return what serves language models."""
-    from joulemap.serving.stack import stack_names
+    from joulemap.catalog.stack import stack_names
 
     return stack_names()
 

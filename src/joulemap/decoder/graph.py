@@ -180,6 +180,12 @@ class Graph:
             )
         )
 
+    def name_kernels(self, words: str) -> None:
+        """Tell the products of queries with keys and values the family of their kernels, beside what they are told."""
+        for place, one in enumerate(self.operators if words else ()):
+            if one.operation == "matmul":
+                self.operators[place] = attrs.evolve(one, variant=f"{one.variant} {words}".strip())
+
     def form(self, key: WorkloadKey, model: str, batch: int, notes: tuple[str, ...]) -> Workload:
         """Return the workload, its operators not yet fused."""
         last = len(self.operators) - 1

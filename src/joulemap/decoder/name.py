@@ -10,6 +10,7 @@ A name has one spelling, as that of a single operator.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -57,6 +58,13 @@ class DecoderPass:
 
     decoder: Decoder
     step: Step
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hexadecimal digits of the configuration and of the kernels of its engine."""
+        words = self.step.kernels
+        digest = self.decoder.digest
+        return hashlib.sha256(f"{digest} {words}".encode()).hexdigest()[:16] if words else digest
 
     def __str__(self) -> str:
         """Return the one spelling of its name."""

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
+from joulemap.catalog.stack import find_engine
 from joulemap.decoder.config import Attention, Decoder, Experts, Network, Recurrence
 from joulemap.domain.operator.name import Argument, Value
 from joulemap.system.errors import UsageError
@@ -34,6 +37,7 @@ ARGUMENTS: Final = (
     Argument("data_devices", default=1),
     Argument("cache", default="", choices=CACHES),
     Argument("routing", default=""),
+    Argument("engine", default=""),
 )
 """Of a pass, in the order of a name."""
 
@@ -62,11 +66,19 @@ class Step:
     """What keys and values are stored at; empty for the precision of the run."""
     routing: str = ""
     """Of experts, as the single operator has it."""
+    engine: str = ""
+    """Whose kernels of attention it runs, with its date; empty for ours."""
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> Step:
-        """Return the pass of arguments as they are read."""
-        return cls(**{name: values[name] for name in values})  # type: ignore[arg-type]
+        """Return the pass of arguments as they are read; raises as `find_engine`."""
+        found = cls(**{name: values[name] for name in values})  # type: ignore[arg-type]
+        return attrs.evolve(found, engine=find_engine(found.engine).id) if found.engine else found
+
+    @property
+    def kernels(self) -> str:
+        """What operators of attention are told of their kernels."""
+        return find_engine(self.engine).words if self.engine else ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -107,6 +119,7 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
     )
     graph = Graph()
     decode(graph, decoder, rows, Split(step.devices, step.expert_devices, step.data_devices))
+    graph.name_kernels(step.kernels)
     return graph
 
 

@@ -156,7 +156,7 @@ def _spell_deployment(row: ServingRow) -> tuple[str, ...]:
 
 def _record(number: int, row: ServingRow, target: _Target, found: Prediction | str) -> ServingPrediction:
     """Return what is stored of a measurement: a prediction, or why there is none."""
-    from joulemap.serving.stack import find_stack
+    from joulemap.catalog.stack import find_stack
 
     is_refused = isinstance(found, str)
     figures = {} if isinstance(found, str) else {name: getattr(found, name) for name in QUANTITIES}

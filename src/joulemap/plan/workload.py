@@ -125,7 +125,7 @@ def resolve_decoder(
         kind="decoder",
         batch=check_batch(batch) or 1,
         is_default=True,
-        content_digest=asked.decoder.digest,
+        content_digest=asked.digest,
     )
 
 

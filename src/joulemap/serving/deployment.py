@@ -28,15 +28,9 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from joulemap.catalog.stack import Stack
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
-    from joulemap.serving.stack import Stack
-
-NORM: Final = 2.5
-"""Of the times of devices and host, which go on side by side.
-
-Source: as that of compute and memory; vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100
-(LLM-Inference-Bench, commit 4211f5d): 8 % mean, 10 % where both are added up."""
 
 MEMORIES: Final = ("LPDDR", "GDDR", "HBM", "DDR")
 """Kinds of memory by which an engine's kernels may differ."""
@@ -59,11 +53,11 @@ class Book:
 
     decoder: Decoder
     _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
-    _together: dict[tuple[str, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
+    _together: dict[tuple[Asked, ...], Together] = attrs.field(factory=dict, init=False)
 
-    def describe(self, asked: Sequence[Asked], attention: str = "") -> Together:
-        """Return the workloads of passes whose attention a family of kernels runs, with what was formed of them."""
-        key = attention, tuple(asked)
+    def describe(self, asked: Sequence[Asked]) -> Together:
+        """Return the workloads of passes, with what was formed of them."""
+        key = tuple(asked)
         if key not in self._together:
             missing: dict[int, list[Step]] = {}
             for step, count in asked:
@@ -72,16 +66,8 @@ class Book:
             for count, steps in missing.items():
                 found = step_columns(self.decoder, steps, count)
                 self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
-            self._together[key] = Together(tuple(_attending(self._works[one], attention) for one in asked))
+            self._together[key] = Together(tuple(self._works[one] for one in asked))
         return self._together[key]
-
-
-def _attending(work: WorkloadColumns, attention: str) -> WorkloadColumns:
-    """Return a pass whose products of queries with keys and values are of a family of kernels."""
-    if not attention:
-        return work
-    words = np.char.strip(np.char.add(work.variant, f" {attention}"))
-    return attrs.evolve(work, variant=np.where(work.of_operation("matmul"), words, work.variant))
 
 
 @frozen(kw_only=True, eq=False)
@@ -160,7 +146,8 @@ class Deployment:
         drawn_s = np.array([one.interval_fs or 0 for one in found]) / FS_PER_S
         device_j = np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J
         static_w = self.hardware.static_power.value
-        seconds = self._with_host(device_s, passes)
+        sequences = passes.sequences + (passes.chunk > 0.0)
+        seconds = self.stack.add_host(device_s, len(self.decoder.layers), sequences)
         working_j = (device_j - static_w * drawn_s) * self.devices * self.data_devices
         return Cost(seconds=seconds, joules=working_j + self.world * static_w * seconds)
 
@@ -173,7 +160,7 @@ class Deployment:
             is_many = few is not many and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
             groups.setdefault(is_many, []).append(one)
         for is_many, some in groups.items():
-            together = self.book.describe(some, self.stack.attention(self.hardware))
+            together = self.book.describe(some)
             totals = together.evaluate(
                 many if is_many else few, self.precision, self.stack.runtime, weight_precision=self.weight_precision
             )
@@ -199,15 +186,9 @@ class Deployment:
             data_devices=self.data_devices,
             cache=self.cache,
             routing=self.routing,
+            engine=self.stack.id,
         )
         return step, max(1, round(sequences))
-
-    def _with_host(self, device_s: Floats, passes: Passes) -> Floats:
-        """Return the time of passes with what the stack adds."""
-        host_s = len(self.decoder.layers) * self.stack.value("host_layer")
-        together_s = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
-        total: Floats = together_s + self.stack.value("host_sequence") * (passes.sequences + (passes.chunk > 0.0))
-        return total
 
     def step(
         self,

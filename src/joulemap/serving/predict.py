@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from joulemap.catalog.stack import find_stack
 from joulemap.decoder.name import find_decoder
 from joulemap.domain.weight import read_weight_format
 from joulemap.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.memory import Room
-from joulemap.serving.stack import find_stack
 from joulemap.serving.steady import Steady, run_steady
 from joulemap.serving.surface import Passes
 from joulemap.system.errors import JoulemapError, UnsupportedError

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.answer.answer import Figures
 from joulemap.answer.explain.pair import EXACT_UNITS, TERMS
-from joulemap.answer.explain.sentence import leads, say_headline, say_insights, say_sure
+from joulemap.answer.explain.sentence import leads, say_headline, say_host, say_insights, say_sure
 from joulemap.answer.explain.table import DividedAnswer
 from joulemap.answer.run import prove
 from joulemap.answer.scope import Scope, holding_scope
@@ -67,7 +67,7 @@ class ExplainAnswer(DividedAnswer):
 
     def sentences(self) -> list[str]:
         """Return what the numbers support: who needs less, the largest causes, what goes against them."""
-        return [say_headline(self), *say_insights(self)]
+        return [say_headline(self), *say_insights(self), *say_host(self)]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the sentences; `terms` are those of the metric."""
@@ -116,7 +116,7 @@ class ExplainAnswer(DividedAnswer):
             [divided[name] for name in shown],
             tables[by],
             answer=say_headline(self),
-            insights=say_insights(self)[: None if is_told or by == "category" else 1],
+            insights=[*say_insights(self)[: None if is_told or by == "category" else 1], *say_host(self)],
             sure=say_sure(self),
             details=[section for name, section in divided.items() if name not in (*shown, *beside)],
             notes=[*self.scope.describe(), *self._explain(), *told],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from joulemap.answer.engine import say_engine
 from joulemap.answer.explain.pair import PairAnswer
 from joulemap.answer.explain.word import TOLD, find_role
 from joulemap.answer.run import overlaps
@@ -53,6 +54,17 @@ def say_headline(answer: PairAnswer) -> str:
         sure = ": the two cannot be told apart"
     where = f" for {answer.subgraph}" if answer.subgraph else ""
     return f"{less} needs {by}less {what} than {more}{where}{at}{sure}"
+
+
+def say_host(answer: PairAnswer) -> list[str]:
+    """Return what the engine of a language model adds to both passes, which no ledger of theirs has."""
+    static = next((row for row in answer.purposes if row.purpose == "static"), None)
+    if static is None or answer.subgraph:
+        return []
+    total = answer.total
+    times, costs = (total.latency_a_s, total.latency_b_s), (static.energy_a_j, static.energy_b_j)
+    runs = [(name, time, cost / time) for name, time, cost in zip(answer.names, times, costs, strict=True)]
+    return say_engine(total.model, total.batch, runs)
 
 
 def say_factor(least: float, most: float) -> str:

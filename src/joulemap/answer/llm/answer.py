@@ -346,12 +346,12 @@ def llm(
     hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
     serves.
     """
+    from joulemap.catalog.stack import find_engine
     from joulemap.decoder.step import CACHES
-    from joulemap.serving.stack import find_stack
 
     if serving.cache:
         check_name("precision of a cache", serving.cache, CACHES)
-    question = Question(decoder=read_decoder(model), stack=find_stack(serving.engine), serving=serving)
+    question = Question(decoder=read_decoder(model), stack=find_engine(serving.engine), serving=serving)
     question.check()
     is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
     settings = attrs.evolve(

@@ -21,6 +21,7 @@ from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
+    from joulemap.catalog.stack import Stack
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Serving
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from joulemap.plan.run import PlannedRun
     from joulemap.serving.deployment import Book, Deployment
     from joulemap.serving.memory import Room
-    from joulemap.serving.stack import Stack
 
 OK: Final = "ok"
 TOO_LARGE: Final = "does not fit"
@@ -108,6 +108,7 @@ class Question:
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
             cache=serving.cache,
+            engine=self.stack.id,
         )
         return step.spell(self.decoder.name)
 

@@ -22,9 +22,21 @@ if TYPE_CHECKING:
 
 Phase = Literal["prefill", "decode"]
 
-RUN: Final = {"precision": "fp32", "runtime": ""}
-PASS: Final = {"precision": "bf16", "runtime": "engine"}
-"""How a model, and a pass of a language model, is run where nothing else is asked for."""
+PRECISION: Final = "bf16"
+"""At which a language model is run where nothing else is asked for."""
+
+
+ENGINE: Final = "vllm"
+"""What serves a language model where nothing else is asked for."""
+
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="What serves it, as it is or as it was: vllm, vllm@2024, sglang, trtllm, llamacpp, hf …",
+        autocompletion=complete_engines,
+    ),
+]
 
 
 @frozen(kw_only=True)
@@ -35,14 +47,7 @@ class ServingOptions:
     output_tokens: Annotated[
         str, typer.Option("--output", metavar="TOKENS", help="Tokens of each answer; -o names a file.")
     ] = "256"
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            help="What serves it, with or without a date: vllm, sglang, trtllm, llamacpp, hf …",
-            autocompletion=complete_engines,
-        ),
-    ] = "vllm"
+    engine: Engine = ENGINE
     devices: Annotated[
         str,
         typer.Option(
@@ -128,6 +133,15 @@ class PassRunOptions(RunOptions):
     devices: Annotated[
         int, typer.Option("--devices", min=1, help="With --phase: devices that divide each product.")
     ] = 1
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            help="With --phase: whose kernels run it, as llm has it.",
+            show_default=ENGINE,
+            autocompletion=complete_engines,
+        ),
+    ] = ""
     precision: Annotated[
         str,
         typer.Option(
@@ -142,8 +156,9 @@ class PassRunOptions(RunOptions):
         """Return the name of the pass that is asked for, of the model itself without a phase."""
         if self.phase is None:
             return model
-        sizes = {"tokens": self.prompt} if self.phase == "prefill" else {"cached": self.cached}
+        sizes: dict[str, int | str] = {"tokens": self.prompt} if self.phase == "prefill" else {"cached": self.cached}
         sizes |= {"devices": self.devices} if self.devices > 1 else {}
+        sizes["engine"] = self.engine or ENGINE
         return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"
 
     def keywords(self) -> SettingsKeywords:
@@ -155,11 +170,13 @@ class PassRunOptions(RunOptions):
         return repeat_options(self if self.phase is None else self._with_usual(), (*ASKED, "batch", *GIVEN))
 
     def _with_usual(self) -> PassRunOptions:
-        """Return it with the precision and runtime that are usual where none is asked for."""
-        usual = RUN if self.phase is None else PASS
-        return attrs.evolve(
-            self, precision=self.precision or usual["precision"], runtime=self.runtime or usual["runtime"]
-        )
+        """Return it with the usual precision, and as the engine runs a pass, where nothing else is asked for."""
+        if self.phase is None:
+            return attrs.evolve(self, precision=self.precision or "fp32")
+        from joulemap.answer.engine import find_runtime
+
+        runtime = self.runtime or find_runtime(self.engine or ENGINE)
+        return attrs.evolve(self, precision=self.precision or PRECISION, runtime=runtime)
 
 
 @frozen(kw_only=True)
@@ -174,7 +191,7 @@ class ServedRunOptions(RunOptions):
             help="Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …",
             autocompletion=complete_precisions,
         ),
-    ] = PASS["precision"]
+    ] = PRECISION
     runtime: Annotated[str, typer.Option("--runtime", hidden=True)] = ""
 
     def repeat(self) -> tuple[str, ...]:

@@ -213,7 +213,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """Kind -> a name of it."""
 
 _NAME: Final = re.compile(r"\s*(?P<kind>[A-Za-z][A-Za-z0-9_-]*)\s*(?P<rest>\(.*)?", re.DOTALL)
-_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.@-]{0,99}")
 _LONGEST: Final = 60
 
 

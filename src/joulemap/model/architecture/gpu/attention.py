@@ -33,7 +33,7 @@ from joulemap.model.architecture.gpu.device import Engine, stream_seconds
 from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.model.workload import Booleans, Floats, Integers, Texts
 from joulemap.system.record import frozen
 
 ROWS: Final = 128.0
@@ -93,6 +93,25 @@ FAMILIES: Final = {name: family for names, family in _NAMES for name in names}
 """Name of a kernel as workloads and sources give it -> family; a name that is not here runs as `sdpa`."""
 
 
+_EACH: Final = (PLAIN, *(family for _, family in _NAMES))
+
+
+def _find_families(names: Texts, engine: Engine) -> Integers:
+    """Return the place in `_EACH` of the kernels of each name on its hardware."""
+    found = np.zeros(len(names), dtype=np.int64)
+    for name in set(names.tolist()):
+        found = np.where(names == name, _find_family(engine, name), found).astype(np.int64)
+    return found
+
+
+@of_each
+def _find_family(engine: Engine, name: str) -> float:
+    """Return the place of a family; of several words that of the hardware's generation, as `Hopper:flash_attention`."""
+    words = {generation: word for generation, _, word in (one.rpartition(":") for one in name.split())}
+    generation = engine.hardware.microarchitecture.partition(" ")[0]
+    return float(_EACH.index(FAMILIES.get(words.get(generation, words.get("", "")), PLAIN)))
+
+
 @frozen(kw_only=True, eq=False)
 class Attention:
     """Of each operator of a fused attention; 0 for all else."""
@@ -114,10 +133,10 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     _, first = np.unique(kernels.kernel_index[rows], return_index=True)
     last = len(rows) - 1 - np.unique(kernels.kernel_index[rows][::-1], return_index=True)[1]
     scores, sums = rows[first], rows[last]
-    families = [FAMILIES.get(name, PLAIN) for name in work.kernel_family[scores].tolist()]
+    families = _find_families(work.kernel_family[scores], take(engine, scores))
     of_kernel, seen_of = np.zeros(kernels.kernel_count), np.ones(kernels.kernel_count)
-    for family in set(families):
-        members = np.array([one == family for one in families])
+    for number in np.unique(families).tolist():
+        members, family = families == number, _EACH[number]
         mine = scores[members]
         shapes = _read_shapes(kernels, mine, sums[members])
         numbers = _Numbers(take(engine, mine), family)

@@ -10,10 +10,11 @@ Files of `data/stack` hold an engine each, with its releases in order. A release
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
@@ -21,14 +22,24 @@ from joulemap.catalog.digest import DATA
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.name import find_nearest, fold_name
 from joulemap.domain.quantity import Quantity
-from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.errors import CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
+    import numpy as np
+    from numpy.typing import NDArray
 
 DEFAULT: Final = "vllm"
 """The engine where none is named."""
+
+NORM: Final = 2.5
+"""Of the times of devices and host, which go on side by side.
+
+Source: as that of compute and memory; vLLM, TensorRT-LLM and DeepSpeed-MII on 1 to 4 A100 and H100
+(LLM-Inference-Bench, commit 4211f5d): 8 % mean, 10 % where both are added up."""
+
+Number = TypeVar("Number", float, "NDArray[np.float64]")
+"""One, or a column of them."""
 
 
 @frozen(kw_only=True)
@@ -62,10 +73,21 @@ class Stack:
         found = self.coefficients.get(f"{name}.{kind}") or self.coefficients.get(name)
         return COEFFICIENTS[name].value if found is None else found.value
 
-    def attention(self, hardware: Hardware) -> str:
-        """Return the family of the kernels of attention on a hardware; empty for what our kernels do."""
-        word = hardware.microarchitecture.partition(" ")[0]
-        return self.kernels.get(word, self.kernels.get("any", "")) if hardware.architecture == "gpu" else ""
+    @property
+    def id(self) -> str:
+        """The engine with its date, as `find_engine` reads it."""
+        return f"{self.name}@{self.date}"
+
+    @property
+    def words(self) -> str:
+        """What operators of attention are told of their kernels: `Hopper:flash_attention_3 flash_attention_2`."""
+        return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
+
+    def add_host(self, device_s: Number, layers: int, sequences: Number) -> Number:
+        """Return the time of passes of so many layers and sequences with what the host adds to that of devices."""
+        host_s = layers * self.value("host_layer")
+        together_s = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
+        return together_s + self.value("host_sequence") * sequences
 
     @property
     def memory_share(self) -> float:
@@ -104,6 +126,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 }
 """Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
 
+_DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
 _FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache")
 
 
@@ -124,6 +147,24 @@ def find_stack(name: str = "", date: str = "") -> Stack:
     releases = _releases()[asked]
     before = [one for one in releases if not date or one.date <= date]
     return before[-1] if before else releases[0]
+
+
+def find_engine(text: str) -> Stack:
+    """Return an engine by its name, as it is, or by `NAME@DATE`, as it was then: a year, or a year and month.
+
+    Raises UnknownNameError for an engine that does not ship, UsageError for a date of which nothing is known.
+    """
+    name, at, date = text.strip().partition("@")
+    found = find_stack(name)
+    if not at:
+        return found
+    releases = _releases()[found.name]
+    if not _DATE.fullmatch(date) or date < releases[0].date[: len(date)]:
+        known = ", ".join(one.id for one in releases)
+        raise UsageError(
+            f"engine {text}: expected a date from {releases[0].date} on, as 2025 or 2025-06; known: {known}"
+        )
+    return find_stack(name, date)
 
 
 @cache

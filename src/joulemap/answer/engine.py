@@ -1,0 +1,38 @@
+"""What an engine adds to a pass of a language model, whose ledger is of devices alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from joulemap.present.cell import show_quantity
+
+
+def say_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]]) -> list[str]:
+    """Return what the engine that a pass names adds to it on each hardware; nothing of what is no pass of one.
+
+    `runs` have the name of a hardware, seconds of the pass there, and watts that it draws while it waits.
+    """
+    if "engine=" not in model:
+        return []
+    from joulemap.catalog.stack import find_engine
+    from joulemap.decoder.name import find_pass
+
+    asked = find_pass(model)
+    if asked is None or not asked.step.engine:
+        return []
+    engine, layers = find_engine(asked.step.engine), len(asked.decoder.layers)
+    told = []
+    for name, seconds, idle_w in runs:
+        whole = float(engine.add_host(seconds, layers, batch))
+        if whole > seconds:
+            more = show_quantity(whole - seconds, "s")
+            cost = show_quantity((whole - seconds) * idle_w, "J")
+            told.append(f"{more} and {cost} on {name}, {show_quantity(whole, 's')} in all")
+    return [f"{engine.label} {engine.date} adds its host's time to the pass: {'; '.join(told)}"] * bool(told)
+
+
+def find_runtime(engine: str) -> str:
+    """Return how an engine launches a pass; UnknownNameError or UsageError for one that is not known."""
+    from joulemap.catalog.stack import find_engine
+
+    return find_engine(engine).runtime
