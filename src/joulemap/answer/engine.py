@@ -20,7 +20,7 @@ def say_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]])
     asked = find_pass(model)
     if asked is None or not asked.step.engine:
         return []
-    engine, layers = find_engine(asked.step.engine), len(asked.decoder.layers)
+    engine, layers = find_engine(asked.step.engine), len(asked.step.cut(asked.decoder).layers)
     told = []
     for name, seconds, idle_w in runs:
         whole = float(engine.add_host(seconds, layers, batch))

@@ -63,6 +63,8 @@ class Stack:
     """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
     narrows_cache: bool
     """Whether keys and values are stored at the precision of products where nothing is said, not at 16 bits."""
+    fills_stages: bool
+    """Whether stages of a pipeline work at once, each on a part of the sequences, not in turn on all."""
     kernels: Mapping[str, str]
     """Word of a microarchitecture, or `any` -> family of the kernels of attention, as single operators name it."""
     coefficients: Mapping[str, Quantity]
@@ -127,7 +129,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 """Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
-_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache")
+_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache", "fills_stages")
 
 
 def stack_names() -> tuple[str, ...]:

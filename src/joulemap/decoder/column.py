@@ -76,6 +76,7 @@ def find_repeat(layers: Sequence[Layer]) -> Repeat | None:
 
 def describe_columns(decoder: Decoder, step: Step, batch: int) -> WorkloadColumns:
     """Return the columns of a pass of so many sequences, the same as of `describe_step`."""
+    decoder = step.cut(decoder)
     repeat = find_repeat(decoder.layers)
     if repeat is None:
         return _columns(decoder, step, batch)[0]

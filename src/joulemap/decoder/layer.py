@@ -14,18 +14,29 @@ from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 
 
-def decode(graph: Graph, decoder: Decoder, rows: Rows, split: Split) -> None:
-    """Tell a pass of a decoder, from its tokens to its logits."""
+def decode(graph: Graph, decoder: Decoder, rows: Rows, split: Split, *, has_logits: bool = True) -> None:
+    """Tell a pass of a decoder, from its tokens to its logits; of a stage, from what the one before hands on."""
     one = Pass(graph, decoder, rows, split)
     for layer in decoder.layers:
         one.find_angles(getattr(layer.mixer, "rotary", 0))
-    x = _embed(one)
+    x = _embed(one) if split.stages == 1 else _receive(one)
     for index, layer in enumerate(decoder.layers):
         x = _tell_layer(one, f"layers.{index}", layer, x)
         graph.mark()
+    if not has_logits:
+        graph.keep(x)
+        return
     if decoder.final_norm:
         x = one.norm("norm", x, rows.count, decoder.hidden)
     _tell_logits(one, x)
+
+
+def _receive(one: Pass) -> int:
+    """Return the tokens from the stage before: each device sends its part to one of the next."""
+    width, split = one.decoder.hidden, one.split
+    x = one.graph.enter((one.rows.count, width))
+    elements = -(-one.rows.count * width // split.devices)
+    return one.collect("receive", "send", x, split.world * split.stages, elements)
 
 
 def _embed(one: Pass) -> int:

@@ -30,7 +30,7 @@ CACHE_DTYPES: Final = {
 EXCHANGED: Final = "bfloat16"
 """What devices send one another. Source: engines reduce hidden states as they hold them, in 16 bits."""
 
-Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
+Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 
 
 @frozen
@@ -40,10 +40,11 @@ class Split:
     devices: int = 1
     expert_devices: int = 1
     data_devices: int = 1
+    stages: int = 1
 
     @property
     def world(self) -> int:
-        """All devices."""
+        """All devices of a stage."""
         return self.devices * self.data_devices
 
     def part(self, count: int) -> int:

@@ -2,7 +2,8 @@
 
 What one of several devices does of it: heads, inner columns and the vocabulary are divided, and results added up over
 the link (tensor parallel); experts lie whole on some (expert parallel); sequences are divided before attention, and
-their tokens sent to where their experts are (data parallel).
+their tokens sent to where their experts are (data parallel); layers lie on stages that work one after another and
+hand their tokens on (pipeline parallel): a pass is then what the last stage does, or one before it, without logits.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 ARGUMENTS: Final = (
     Argument("tokens", default=1),
     Argument("cached", default=0, least=0),
-    Argument("logits", default="last", choices=("last", "all")),
+    Argument("logits", default="last", choices=("last", "all", "none")),
     Argument("chunk", default=0, least=0),
     Argument("chunk_cached", default=0, least=0),
     Argument("devices", default=1),
     Argument("expert_devices", default=1),
     Argument("data_devices", default=1),
+    Argument("pipeline_devices", default=1),
     Argument("cache", default="", choices=CACHES),
     Argument("routing", default=""),
     Argument("engine", default=""),
@@ -51,7 +53,7 @@ class Step:
     cached: int = 0
     """Of each sequence, before these."""
     logits: str = "last"
-    """`last`: of each sequence's last token; `all`."""
+    """`last`: of each sequence's last token; `all`; `none`: those of a stage before the last."""
     chunk: int = 0
     """Tokens of another prompt in the same pass, of one sequence."""
     chunk_cached: int = 0
@@ -62,6 +64,8 @@ class Step:
     """Over which experts are divided."""
     data_devices: int = 1
     """Over which sequences are divided, each of `devices`."""
+    pipeline_devices: int = 1
+    """Stages that layers are divided among; the pass is that of one of them."""
     cache: str = ""
     """What keys and values are stored at; empty for the precision of the run."""
     routing: str = ""
@@ -79,6 +83,12 @@ class Step:
     def kernels(self) -> str:
         """What operators of attention are told of their kernels."""
         return find_engine(self.engine).words if self.engine else ""
+
+    def cut(self, decoder: Decoder) -> Decoder:
+        """Return the layers of a stage: the last ones, as many as the largest stage has."""
+        if self.pipeline_devices == 1:
+            return decoder
+        return attrs.evolve(decoder, layers=decoder.layers[-count_stage(decoder, self.pipeline_devices) :])
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -98,11 +108,11 @@ def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) ->
 
     check_step(decoder, step)
     notes = (_note_routing(decoder, step),) if decoder.is_routed else ()
-    return fuse(check_counts(tell(decoder, step, batch).form(key, step.spell(decoder.name), batch, notes)))
+    return fuse(check_counts(tell(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes)))
 
 
 def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
-    """Return the calls of a pass of so many sequences, on one device."""
+    """Return the calls of a pass of so many sequences, on one device; the layers are those of its stage."""
     from joulemap.decoder.graph import Graph
     from joulemap.decoder.layer import decode
     from joulemap.decoder.row import Rows, Split
@@ -118,7 +128,8 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
         routing=step.routing,
     )
     graph = Graph()
-    decode(graph, decoder, rows, Split(step.devices, step.expert_devices, step.data_devices))
+    split = Split(step.devices, step.expert_devices, step.data_devices, step.pipeline_devices)
+    decode(graph, decoder, rows, split, has_logits=step.logits != "none")
     graph.name_kernels(step.kernels)
     return graph
 
@@ -143,16 +154,29 @@ def check_step(decoder: Decoder, step: Step) -> None:
             raise UsageError(f"{decoder.name}: {what}{count:,} tokens are more than its context of {most:,}")
     if step.chunk_cached and not step.chunk:
         raise UsageError(f"{decoder.name}: chunk_cached is {step.chunk_cached}, expected a chunk behind it")
-    check_devices(decoder, step.devices, step.expert_devices, step.data_devices)
+    if step.logits == "none" and step.pipeline_devices == 1:
+        raise UsageError(f"{decoder.name}: a pass without logits is one of several pipeline_devices")
+    check_devices(decoder, step.devices, step.expert_devices, step.data_devices, step.pipeline_devices)
 
 
-def check_devices(decoder: Decoder, devices: int, expert_devices: int = 1, data_devices: int = 1) -> None:
+def count_stage(decoder: Decoder, stages: int) -> int:
+    """Return the layers of the largest of so many stages."""
+    return -(-len(decoder.layers) // stages)
+
+
+def check_devices(
+    decoder: Decoder, devices: int, expert_devices: int = 1, data_devices: int = 1, pipeline_devices: int = 1
+) -> None:
     """Raise UsageError where a model cannot be divided so."""
 
     def refuse(what: str, count: int, of: int) -> None:
         if count % of:
             raise UsageError(f"{decoder.name}: {count} {what} cannot be divided by {of} devices")
 
+    if pipeline_devices > len(decoder.layers):
+        raise UsageError(f"{decoder.name}: {len(decoder.layers)} layers are too few for {pipeline_devices} stages")
+    if pipeline_devices > 1 and any(isinstance(one.mixer, Attention) and one.mixer.shares for one in decoder.layers):
+        raise UsageError(f"{decoder.name}: layers use what others hold, so that they cannot be divided into stages")
     world = devices * data_devices
     if world % expert_devices:
         raise UsageError(

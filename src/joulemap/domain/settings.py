@@ -464,6 +464,8 @@ class Serving:
     """That whole experts are divided among."""
     data_devices: int = attrs.field(default=1, validator=_is_count)
     """That attention's sequences are divided among."""
+    pipeline_devices: int = attrs.field(default=1, validator=_is_count)
+    """Stages that layers are divided among, each of all the devices above."""
     cache: str = ""
     """Precision of keys and values; empty for that of the activations."""
     rate_per_s: float | None = attrs.field(default=None, validator=_ABOVE_0)

@@ -136,11 +136,12 @@ def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_t
     if fresh <= step_tokens:
         most = max(1.0, float(np.floor(step_tokens / max(fresh, 1.0)))) if math.isfinite(step_tokens) else sequences
         most = min(most, max(sequences, 1.0))
-        whole = Passes.of(np.array([most]), tokens=fresh, context=prefix_tokens)
-        return whole, np.array([sequences / most if fresh else 0.0])
+        count = sequences / most if fresh else 0.0
+        return Passes.of([most], tokens=fresh, context=prefix_tokens, following=max(count, 1.0)), np.array([count])
     starts = prefix_tokens + np.arange(0.0, fresh, step_tokens)
     pieces = np.minimum(step_tokens, prompt_tokens - starts)
-    return Passes.of(1.0, tokens=pieces, context=starts), np.full(len(starts), sequences)
+    following = sequences * len(starts)
+    return Passes.of(1.0, tokens=pieces, context=starts, following=following), np.full(len(starts), sequences)
 
 
 def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Floats, Floats]:

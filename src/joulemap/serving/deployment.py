@@ -1,9 +1,13 @@
 """A model on devices under a stack: its passes, evaluated as workloads of one device, and what all devices hold.
 
-A pass takes what `stack` says. Stages of a pipeline work one after another on all sequences of a batch, as TensorRT-LLM
-and llama.cpp have it.
+A pass takes what `stack` says. Stages of a pipeline work one after another, each on sequences b of a batch:
 
+    pass   = (stages - 1) an inner stage + the last one         each with what it receives over the link
     joules = devices x (joules of one + static power x what the host adds)
+
+Some engines cut a batch in m parts, at most as many as there are stages, and work on all of them at once: a token of
+each takes a pass of b / m sequences, as the next begins when the last stage is done. With fewer parts than stages these
+wait. Of k passes over prompts that follow one another each is a part: they take (k + stages - 1) / stages passes.
 """
 
 from __future__ import annotations
@@ -39,6 +43,9 @@ VECTOR_ROWS: Final = 8
 """Rows up to which kernels that stream weights take a product, as fast as memory allows; beyond, those of matrices.
 
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
+
+GUESSED_MOST: Final = 16.0
+"""Tokens of a sequence in a pass beyond which it is a prompt, not tokens guessed ahead."""
 
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
@@ -127,29 +134,49 @@ class Deployment:
 
     def price(self, passes: Passes, /) -> Cost:
         """Return what passes take; UnsupportedError for what hardware cannot run, UsageError for what is no pass."""
+        parts = self._cut(passes)
         asked = [
             self._ask(*sizes)
             for sizes in zip(
-                passes.sequences.tolist(),
+                (passes.sequences / np.maximum(parts, 1.0)).tolist(),
                 passes.tokens.tolist(),
                 passes.context.tolist(),
-                passes.chunk.tolist(),
+                (passes.chunk / np.maximum(parts, 1.0)).tolist(),
                 passes.chunk_context.tolist(),
                 strict=True,
             )
         ]
-        distinct = list(dict.fromkeys(asked))
-        place = {one: number for number, one in enumerate(distinct)}
-        totals = self.evaluate(distinct)
-        found = [totals[place[one]] for one in asked]
-        device_s = np.array([one.latency_fs or 0 for one in found]) / FS_PER_S
-        drawn_s = np.array([one.interval_fs or 0 for one in found]) / FS_PER_S
-        device_j = np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J
+        device_s, drawn_s, device_j = self._work(asked)
+        if self.stages > 1:
+            before = self._work([(attrs.evolve(step, logits="none"), count) for step, count in asked])
+            device_s, drawn_s, device_j = (
+                last + (self.stages - 1) * one for last, one in zip((device_s, drawn_s, device_j), before, strict=True)
+            )
+        most = self.stages if self.stack.fills_stages else 1
+        device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
+        parts = np.maximum(parts, 1.0)
         static_w = self.hardware.static_power.value
         sequences = passes.sequences + (passes.chunk > 0.0)
         seconds = self.stack.add_host(device_s, len(self.decoder.layers), sequences)
-        working_j = (device_j - static_w * drawn_s) * self.devices * self.data_devices
+        working_j = (device_j - static_w * drawn_s) * parts * self.devices * self.data_devices
         return Cost(seconds=seconds, joules=working_j + self.world * static_w * seconds)
+
+    def _cut(self, passes: Passes) -> Floats:
+        """Return into how many parts passes are cut that stages work on at once; 0 of those over prompts alone."""
+        most = float(self.stages if self.stack.fills_stages else 1)
+        is_prompt = (passes.tokens > GUESSED_MOST) | (passes.sequences <= 0.0)
+        return np.where(is_prompt, 0.0, np.clip(np.floor(passes.sequences), 1.0, most))
+
+    def _work(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
+        """Return seconds of passes on one device, seconds that it is powered for, and joules."""
+        distinct = list(dict.fromkeys(asked))
+        totals = dict(zip(distinct, self.evaluate(distinct), strict=True))
+        found = [totals[one] for one in asked]
+        return (
+            np.array([one.latency_fs or 0 for one in found]) / FS_PER_S,
+            np.array([one.interval_fs or 0 for one in found]) / FS_PER_S,
+            np.array([one.energy_fj or 0 for one in found]) / FJ_PER_J,
+        )
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
         """Return what one device takes for passes, without the stack's part; raises as `price`."""
@@ -184,6 +211,7 @@ class Deployment:
             devices=self.devices,
             expert_devices=self.expert_devices,
             data_devices=self.data_devices,
+            pipeline_devices=self.stages,
             cache=self.cache,
             routing=self.routing,
             engine=self.stack.id,

@@ -42,7 +42,7 @@ class Room:
     def weights(self) -> float:
         """Of the model, as they are stored there."""
         weights, _ = self._held(Step(tokens=1))
-        return weights / self.deployment.stages
+        return weights
 
     @cached_property
     def workspace(self) -> float:
@@ -56,8 +56,8 @@ class Room:
     def cache(self, tokens: float) -> float:
         """Return what a sequence of so many tokens holds there."""
         one = self.deployment
-        held = one.decoder.cache_bytes(round(tokens), self.item_bytes, one.devices)
-        return held / one.stages / one.data_devices
+        stage = Step(pipeline_devices=one.stages).cut(one.decoder)
+        return stage.cache_bytes(round(tokens), self.item_bytes, one.devices) / one.data_devices
 
     @property
     def item_bytes(self) -> float:
@@ -86,13 +86,14 @@ class Room:
         return max(0.0, self.free) / self.cache(longest) * longest if self.cache(longest) else math.inf
 
     def _held(self, step: Step) -> tuple[float, float]:
-        """Return bytes of weights and of activations of a pass of one sequence, all stages together."""
+        """Return bytes of weights and of activations of a pass of one sequence, of the last stage."""
         one = self.deployment
         step = attrs.evolve(
             step,
             devices=one.devices,
             expert_devices=one.expert_devices,
             data_devices=one.data_devices,
+            pipeline_devices=one.stages,
             cache=one.cache,
         )
         (found,) = one.book.describe([(step, 1)]).sizes(

@@ -36,6 +36,8 @@ class Passes:
     chunk: Floats
     """Tokens of one more prompt; 0 for none."""
     chunk_context: Floats
+    following: Floats
+    """Passes over prompts that follow one another, this one in: stages of a pipeline work on several at once."""
 
     @classmethod
     def of(
@@ -46,10 +48,14 @@ class Passes:
         context: ArrayLike = 0.0,
         chunk: ArrayLike = 0.0,
         chunk_context: ArrayLike = 0.0,
+        following: ArrayLike = 1.0,
     ) -> Self:
         """Return passes of sizes that are one for all or arrays alike."""
         columns = np.broadcast_arrays(
-            *(np.asarray(one, dtype=np.float64) for one in (sequences, tokens, context, chunk, chunk_context))
+            *(
+                np.asarray(one, dtype=np.float64)
+                for one in (sequences, tokens, context, chunk, chunk_context, following)
+            )
         )
         names = (field.name for field in attrs.fields(cls))
         return cls(**dict(zip(names, columns, strict=True)))

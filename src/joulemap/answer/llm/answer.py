@@ -438,7 +438,7 @@ def _read(
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
         "prefill_passes": [
-            -(-case.batch // question.pass_batch(case.batch)) if case is own else 0
+            -(-case.batch // question.pass_batch(case.batch)) if case is own and not question.has_stages else 0
             for case, own in zip(served, stored, strict=True)
         ],
         "engine": question.stack.name,

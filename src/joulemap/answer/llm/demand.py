@@ -89,13 +89,15 @@ class Question:
         """Return how many prompts of a batch a pass of the engine holds."""
         return min(batch, max(1, self.stack.step_tokens // self.serving.prompt))
 
-    def name_prefill(self, devices: int) -> str:
-        """Return the name of the pass of prompts on one of so many devices."""
-        return self._name(devices, self.serving.prompt, 0)
+    def prefill_key(self, devices: int, batch: int) -> tuple[str, int]:
+        """Return the pass of prompts of a batch on one of so many devices: its name, and its own batch."""
+        return self._name(devices, self.serving.prompt, 0), self.pass_batch(batch)
 
-    def name_decode(self, devices: int) -> str:
-        """Return the name of the step at the middle of the output."""
-        return self._name(devices, 1, self.serving.prompt + self.serving.output // 2)
+    def decode_key(self, devices: int, batch: int) -> tuple[str, int]:
+        """Return the step at the middle of the output alike, of the sequences that a stage works on at once."""
+        context = self.serving.prompt + self.serving.output // 2
+        parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
+        return self._name(devices, 1, context), -(-batch // parts)
 
     def _name(self, devices: int, tokens: int, cached: int) -> str:
         from joulemap.decoder.step import Step
@@ -107,6 +109,7 @@ class Question:
             devices=devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
+            pipeline_devices=serving.pipeline_devices,
             cache=serving.cache,
             engine=self.stack.id,
         )
@@ -118,7 +121,9 @@ class Question:
         from joulemap.serving.deployment import Deployment
 
         serving, precision = self.serving, run.point["precision"]
-        check_devices(self.decoder, devices, serving.expert_devices, serving.data_devices)
+        check_devices(
+            self.decoder, devices, serving.expert_devices, serving.data_devices, serving.pipeline_devices
+        )
         weights = weight_precision or run.point["weight_precision"]
         return Deployment(
             book=self.book,
@@ -130,7 +135,18 @@ class Question:
             devices=devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
+            stages=serving.pipeline_devices,
         )
+
+    @property
+    def has_stages(self) -> bool:
+        """Whether a pass is that of several stages, of which runs have one."""
+        return self.serving.pipeline_devices > 1
+
+    @property
+    def beside(self) -> int:
+        """Devices for each of those that divide products."""
+        return self.serving.data_devices * self.serving.pipeline_devices
 
     def count_sequences(self, room: Room) -> int:
         """Return how many of the requests a room holds to their end."""
@@ -205,7 +221,7 @@ def _judge(
     from joulemap.model.communication import find_path
     from joulemap.serving.memory import Room
 
-    world = devices * question.serving.data_devices
+    world = devices * question.beside
     case = Case(run=run, target=target, devices=devices, world=world, batch=batch, status=UNSUPPORTED)
     precision = run.point["precision"]
     if precision not in target.peaks:
@@ -223,7 +239,7 @@ def _judge(
     if fits or is_alone:
         return attrs.evolve(case, needed=world)
     needed = _count_devices(question, run, target, batch)
-    case = attrs.evolve(case, needed=None if needed is None else needed * question.serving.data_devices)
+    case = attrs.evolve(case, needed=None if needed is None else needed * question.beside)
     return attrs.evolve(case, reason=describe_shortage(question, case))
 
 
@@ -274,8 +290,8 @@ def divide(question: Question, whole: Plan, cases: Sequence[Case]) -> list[Plan]
     found = []
     for (devices, sizes), hardware in groups.items():
         passes = dict.fromkeys(
-            [(question.name_prefill(devices), question.pass_batch(batch)) for batch in sizes]
-            + [(question.name_decode(devices), batch) for batch in sizes]
+            [question.prefill_key(devices, batch) for batch in sizes]
+            + [question.decode_key(devices, batch) for batch in sizes]
         )
         pairs = tuple((entry, mode) for entry, mode in whole.selection.pairs if (entry.id, mode) in hardware)
         found.append(
@@ -317,10 +333,8 @@ def choose_stored(cases: Sequence[Case]) -> list[Case]:
 
 def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int]) -> tuple[list[int], list[int]]:
     """Return the runs of the prompts' passes, and those of the steps, of configurations in their order."""
-    prefill = [
-        ids[key_run(question.name_prefill(one.devices), question.pass_batch(one.batch), one.run)] for one in cases
-    ]
-    return prefill, [ids[key_run(question.name_decode(one.devices), one.batch, one.run)] for one in cases]
+    prefill = [ids[key_run(*question.prefill_key(one.devices, one.batch), one.run)] for one in cases]
+    return prefill, [ids[key_run(*question.decode_key(one.devices, one.batch), one.run)] for one in cases]
 
 
 def match(runs: StoredRuns) -> dict[RunKey, int]:

@@ -62,6 +62,9 @@ class ServingOptions:
     data_devices: Annotated[
         int, typer.Option("--data-devices", min=1, help="Of those, that sequences are divided among in attention.")
     ] = 1
+    pipeline_devices: Annotated[
+        int, typer.Option("--pipeline-devices", min=1, help="Stages of layers, each with all of those.")
+    ] = 1
     cache: Annotated[
         str,
         typer.Option(
@@ -106,6 +109,7 @@ class ServingOptions:
             devices=read_counts("--devices", self.devices),
             expert_devices=self.expert_devices,
             data_devices=self.data_devices,
+            pipeline_devices=self.pipeline_devices,
             cache=self.cache,
             rate_per_s=read_quantity("--rate", self.rate, "1/s"),
             in_flight=self.in_flight,
