@@ -10,7 +10,8 @@ import attrs
 import pytest
 
 from joulemap.domain.load import Limits, Load, Requests, Served
-from joulemap.serving.pool import simulate_pools
+from joulemap.serving.grid import Pass
+from joulemap.serving.pool import Pool, simulate_pools
 from joulemap.serving.queue import count_until, simulate
 from joulemap.serving.request import draw_requests
 from joulemap.serving.steady import Steady, run_steady
@@ -297,12 +298,29 @@ def test_requests_that_fill_the_server_count_in_no_spread() -> None:
     assert simulate(PLAIN, load, ROOMY).first_token.p99 < 0.5 * 16 * 0.05
 
 
+def pools(surface: Pass, limits: Limits, prompts: int = 1, answers: int = 1) -> tuple[Pool, Pool]:
+    """Return a pool of prompts and one of answers, of servers that are all alike."""
+    first, second = (Pool(surface=surface, limits=limits, count=count) for count in (prompts, answers))
+    return first, second
+
+
+def test_servers_of_a_pool_share_its_requests() -> None:
+    """Two at once: alone the second prompt waits for the first, 110 ms each; two servers work on one each."""
+    load = Load(requests=2, prompt_tokens=1000, output_tokens=11)
+    tight = attrs.evolve(ROOMY, step_tokens=1000)
+    alone = simulate_pools(pools(PLAIN, tight), load)
+    shared = simulate_pools(pools(PLAIN, tight, prompts=2, answers=2), load)
+    assert alone.first_token.p99 == near(0.220)
+    assert shared.first_token.p99 == near(0.110)
+    assert shared.latency.p99 == near(0.110 + 0.1001)
+    assert shared.energy_j == near((4 * shared.duration_s - shared.idle_s) * 500 + shared.idle_j)
+
+
 def test_two_pools_hand_the_cache_over() -> None:
     """Prompt 110 ms, 20 ms over the link, then ten passes of 10 ms, the first with a token of its own to work out."""
     served = simulate_pools(
-        (PLAIN, PLAIN),
+        pools(PLAIN, ROOMY),
         Load(requests=1, prompt_tokens=1000, output_tokens=11),
-        (ROOMY, ROOMY),
         handover_s=0.010,
         handover_token_s=1e-5,
     )
@@ -315,7 +333,7 @@ def test_two_pools_hand_the_cache_over() -> None:
 
 @pytest.mark.parametrize("load", LOADS)
 def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
-    served = simulate_pools((LENGTHY, LENGTHY), LOADS[load], (TIGHT, TIGHT), seed=1)
+    served = simulate_pools(pools(LENGTHY, TIGHT), LOADS[load], seed=1)
     asked = draw_requests(LOADS[load], 1)
     assert served.requests == len(asked.prompt_tokens)
     assert served.energy_j == near((2.0 * served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
@@ -329,14 +347,14 @@ def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
 def test_answers_of_a_pool_of_their_own_are_never_halted() -> None:
     """At the same rate no prompt lengthens a step, so that the longest is that of the sequences alone."""
     load = Load(rate_per_s=4.0, requests=300, prompt_tokens=900, output_tokens=100)
-    apart = simulate_pools((PLAIN, PLAIN), load, (ROOMY, ROOMY))
+    apart = simulate_pools(pools(PLAIN, ROOMY), load)
     together = simulate(PLAIN, load, ROOMY)
     assert apart.between_tokens.p90 < 0.012 < 0.05 < together.between_tokens.p99
     assert apart.first_token.p50 <= together.first_token.p50
 
 
 def test_in_flight_is_never_exceeded_by_two_pools() -> None:
-    served = simulate_pools((LENGTHY, LENGTHY), LOADS["in flight"], (ROOMY, ROOMY))
+    served = simulate_pools(pools(LENGTHY, ROOMY), LOADS["in flight"])
     starts = [(start or 0.0, 1) for start in served.outcomes.arrival_s]
     ends = [(end or 0.0, -1) for end in served.outcomes.finished_s]
     present = most = 0

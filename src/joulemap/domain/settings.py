@@ -475,6 +475,18 @@ class Serving:
     requests: str = attrs.field(default="", converter=_path)
     """A CSV file of requests in place of equal ones."""
 
+    prefill_on: str = ""
+    """Hardware of a pool that reads prompts alone, where another answers; empty for servers that do both."""
+    decode_on: str = ""
+    """Hardware of the pool that answers."""
+    handover_bytes_per_s: float = attrs.field(default=50e9, validator=_ABOVE_0)
+    """Between a device of the one and one of the other: 400 Gb/s of a network, where nothing else is said."""
+
+    def __attrs_post_init__(self) -> None:
+        """Check what no field knows alone."""
+        if bool(self.prefill_on) != bool(self.decode_on):
+            raise UsageError("--prefill-on and --decode-on are two pools: name the hardware of both")
+
     @property
     def has_load(self) -> bool:
         """Whether requests one by one are asked about."""

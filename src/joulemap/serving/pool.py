@@ -1,40 +1,60 @@
-"""Two pools of devices: one works prompts out, the other answers, and the cache of a prompt goes between them.
+"""Two pools of servers: one works prompts out, the other answers, and the cache of a prompt goes between them.
 
 arrivals ─► pool of prompts, first token ─► cache over the link ─► pool of answers, the other tokens ─► done
 
-Both are servers as `queue` has them, stepped in turn: who is behind in time goes first, and the pool of answers looks
-no further ahead than the other has gone. To it a request is a prompt that its cache holds but for the first token.
+All are servers as `queue` has them, stepped in turn: who is behind in time goes first, and those that answer look no
+further ahead than those of prompts have gone. To them a request is a prompt that its cache holds but for the first
+token. Requests go to the servers of a pool one after another.
 """
 
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.domain.load import Limits, Load, Served
+from joulemap.serving.batch import grow, prefill
 from joulemap.serving.grid import Pass
 from joulemap.serving.log import Log
+from joulemap.serving.memory import Room
 from joulemap.serving.queue import NEVER, Server, accept
 from joulemap.serving.request import draw_requests
 from joulemap.serving.summary import summarize
+from joulemap.serving.surface import Passes
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.serving.deployment import Deployment
+
+HANDOVER_J_PER_BYTE: Final = 1e-9
+"""Of what goes from a server to another: both network adapters.
+
+Source: 25 W of a ConnectX-7 at 50 GB/s on each side (recalled); switches and optics are not in it."""
+
+
+@frozen(kw_only=True, eq=False)
+class Pool:
+    """Servers that are alike."""
+
+    surface: Pass
+    limits: Limits
+    count: int = 1
 
 
 def simulate_pools(
-    surfaces: tuple[Pass, Pass],
-    load: Load,
-    limits: tuple[Limits, Limits],
-    seed: int = 0,
-    *,
-    handover_s: float = 0.0,
-    handover_token_s: float = 0.0,
+    pools: tuple[Pool, Pool], load: Load, seed: int = 0, *, handover_s: float = 0.0, handover_token_s: float = 0.0
 ) -> Served:
     """Return how a load is served by a pool of prompts and one of answers, in this order; joules are of both.
 
-    A prompt's cache takes `handover_s` and `handover_token_s` for each of its tokens to the other pool.
+    A prompt's cache takes `handover_s` and `handover_token_s` for each of its tokens to the other pool. Requests in
+    flight are those of each server of prompts.
     """
+    prompts, answers = pools
     requests = draw_requests(load, seed)
-    fitting = set(accept(requests, limits[1]))
+    fitting = set(accept(requests, answers.limits))
     log = Log.of(len(requests.prompt_tokens))
     more = attrs.evolve(
         requests,
@@ -42,34 +62,67 @@ def simulate_pools(
         prompt_tokens=tuple(tokens + 1 for tokens in requests.prompt_tokens),
         output_tokens=tuple(tokens - 1 for tokens in requests.output_tokens),
     )
-    answers = Server(surfaces[1], more, attrs.evolve(limits[1], mixes=True, waits=False, request_s=0.0), load, log)
+    limits = attrs.evolve(answers.limits, mixes=True, waits=False, request_s=0.0)
+    behind = [Server(answers.surface, more, limits, load, log) for _ in range(answers.count)]
     first = attrs.evolve(requests, output_tokens=(1,) * len(requests.prompt_tokens))
-    prompts = Prompts(surfaces[0], first, attrs.evolve(limits[0], mixes=False), load, log)
-    prompts.answers, prompts.handover_s, prompts.handover_token_s = answers, handover_s, handover_token_s
-    prompts.expect([number for number in accept(first, limits[0]) if number in fitting])
-    answers.source = prompts
-    while (times := (prompts.next_time(), answers.next_time())) != (NEVER, NEVER):
-        answers.horizon = times[0]
-        (prompts if times[0] <= times[1] else answers).advance()
-    end = max(prompts.now, answers.now)
-    for pool in (prompts, answers):
-        if pool.now < end:
-            pool.rest(end)
-    return summarize(log, [prompts.spells, answers.spells], requests, load, limits[1])
+    accepted = [number for number in accept(first, prompts.limits) if number in fitting]
+    before: list[Prompts] = []
+    for place in range(prompts.count):
+        one = Prompts(prompts.surface, first, attrs.evolve(prompts.limits, mixes=False), load, log)
+        one.answers, one.handover_s, one.handover_token_s = behind, handover_s, handover_token_s
+        one.expect(accepted[place :: prompts.count])
+        one.peers = before
+        before.append(one)
+    for server in behind:
+        server.source = before[0]
+    while True:
+        known = min(server.next_time() for server in before)
+        following = min((*before, *behind), key=lambda server: server.next_time())
+        if following.next_time() == NEVER:
+            break
+        following.horizon = NEVER if following in before else known
+        following.advance()
+    end = max(server.now for server in (*before, *behind))
+    for server in (*before, *behind):
+        if server.now < end:
+            server.rest(end)
+    return summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits)
 
 
 class Prompts(Server):
     """A server that hands sequences over when they have their first token."""
 
-    answers: Server
+    answers: Sequence[Server]
     handover_s: float
     handover_token_s: float
+    peers: Sequence[Server]
+    """All servers of its pool."""
+
+    def follow(self, now: float) -> None:
+        """Let the next request come to who has most of them left."""
+        Server.follow(max(self.peers, key=lambda one: len(one.later)), now)
 
     def leave(self, number: int) -> None:
         """Let a sequence go to the pool of answers, unless its first token is its last."""
-        if not self.answers.left[number]:
+        server = self.answers[number % len(self.answers)]
+        if not server.left[number]:
             super().leave(number)
             return
         self.release(number)
         seconds = self.handover_s + self.handover_token_s * self.requests.prompt_tokens[number]
-        insort(self.answers.coming, (self.now + seconds, number))
+        insort(server.coming, (self.now + seconds, number))
+
+
+def count_prompts_per_s(deployment: Deployment, prompt_tokens: float) -> float:
+    """Return how many prompts a server works out in a second where more always wait."""
+    many = max(1.0, deployment.stack.step_tokens // prompt_tokens)
+    passes, times = prefill(many, prompt_tokens, 0.0, deployment.stack.step_tokens)
+    return many / float(deployment.price(passes).seconds @ times)
+
+
+def count_answers_per_s(deployment: Deployment, prompt_tokens: float, output_tokens: float) -> float:
+    """Return how many requests a server answers in a second, behind their first token, where its cache is full."""
+    steps = max(1.0, output_tokens - 1.0)
+    room = max(1.0, Room(deployment=deployment).sequences(prompt_tokens, output_tokens))
+    places, shares = grow(prompt_tokens, steps)
+    return room / (steps * float(deployment.price(Passes.of(room, context=places)).seconds @ shares))

@@ -23,6 +23,7 @@ from joulemap.answer.llm.demand import (
     refuse,
 )
 from joulemap.answer.llm.load import LoadRow, say_load, serve_load
+from joulemap.answer.llm.pool import PoolRow, say_pools, serve_pools
 from joulemap.answer.llm.row import ServedRow, form_rows, serve
 from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
 from joulemap.answer.price import price_parameters
@@ -34,14 +35,14 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
-from joulemap.plan.selection import select_hardware
+from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.llm import ServedPhase, ServedWinner
 from joulemap.store.query import fetch
-from joulemap.system.errors import UnknownNameError
+from joulemap.system.errors import UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class LlmAnswer(ServedAnswer):
     """With its date."""
     loads: Table[LoadRow]
     """Each hardware under the load of requests that is asked about; none where batches alone are."""
+    pools: Table[PoolRow]
+    """Of prompts and of answers, where two pools are asked about."""
     assumptions: Table[AssumedNumber]
     """What cost and carbon rest on."""
     left_out: tuple[str, ...] = ()
@@ -121,11 +124,12 @@ class LlmAnswer(ServedAnswer):
         )
         batches = show_under("Batches that come together" if self.loads.rows else "", self._figures(limit), *told)
         loaded = [Section("", self._loads(limit))] if self.loads.rows else []
+        loaded = [Section("", self._pools()), *loaded] if self.pools.rows else loaded
         return self._compose(
             self.title(),
             loaded or (batches,),
             self.loads if loaded else self.rows,
-            answer=say_load(self.loads) if loaded else say_winners(self),
+            answer=self._say_answer(),
             insights=[say_winners(self)] if loaded else say_insights(self),
             sure=say_doubt(self),
             details=(
@@ -138,6 +142,11 @@ class LlmAnswer(ServedAnswer):
             notes=[*NOTES, *self._describe_stored(), *self._describe_cost(), *self.left_out, *self.scope.describe()],
             steps=self._steps(repeated),
         )
+
+    def _say_answer(self) -> str:
+        if self.pools.rows:
+            return say_pools(self.pools.rows, self.loads[0])
+        return say_load(self.loads) if self.loads.rows else say_winners(self)
 
     def _say_unsupported(self) -> tuple[Text, ...]:
         """Return what stands below a table that lacks hardware which cannot run it."""
@@ -176,6 +185,21 @@ class LlmAnswer(ServedAnswer):
         )
         return attrs.evolve(drawn, best=self._mark_best(drawn.headings, limit))
 
+    def _pools(self) -> Grid:
+        """Return the servers of two pools."""
+        return grid(
+            self.pools,
+            (
+                ("pool", "pool"),
+                ("server", lambda row: self.mark(row.label)),
+                ("servers", "server_count"),
+                ("requests/s each", lambda row: show_quantity(row.each_per_s, "").strip()),
+                ("in use", "use_fraction"),
+                ("balance, devices", lambda row: f"{row.balanced_device_count:.3g} to 1"),
+            ),
+            keep=("server", "servers", "requests/s each", "in use"),
+        )
+
     def _loads(self, limit: int) -> Grid:
         """Return what each hardware gives under the load."""
         return grid(
@@ -188,15 +212,17 @@ class LlmAnswer(ServedAnswer):
                 ("99 % of it", "between_p99_s"),
                 ("tokens/s", lambda row: show_quantity(row.output_tokens_per_s, "").strip()),
                 ("J/token", "output_token_j"),
+                ("USD/M", lambda row: _plain(row.output_usd_per_million)),
                 ("power", "power_w"),
                 ("idle", "idle_fraction"),
                 ("request", "request_s"),
                 ("kept up", lambda row: "no" if row.is_growing else "yes"),
                 ("preempted", "preemption_count"),
                 ("refused", "refused_count"),
+                *((("handover", "handover_s"), ("J of it", "handover_j")) if self.pools.rows else ()),
             ),
             limit=limit,
-            keep=("first token", "99 %", "between", "99 % of it", "tokens/s", "J/token", "power"),
+            keep=("first token", "99 %", "between", "99 % of it", "tokens/s", "J/token", "USD/M", "power"),
         )
 
     def _mark_best(self, headings: Sequence[str], limit: int) -> frozenset[tuple[int, int]]:
@@ -353,6 +379,10 @@ def llm(
         check_name("precision of a cache", serving.cache, CACHES)
     question = Question(decoder=read_decoder(model), stack=find_engine(serving.engine), serving=serving)
     question.check()
+    if serving.prefill_on:
+        if settings.hardware:
+            raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
+        settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
     is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
     settings = attrs.evolve(
         settings,
@@ -380,15 +410,34 @@ def llm(
         found = _read(runs, question, served, stored, costs, ids, usage, prices)
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
+    pools, loads = _serve_load(question, whole, cases, found["phases"])
     return LlmAnswer(
         model=question.decoder.name,
         serving=serving,
         engine=f"{question.stack.label} {question.stack.date}",
         rows=make_table("llm", ServedRow, rows),
-        loads=make_table("llm load", LoadRow, serve_load(question, served)),
+        loads=make_table("llm load", LoadRow, loads),
+        pools=make_table("llm pool", PoolRow, pools),
         left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
         **{**found, "scope": _widen(found["scope"], whole)},
     )
+
+
+def _serve_load(
+    question: Question, whole: Plan, cases: Sequence[Case], phases: Sequence[ServedPhase]
+) -> tuple[list[PoolRow], list[LoadRow]]:
+    """Return the pools that are asked about, and what requests get of these or of each hardware; none without a load."""
+    prices = {
+        row.label: row.usd_per_million * row.tokens_per_s / 1e6
+        for row in phases
+        if row.phase == "decode" and row.usd_per_million is not None
+    }
+    if not question.serving.prefill_on:
+        return [], serve_load(question, [case for case in cases if case.status == OK], prices)
+    names = [name_pair(entry.id, mode) for entry, mode in whole.selection.pairs]
+    if len(names) > 2:
+        raise UsageError(f"--prefill-on and --decode-on are {len(names)} hardware, expected one each")
+    return serve_pools(question, cases, (names[0], names[-1]), prices)
 
 
 def read_decoder(model: str) -> Decoder:

@@ -121,9 +121,7 @@ class Question:
         from joulemap.serving.deployment import Deployment
 
         serving, precision = self.serving, run.point["precision"]
-        check_devices(
-            self.decoder, devices, serving.expert_devices, serving.data_devices, serving.pipeline_devices
-        )
+        check_devices(self.decoder, devices, serving.expert_devices, serving.data_devices, serving.pipeline_devices)
         weights = weight_precision or run.point["weight_precision"]
         return Deployment(
             book=self.book,

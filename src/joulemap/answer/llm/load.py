@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +46,9 @@ class LoadRow:
     arrivals_per_s: float | None = told("requests that come; none where each comes as another ends", "1/s")
     served_per_s: float = told("requests that are finished", "1/s")
     is_growing: bool = told("requests come faster than they are served, so that ever more wait")
+    output_usd_per_million: float | None = told("of a million output tokens, while all devices are paid for", "USD")
+    handover_s: float | None = told("that a prompt's cache takes from a pool to the other; null of one pool", "s")
+    handover_j: float | None = told("of a prompt's cache alike", "J")
 
 
 def read_load(question: Question) -> Load | None:
@@ -67,10 +70,10 @@ def read_load(question: Question) -> Load | None:
     )
 
 
-def serve_load(question: Question, cases: Iterable[Case]) -> list[LoadRow]:
+def serve_load(question: Question, cases: Iterable[Case], usd_per_s: Mapping[str, float]) -> list[LoadRow]:
     """Return what each hardware, with its devices and precision, gives under the load; none without one.
 
-    UnsupportedError where none has room for any request.
+    `usd_per_s` is what each label costs. UnsupportedError where none has room for any request.
     """
     load = read_load(question)
     if load is None:
@@ -82,7 +85,7 @@ def serve_load(question: Question, cases: Iterable[Case]) -> list[LoadRow]:
     for case in distinct.values():
         try:
             assert case.deployment is not None
-            rows.append(_form(case, serve(case.deployment, load)))
+            rows.append(form_load(case, serve(case.deployment, load), usd_per_s.get(case.label)))
         except UnsupportedError as error:
             reasons.append(f"{case.label}: {error}")
     if not rows:
@@ -90,7 +93,8 @@ def serve_load(question: Question, cases: Iterable[Case]) -> list[LoadRow]:
     return rows
 
 
-def _form(case: Case, served: Served) -> LoadRow:
+def form_load(case: Case, served: Served, usd_per_s: float | None) -> LoadRow:
+    """Return what a hardware gave, at what its devices cost."""
     return LoadRow(
         label=case.label,
         hardware=case.hardware,
@@ -114,6 +118,9 @@ def _form(case: Case, served: Served) -> LoadRow:
         arrivals_per_s=served.arrivals_per_s,
         served_per_s=served.served_per_s,
         is_growing=served.is_growing,
+        output_usd_per_million=None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s,
+        handover_s=None,
+        handover_j=None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import attrs
 import typer
 
-from joulemap.cli.complete import complete_engines, complete_precisions
+from joulemap.cli.complete import complete_engines, complete_hardware, complete_precisions
 from joulemap.cli.option.run import GIVEN, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_counts, read_quantity
@@ -92,6 +92,25 @@ class ServingOptions:
         ),
     ] = None
 
+    prefill_on: Annotated[
+        str,
+        typer.Option(
+            "--prefill-on",
+            metavar="HARDWARE",
+            help="Two pools of servers: this one reads prompts, --decode-on gives the other tokens; with a load.",
+            autocompletion=complete_hardware,
+        ),
+    ] = ""
+    decode_on: Annotated[
+        str,
+        typer.Option(
+            "--decode-on", metavar="HARDWARE", help="Of the pool that answers.", autocompletion=complete_hardware
+        ),
+    ] = ""
+    handover: Annotated[
+        str, typer.Option("--handover", help="Between devices of the two pools, for the cache of a prompt.")
+    ] = "50GB/s"
+
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
         from joulemap.domain.settings import Serving
@@ -114,6 +133,9 @@ class ServingOptions:
             rate_per_s=read_quantity("--rate", self.rate, "1/s"),
             in_flight=self.in_flight,
             requests="" if self.requests is None else str(self.requests),
+            prefill_on=self.prefill_on,
+            decode_on=self.decode_on,
+            handover_bytes_per_s=read_quantity("--handover", self.handover, "B/s") or 0.0,
         )
 
 
