@@ -11,6 +11,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.domain.load import Load
 from joulemap.domain.serving import ServingRow
 from joulemap.serving.deployment import Deployment
+from joulemap.serving.draft import Draft
 from joulemap.serving.memory import Room
 from joulemap.serving.predict import find_deployment
 from joulemap.serving.serve import find_limits, serve
@@ -58,6 +59,6 @@ def test_less_memory_is_never_quicker() -> None:
 def test_guesses_that_hold_bring_tokens_sooner() -> None:
     load = Load(in_flight=4, requests=12, prompt_tokens=500, output_tokens=60)
     plain = serve(deploy(), load)
-    ahead = serve(deploy(), load, guessed_tokens=3, accepted_tokens=2.5)
-    vain = serve(deploy(), load, guessed_tokens=3, accepted_tokens=1.0)
+    ahead = serve(deploy(), load, Draft(guessed_tokens=3, acceptance=0.7))
+    vain = serve(deploy(), load, Draft(guessed_tokens=3, acceptance=0.0))
     assert ahead.token_time.p50 < plain.token_time.p50 <= vain.token_time.p50

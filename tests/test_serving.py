@@ -9,9 +9,11 @@ import pytest
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
 from joulemap.decoder.name import find_decoder
+from joulemap.decoder.step import Step, tell
 from joulemap.domain.serving import ServingRow
 from joulemap.serving.batch import Batch, accept, grow, run_batches
 from joulemap.serving.deployment import Book, Deployment
+from joulemap.serving.draft import Draft, Guessing
 from joulemap.serving.memory import Room
 from joulemap.serving.predict import Prediction, predict
 from joulemap.serving.steady import Steady, run_steady
@@ -82,16 +84,82 @@ def test_the_sum_over_an_answer_is_exact_for_a_cubic(steps: int) -> None:
 def test_guesses_that_hold() -> None:
     assert accept(3, 0.5) == pytest.approx(1.0 + 0.5 + 0.25 + 0.125, rel=1e-12)
     assert accept(3, 1.0) == 4.0
-    plain, guessed = run_batches(
-        Straight(token_s=0.0, seen_s=0.0),
-        [
-            Batch(sequences=1, prompt_tokens=10, output_tokens=21),
-            Batch(sequences=1, prompt_tokens=10, output_tokens=21, guessed_tokens=3, accepted_tokens=2.0),
-        ],
+    surface = Guessing(surface=Straight(token_s=0.0, seen_s=0.0), draft=Draft(guessed_tokens=1, acceptance=1.0))
+    batch = Batch(sequences=1, prompt_tokens=10, output_tokens=21, accepted_tokens=surface.draft.accepted_tokens)
+    (plain,), (guessed,) = (
+        run_batches(surface.surface, [attrs.evolve(batch, accepted_tokens=1.0)]),
+        run_batches(surface, [batch]),
     )
     assert plain.request_s == pytest.approx(0.010 * 21, rel=1e-12)
     assert guessed.request_s == pytest.approx(0.010 * 11, rel=1e-12)
     assert guessed.between_s == pytest.approx(0.005, rel=1e-12)
+
+
+def test_a_draft_works_before_each_step_and_on_each_prompt() -> None:
+    chip, engine = load_catalogue().hardware["a100_sxm4_80gb"], find_stack("vllm")
+    decoders = [find_decoder(name) for name in ("llama-3.1-8b", "llama-3.2-1b")]
+    whole, small = (
+        Deployment(book=Book(one), hardware=chip, stack=engine, precision="bf16", devices=count)
+        for one, count in zip(filter(None, decoders), (2, 1), strict=True)
+    )
+    surface = Guessing(surface=whole, draft=Draft(guessed_tokens=3, acceptance=0.5, deployment=small))
+    cost = surface.price(Passes.of([4.0, 1.0], tokens=[1.0, 500.0], context=[1000.0, 0.0]))
+    verified = whole.price(Passes.of([4.0, 1.0], tokens=[4.0, 500.0], context=[1000.0, 0.0]))
+    guess = small.price(Passes.of([4.0, 1.0], tokens=[1.0, 500.0], context=[1000.0, 0.0]))
+    times = np.array([3.0, 1.0])
+    assert cost.seconds == pytest.approx(verified.seconds + times * guess.seconds, rel=1e-12)
+    idle = times * guess.seconds * chip.static_power.value  # of the device that the draft is not on
+    assert cost.joules == pytest.approx(verified.joules + times * guess.joules + idle, rel=1e-12)
+
+
+def deploy_stages(engine: str, stages: int) -> Deployment:
+    """Return a model of 32 layers on A100s, without time of the host."""
+    decoder = find_decoder("llama-3.1-8b")
+    assert decoder is not None
+    stack = attrs.evolve(find_stack(engine), coefficients={})
+    chip = load_catalogue().hardware["a100_sxm4_80gb"]
+    return Deployment(book=Book(decoder), hardware=chip, stack=stack, precision="bf16", stages=stages)
+
+
+def test_stages_do_together_what_one_device_does() -> None:
+    decoder = find_decoder("llama-3.1-8b")
+    assert decoder is not None
+    last, inner = Step(cached=100, pipeline_devices=4), Step(cached=100, pipeline_devices=4, logits="none")
+    whole, end, middle = (tell(one.cut(decoder), one, 2).operators for one in (Step(cached=100), last, inner))
+    counts = [sum(one.mac_count for one in some) for some in (whole, end, middle)]
+    assert counts[0] == counts[1] + 3 * counts[2]
+    sent = [one for one in middle if one.operation == "send"]
+    assert len(sent) == 1
+    assert (
+        Room(deployment=deploy_stages("trt", 4)).cache(100) == Room(deployment=deploy_stages("trt", 1)).cache(100) / 4
+    )
+
+
+def test_stages_take_turns_or_parts_of_a_batch() -> None:
+    """In turn: three inner stages and the last on all of 8 sequences. At once: each on 2, whose tokens take as long."""
+    turns, parts = deploy_stages("trt", 4), deploy_stages("vllm", 4)
+    assert not turns.stack.fills_stages and parts.stack.fills_stages
+    passes = Passes.of([8.0, 2.0], context=[512.0, 512.0])
+    step = Step(cached=512, pipeline_devices=4, engine=turns.stack.id)
+    last, inner = turns.evaluate([(step, 8), (attrs.evolve(step, logits="none"), 8)])
+    assert turns.price(passes).seconds[0] == pytest.approx((3 * inner.latency_fs + last.latency_fs) / 1e15, rel=1e-12)
+    few = parts.price(Passes.of([2.0], context=[512.0]))
+    assert attrs.evolve(parts, stages=1).price(passes).seconds[0] < parts.price(passes).seconds[0] * 1.1
+    eight = parts.price(passes)
+    two = attrs.evolve(parts, stack=attrs.evolve(parts.stack, fills_stages=False)).price(
+        Passes.of([2.0], context=[512.0])
+    )
+    assert eight.seconds[0] == pytest.approx(two.seconds[0], rel=1e-12)
+    assert few.seconds[0] <= two.seconds[0]
+    idle = parts.idle_w * two.seconds[0]
+    assert eight.joules[0] - idle == pytest.approx(4 * (two.joules[0] - idle), rel=1e-9)
+
+
+def test_prompts_follow_one_another_through_stages() -> None:
+    """Ten passes fill four stages: 13 times a quarter of one."""
+    surface = deploy_stages("vllm", 4)
+    one, ten = surface.price(Passes.of([1.0, 1.0], tokens=[512.0, 512.0], following=[1.0, 10.0])).seconds
+    assert 10 * ten == pytest.approx(one * 13 / 4, rel=1e-12)
 
 
 def test_a_steady_load_pays_for_each_prompt_once_in_an_answer() -> None:

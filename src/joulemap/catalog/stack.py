@@ -92,6 +92,12 @@ class Stack:
         return together_s + self.value("host_sequence") * sequences
 
     @property
+    def without_host_sequence(self) -> Stack:
+        """The engine where the host looks at no token of a pass: what guesses ahead hands them to the next on devices."""
+        kept = {name: value for name, value in self.coefficients.items() if name != "host_sequence"}
+        return attrs.evolve(self, coefficients=kept)
+
+    @property
     def memory_share(self) -> float:
         """Of the memory of a device, what weights, cache and activations may take."""
         return self.value("memory_share")

@@ -447,6 +447,10 @@ def _is_count(_instance: object, attribute: attrs.Attribute[Any], count: int) ->
         raise UsageError(f"{attribute.name} is {count!r}, expected a whole number from 1 to {MAX_TOKENS}")
 
 
+MOST_GUESSED: Final = 15
+"""Tokens guessed ahead of a sequence in a step."""
+
+
 @frozen(kw_only=True)
 class Serving:
     """What is asked of a server of a language model: its requests, and how devices share the work."""
@@ -482,8 +486,19 @@ class Serving:
     handover_bytes_per_s: float = attrs.field(default=50e9, validator=_ABOVE_0)
     """Between a device of the one and one of the other: 400 Gb/s of a network, where nothing else is said."""
 
+    speculate: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
+    """Tokens guessed ahead of each sequence in a step; None for none."""
+    acceptance: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=False))
+    """Probability of a guess that it holds, where those before it do."""
+    draft: str = ""
+    """Language model that guesses, or `layer` for one more like the model's last; empty where guesses cost nothing."""
+
     def __attrs_post_init__(self) -> None:
         """Check what no field knows alone."""
+        if (self.speculate is None) != (self.acceptance is None) or (self.draft and self.speculate is None):
+            raise UsageError("--speculate is a number of tokens, with --acceptance, the share of guesses that hold")
+        if self.speculate is not None and self.speculate > MOST_GUESSED:
+            raise UsageError(f"--speculate is {self.speculate}, expected 1 to {MOST_GUESSED}")
         if bool(self.prefill_on) != bool(self.decode_on):
             raise UsageError("--prefill-on and --decode-on are two pools: name the hardware of both")
 

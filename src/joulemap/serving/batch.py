@@ -44,8 +44,6 @@ class Batch:
     """Whether nothing is kept from step to step, so that each works out all tokens again."""
     accepted_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(1.0))
     """Of a sequence in a step, in the mean."""
-    guessed_tokens: float = attrs.field(default=0.0, validator=attrs.validators.ge(0.0))
-    """Of a sequence in a step, beside the one that is sure."""
 
     @property
     def waves(self) -> float:
@@ -108,7 +106,7 @@ def _passes(batch: Batch) -> tuple[Passes, Floats]:
     if batch.recomputes:
         answers = Passes.of(batch.together, tokens=all_places + 1.0)
     else:
-        answers = Passes.of(batch.together, tokens=1.0 + batch.guessed_tokens, context=all_places)
+        answers = Passes.of(batch.together, context=all_places)
     return Passes.joined((prompts, answers)), np.concatenate([times, [0.0, 0.0], shares * batch.steps])
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from joulemap.decoder.column import step_columns
 from joulemap.decoder.step import Step
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.settings import MOST_GUESSED
 from joulemap.model.bulk import Together, Total
 from joulemap.model.workload import WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
@@ -44,7 +45,7 @@ VECTOR_ROWS: Final = 8
 
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
 
-GUESSED_MOST: Final = 16.0
+VERIFIED: Final = 1.0 + MOST_GUESSED
 """Tokens of a sequence in a pass beyond which it is a prompt, not tokens guessed ahead."""
 
 UNLIMITED: Final = 1e6
@@ -164,7 +165,7 @@ class Deployment:
     def _cut(self, passes: Passes) -> Floats:
         """Return into how many parts passes are cut that stages work on at once; 0 of those over prompts alone."""
         most = float(self.stages if self.stack.fills_stages else 1)
-        is_prompt = (passes.tokens > GUESSED_MOST) | (passes.sequences <= 0.0)
+        is_prompt = (passes.tokens > VERIFIED) | (passes.sequences <= 0.0)
         return np.where(is_prompt, 0.0, np.clip(np.floor(passes.sequences), 1.0, most))
 
     def _work(self, asked: Sequence[Asked]) -> tuple[Floats, Floats, Floats]:
@@ -202,10 +203,11 @@ class Deployment:
         if sequences <= 0.0:
             sequences, tokens, context, chunk, chunk_context = 1.0, chunk, chunk_context, 0.0, 0.0
         size = max(1, round(tokens))
+        is_verified = context > 0.0 and tokens <= VERIFIED
         step = Step(
             tokens=size,
             cached=max(0, round(context)),
-            logits="all" if self.stack.all_logits and size > 1 else "last",
+            logits="all" if size > 1 and (self.stack.all_logits or is_verified) else "last",
             chunk=max(0, round(chunk)),
             chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,
             devices=self.devices,

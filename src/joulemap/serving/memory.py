@@ -32,6 +32,8 @@ class Room:
     deployment: Deployment
     prompts: float = math.inf
     """Tokens of all prompts of a batch: engines that wait for a whole batch take memory as they need it."""
+    draft: Deployment | None = None
+    """What guesses tokens ahead on the same device."""
 
     @property
     def capacity(self) -> float:
@@ -42,7 +44,11 @@ class Room:
     def weights(self) -> float:
         """Of the model, as they are stored there."""
         weights, _ = self._held(Step(tokens=1))
-        return weights
+        return weights + (self._draft.weights if self._draft else 0.0)
+
+    @cached_property
+    def _draft(self) -> Room | None:
+        return None if self.draft is None else Room(deployment=self.draft)
 
     @cached_property
     def workspace(self) -> float:
@@ -57,7 +63,8 @@ class Room:
         """Return what a sequence of so many tokens holds there."""
         one = self.deployment
         stage = Step(pipeline_devices=one.stages).cut(one.decoder)
-        return stage.cache_bytes(round(tokens), self.item_bytes, one.devices) / one.data_devices
+        held = stage.cache_bytes(round(tokens), self.item_bytes, one.devices) / one.data_devices
+        return held + (self._draft.cache(tokens) if self._draft else 0.0)
 
     @property
     def item_bytes(self) -> float:

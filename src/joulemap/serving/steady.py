@@ -37,7 +37,6 @@ class Steady:
     request_s: float = 0.0
     """Of a request before its prompt may start."""
     accepted_tokens: float = 1.0
-    guessed_tokens: float = 0.0
 
 
 @frozen(kw_only=True)
@@ -73,13 +72,12 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     middle = load.prompt_tokens + load.output_tokens / 2.0
     behind = load.prefix_tokens + max(0.0, fresh - piece) / 2.0
     beside = answering if load.mixes else 0.0
-    tokens = 1.0 + load.guessed_tokens
     cost = surface.price(
         Passes.joined(
             (
-                Passes.of(answering, tokens=tokens, context=places),
-                Passes.of(beside, tokens=tokens, context=middle),
-                Passes.of(beside, tokens=tokens, context=middle, chunk=piece, chunk_context=behind),
+                Passes.of(answering, context=places),
+                Passes.of(beside, context=middle),
+                Passes.of(beside, context=middle, chunk=piece, chunk_context=behind),
             )
         )
     )

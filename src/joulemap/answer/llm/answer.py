@@ -59,6 +59,12 @@ HARDWARE: Final = ("h100_sxm5", "h200_sxm", "b200_sxm", "mi300x", "gaudi3", "tpu
 SHOWN: Final = 18
 """Configurations that a table has, unless it is told else."""
 
+OWN_LAYER: Final = "layer"
+"""Of `--draft`: one more layer like the model's last, as those for several tokens (MTP) and EAGLE's."""
+
+PADDED: Final = 0.01
+"""Of a vocabulary, by which tables of the same tokens differ in their empty rows."""
+
 GOALS: Final = {
     "first_token": "first token",
     "between_tokens": "between",
@@ -98,6 +104,7 @@ class LlmAnswer(ServedAnswer):
         cache = f", {serving.cache} cache" if serving.cache else ""
         came = [f"{serving.rate_per_s:g} requests/s"] if serving.rate_per_s else []
         came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
+        came += [f"{serving.speculate} guessed, {show_share(serving.acceptance)} hold"] if serving.speculate else []
         came += [f"requests of {serving.requests}"] if serving.requests else []
         return (
             f"{self.model}: prompt {serving.prompt:,}, output {serving.output:,}, batch {batches}, "
@@ -377,7 +384,9 @@ def llm(
 
     if serving.cache:
         check_name("precision of a cache", serving.cache, CACHES)
-    question = Question(decoder=read_decoder(model), stack=find_engine(serving.engine), serving=serving)
+    decoder = read_decoder(model)
+    guesser = find_guesser(decoder, serving.draft)
+    question = Question(decoder=decoder, stack=find_engine(serving.engine), serving=serving, guesser=guesser)
     question.check()
     if serving.prefill_on:
         if settings.hardware:
@@ -426,7 +435,7 @@ def llm(
 def _serve_load(
     question: Question, whole: Plan, cases: Sequence[Case], phases: Sequence[ServedPhase]
 ) -> tuple[list[PoolRow], list[LoadRow]]:
-    """Return the pools that are asked about, and what requests get of these or of each hardware; none without a load."""
+    """Return the pools that are asked about, and what requests get of these or of each hardware; none of both without."""
     prices = {
         row.label: row.usd_per_million * row.tokens_per_s / 1e6
         for row in phases
@@ -449,6 +458,24 @@ def read_decoder(model: str) -> Decoder:
         names = list_decoders()
         raise UnknownNameError("language model", model, names, near=find_nearest(model, [(one,) for one in names]))
     return decoder
+
+
+def find_guesser(decoder: Decoder, draft: str) -> Decoder | None:
+    """Return the model that guesses tokens for another: of its name, or a layer like the last one; None for none.
+
+    Raises UnknownNameError, and UsageError for one of other tokens.
+    """
+    if not draft:
+        return None
+    if draft == OWN_LAYER:
+        return attrs.evolve(decoder, layers=decoder.layers[-1:])
+    found = read_decoder(draft)
+    if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
+        raise UsageError(
+            f"{found.name} has {found.vocabulary:,} tokens and {decoder.name} {decoder.vocabulary:,}: its guesses mean "
+            "others"
+        )
+    return found
 
 
 def _widen(scope: Scope, whole: Plan) -> Scope:
@@ -487,7 +514,7 @@ def _read(
         "device_counts": [case.world for case in served],
         "batches": [case.batch for case in served],
         "prefill_passes": [
-            -(-case.batch // question.pass_batch(case.batch)) if case is own and not question.has_stages else 0
+            -(-case.batch // question.pass_batch(case.batch)) if case is own and question.is_one_run else 0
             for case, own in zip(served, stored, strict=True)
         ],
         "engine": question.stack.name,

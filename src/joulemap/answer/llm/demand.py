@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from joulemap.plan.hold import StoredRuns
     from joulemap.plan.run import PlannedRun
     from joulemap.serving.deployment import Book, Deployment
+    from joulemap.serving.draft import Draft
     from joulemap.serving.memory import Room
 
 OK: Final = "ok"
@@ -53,6 +54,8 @@ class Question:
     decoder: Decoder
     stack: Stack
     serving: Serving
+    guesser: Decoder | None = None
+    """The model that guesses tokens ahead; None where none does."""
 
     @cached_property
     def book(self) -> Book:
@@ -60,6 +63,31 @@ class Question:
         from joulemap.serving.deployment import Book
 
         return Book(self.decoder)
+
+    @cached_property
+    def _guess_book(self) -> Book:
+        from joulemap.serving.deployment import Book
+
+        assert self.guesser is not None
+        return Book(self.guesser)
+
+    def draft(self, deployment: Deployment) -> Draft | None:
+        """Return what guesses tokens ahead for a deployment: divided as that is, or whole on one of its devices."""
+        from joulemap.decoder.step import check_devices
+        from joulemap.serving.draft import Draft
+
+        serving = self.serving
+        if serving.speculate is None or serving.acceptance is None:
+            return None
+        if self.guesser is None:
+            return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance)
+        alone = {"book": self._guess_book, "stack": deployment.stack.without_host_sequence, "stages": 1}
+        guess = attrs.evolve(deployment, **alone)
+        try:
+            check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
+        except UsageError:
+            guess = attrs.evolve(guess, devices=1, expert_devices=1, data_devices=1)
+        return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance, deployment=guess)
 
     @property
     def context(self) -> int:
@@ -97,7 +125,7 @@ class Question:
         """Return the step at the middle of the output alike, of the sequences that a stage works on at once."""
         context = self.serving.prompt + self.serving.output // 2
         parts = min(self.serving.pipeline_devices, batch) if self.stack.fills_stages else 1
-        return self._name(devices, 1, context), -(-batch // parts)
+        return self._name(devices, 1 + (self.serving.speculate or 0), context), -(-batch // parts)
 
     def _name(self, devices: int, tokens: int, cached: int) -> str:
         from joulemap.decoder.step import Step
@@ -106,6 +134,7 @@ class Question:
         step = Step(
             tokens=tokens,
             cached=cached,
+            logits="all" if cached and tokens > 1 else "last",
             devices=devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
@@ -137,9 +166,9 @@ class Question:
         )
 
     @property
-    def has_stages(self) -> bool:
-        """Whether a pass is that of several stages, of which runs have one."""
-        return self.serving.pipeline_devices > 1
+    def is_one_run(self) -> bool:
+        """Whether a pass is one run: not of stages, of which runs have one, nor with guesses of another model."""
+        return self.serving.pipeline_devices == 1 and self.serving.speculate is None
 
     @property
     def beside(self) -> int:
@@ -230,7 +259,8 @@ def _judge(
         deployment = question.deploy(run, target, devices)
     except JoulemapError as error:
         return attrs.evolve(case, reason=str(error))
-    room = Room(deployment=deployment)
+    draft = question.draft(deployment)
+    room = Room(deployment=deployment, draft=draft.deployment if draft else None)
     most = question.count_sequences(room)
     fits = most >= batch
     case = attrs.evolve(case, deployment=deployment, room=room, most=most, status=OK if fits else TOO_LARGE)

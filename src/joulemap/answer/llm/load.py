@@ -85,7 +85,11 @@ def serve_load(question: Question, cases: Iterable[Case], usd_per_s: Mapping[str
     for case in distinct.values():
         try:
             assert case.deployment is not None
-            rows.append(form_load(case, serve(case.deployment, load), usd_per_s.get(case.label)))
+            rows.append(
+                form_load(
+                    case, serve(case.deployment, load, question.draft(case.deployment)), usd_per_s.get(case.label)
+                )
+            )
         except UnsupportedError as error:
             reasons.append(f"{case.label}: {error}")
     if not rows:

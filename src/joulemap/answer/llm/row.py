@@ -69,20 +69,24 @@ class ServedRow:
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     """Return what a batch takes on each configuration, the passes of a hardware all evaluated at once."""
     from joulemap.serving.batch import Batch, run_batches
+    from joulemap.serving.draft import Guessing
 
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
     found: dict[Case, BatchCost] = {}
     for some in groups.values():
-        surface = some[0].deployment
-        assert surface is not None
+        deployment = some[0].deployment
+        assert deployment is not None
+        draft = question.draft(deployment)
+        surface = deployment if draft is None else Guessing(surface=deployment, draft=draft)
         asked = [
             Batch(
                 sequences=case.batch,
                 prompt_tokens=question.serving.prompt,
                 output_tokens=question.serving.output,
                 step_tokens=question.stack.step_tokens,
+                accepted_tokens=draft.accepted_tokens if draft else 1.0,
             )
             for case in some
         ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import attrs
 import typer
 
-from joulemap.cli.complete import complete_engines, complete_hardware, complete_precisions
+from joulemap.cli.complete import complete_decoders, complete_engines, complete_hardware, complete_precisions
 from joulemap.cli.option.run import GIVEN, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_counts, read_quantity
@@ -92,6 +92,23 @@ class ServingOptions:
         ),
     ] = None
 
+    speculate: Annotated[
+        int | None, typer.Option("--speculate", min=1, help="Tokens guessed ahead of each sequence in a step.")
+    ] = None
+    acceptance: Annotated[
+        float | None,
+        typer.Option("--acceptance", min=0.0, max=1.0, help="Of guesses, that hold where those before them do."),
+    ] = None
+    draft: Annotated[
+        str,
+        typer.Option(
+            "--draft",
+            metavar="MODEL",
+            help="What guesses: a smaller language model of the same tokens, or `layer`, one more of the model's own.",
+            show_default="guesses that cost nothing",
+            autocompletion=complete_decoders,
+        ),
+    ] = ""
     prefill_on: Annotated[
         str,
         typer.Option(
@@ -133,6 +150,9 @@ class ServingOptions:
             rate_per_s=read_quantity("--rate", self.rate, "1/s"),
             in_flight=self.in_flight,
             requests="" if self.requests is None else str(self.requests),
+            speculate=self.speculate,
+            acceptance=self.acceptance,
+            draft=self.draft,
             prefill_on=self.prefill_on,
             decode_on=self.decode_on,
             handover_bytes_per_s=read_quantity("--handover", self.handover, "B/s") or 0.0,
