@@ -47,7 +47,7 @@ run_latency_s = { type = "DOUBLE", unit = "s", meaning = "of the pass that is st
 run_energy_j = { type = "DOUBLE", unit = "J", meaning = "of the pass that is stored, of one device" }
 latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its time: of the first token, or between tokens, from measurements of served models" }
 energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy: of a request, or of an output token, from measurements of served models" }
-bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, memory, launch, communication, or engine: what that adds to its passes" }
+bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: what that adds to its passes" }
 bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
 usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
 activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
@@ -87,7 +87,18 @@ served AS (
     FROM place
 ),
 spent AS (
-    SELECT s.run_id, CASE WHEN k.is_talking THEN 'communication' ELSE s.bottleneck END AS bound, sum(s.latency_fs) AS latency_fs
+    SELECT
+        s.run_id,
+        CASE
+            WHEN k.is_talking THEN 'communication'
+            -- units that are at work for more than ten times what their MACs take, padding included, wait for operands
+            WHEN
+                s.bottleneck = 'compute' AND s.executed_mac_count > 0e0
+                AND 2e0 * s.executed_mac_count / r.peak_ops_per_s < 0.1e0 * s.compute_s
+                THEN 'operands'
+            ELSE s.bottleneck
+        END AS bound,
+        sum(s.latency_fs) AS latency_fs
     FROM internal.run_subgraph AS s
     JOIN internal.run AS r ON r.run_id = s.run_id
     JOIN (

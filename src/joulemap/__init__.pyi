@@ -32,6 +32,7 @@ from joulemap.answer.hardware_file import (
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
 from joulemap.answer.llm.answer import LlmAnswer as LlmAnswer
 from joulemap.answer.llm.load import LoadRow as LoadRow
+from joulemap.answer.llm.pool import PoolRow as PoolRow
 from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.llm.sentence import ServedAnswer as ServedAnswer
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer

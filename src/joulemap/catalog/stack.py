@@ -93,7 +93,7 @@ class Stack:
 
     @property
     def without_host_sequence(self) -> Stack:
-        """The engine where the host looks at no token of a pass: what guesses ahead hands them to the next on devices."""
+        """The engine where the host looks at no token of a pass: guesses go from pass to pass on devices."""
         kept = {name: value for name, value in self.coefficients.items() if name != "host_sequence"}
         return attrs.evolve(self, coefficients=kept)
 

@@ -61,8 +61,8 @@ class ServedPhase(Row, query="llm.phase"):
     measurements of served models.
     """
     bound: str
-    """What most of the time goes to: compute, memory, launch, communication, or engine: what that adds to its
-    passes.
+    """What most of the time goes to: compute, operands (units whose MACs take less than a tenth of their time),
+    memory, launch, communication, or engine: what that adds to its passes.
     """
     bound_fraction: float
     """Of the phase's time."""

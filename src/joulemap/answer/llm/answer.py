@@ -435,7 +435,7 @@ def llm(
 def _serve_load(
     question: Question, whole: Plan, cases: Sequence[Case], phases: Sequence[ServedPhase]
 ) -> tuple[list[PoolRow], list[LoadRow]]:
-    """Return the pools that are asked about, and what requests get of these or of each hardware; none of both without."""
+    """Return the pools that are asked about, and what requests get of these or of each hardware."""
     prices = {
         row.label: row.usd_per_million * row.tokens_per_s / 1e6
         for row in phases

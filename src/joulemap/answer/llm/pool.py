@@ -73,7 +73,8 @@ def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
     from joulemap.serving.pool import count_answers_per_s, count_prompts_per_s
 
     prompt, output = _mean_lengths(load)
-    assert first.deployment is not None and second.deployment is not None
+    assert first.deployment is not None
+    assert second.deployment is not None
     able = (count_prompts_per_s(first.deployment, prompt), count_answers_per_s(second.deployment, prompt, output))
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
@@ -128,7 +129,8 @@ def _simulate(
         return Pool(surface=tabulate_for(deployment, load, limits, 0), limits=limits, count=count)
 
     first, second = cases
-    assert first.deployment is not None and second.deployment is not None
+    assert first.deployment is not None
+    assert second.deployment is not None
     pools = open_pool(first.deployment, counts[0]), open_pool(second.deployment, counts[1])
     servers = list(zip(cases, counts, strict=True))
     prompt, _ = _mean_lengths(load)

@@ -24,8 +24,9 @@ NOTES: Final = (
     "host's waiting included; runs and their ledgers are of one device",
     "memory: of a device, weights, cache of the whole batch at its end, activations and what the engine reserves; "
     "most: sequences of this length that fit",
-    "waits for: what most of the time goes to: memory, compute, launch (starts of kernels), communication between "
-    "devices, or engine (what that adds to its passes)",
+    "waits for: what most of the time goes to: memory, compute, operands (on their way through the chip to units that "
+    "multiply for less than a tenth of the time), launch (starts of kernels), communication between devices, or engine "
+    "(what that adds to its passes)",
 )
 
 SHOWN_NAMES: Final = 3
