@@ -54,6 +54,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "flip": Asked("flip.answer", "flip", 2, metrics=VARIED_METRICS),
     "cost": Asked("cost", "cost"),
     "utilization": Asked("utilization.answer", "utilization", keywords={"has_advice": False}),
+    "frontier": Asked("llm.answer", "llm"),
 }
 """Figure -> the question that draws it."""
 

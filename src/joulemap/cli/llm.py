@@ -10,6 +10,7 @@ from joulemap.cli.command import command
 from joulemap.cli.complete import complete_decoders
 from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.serving import ServedOutputOptions, ServedRunOptions, ServingOptions
 
 
@@ -31,6 +32,7 @@ def llm(
     run: ServedRunOptions,
     prices: PriceOptions,
     usage: UsageOptions,
+    plot: PlotOptions,
     output: ServedOutputOptions,
 ) -> None:
     """Say how hardware serves a language model: time, energy and cost of a token, and what fits.
@@ -54,4 +56,4 @@ def llm(
         usage=usage.read(),
         prices=prices.read(),
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))

@@ -31,6 +31,7 @@ FigureName = Literal[
     "flip",
     "cost",
     "utilization",
+    "frontier",
 ]
 
 DrawingName = FigureName | Literal["models", "ranking", "division", "execution", "events", "parts"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
+from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.llm.demand import (
@@ -121,6 +122,12 @@ class LlmAnswer(ServedAnswer):
             "not_taken": self.left_out,
             **super().data(),
         }
+
+    def figures(self) -> Figures:
+        """Return what a device gives to all against how soon each gets it, batch by batch; none where nothing serves."""
+        if not self.served:
+            return ()
+        return (self._draw_figure("frontier", self.rows, self.title(), say_winners(self)),)
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` configurations; programs get every one, csv the rows."""
@@ -447,6 +454,29 @@ def _serve_load(
     if len(names) > 2:
         raise UsageError(f"--prefill-on and --decode-on are {len(names)} hardware, expected one each")
     return serve_pools(question, cases, (names[0], names[-1]), prices)
+
+
+def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
+    """Return how the hardware of settings serves the model of a pass by name: on its devices, to its length.
+
+    Raises as `llm`, UsageError for what is no pass.
+    """
+    from joulemap.decoder.name import find_pass
+
+    asked = find_pass(model)
+    if asked is None:
+        raise UsageError(f"{model} is no pass of a language model")
+    step = asked.step
+    serving = Serving(
+        prompt=max(step.cached, step.tokens),
+        engine=step.engine or SERVING.engine,
+        devices=(step.devices,),
+        expert_devices=step.expert_devices,
+        data_devices=step.data_devices,
+        pipeline_devices=step.pipeline_devices,
+        cache=step.cache,
+    )
+    return llm(source, model.partition("(")[0], attrs.evolve(settings, batch=SERVED.batch), serving=serving)
 
 
 def read_decoder(model: str) -> Decoder:

@@ -177,16 +177,8 @@ def _say_cost(answer: ServedAnswer) -> list[str]:
 
 
 def say_doubt(answer: ServedAnswer) -> str:
-    """Return how far off figures may be, and which winners cannot be told apart from others."""
-    told = [", ".join([*_say_widths(answer), *answer.scope.say_own_doubts(is_yours=True)])]
-    for winner in answer.winners:
-        if winner.rivals and winner.goal in ("energy", "between_tokens"):
-            names = [answer.mark(name) for name in (winner.label, *winner.rivals[:2])]
-            rest = len(winner.rivals) - 2
-            names += [f"{rest} more"] if rest > 0 else []
-            noun = {"energy": "energy of a token", "between_tokens": "time between tokens"}[winner.goal]
-            told.append(f"{noun}: {join_words(names)} cannot be told apart")
-    return "; ".join(filter(None, told))
+    """Return how far off figures may be; who cannot be told apart from others is said with the winners."""
+    return ", ".join([*_say_widths(answer), *answer.scope.say_own_doubts(is_yours=True)])
 
 
 def _say_widths(answer: ServedAnswer) -> list[str]:

@@ -84,7 +84,7 @@ class ReportAnswer(Answer):
 
 
 def _collect(found: ModelFinding) -> dict[str, Any]:
-    single = ("compare", "runs", "pareto", "parts", "sweep", "flip", "cost", "utilization")
+    single = ("compare", "runs", "pareto", "parts", "sweep", "flip", "cost", "utilization", "served")
     return {
         **{name: answer.data() if (answer := getattr(found, name)) else None for name in single},
         "edp": [one.data() for one in found.edp],

@@ -57,6 +57,7 @@ def list_chapters(found: ModelFinding, prefix: str) -> tuple[Chapter, ...]:
         drawn.explain(),
         drawn.flip(),
         drawn.cost(),
+        drawn.serve(),
         drawn.accuracy(),
         drawn.sources(),
     )
@@ -210,6 +211,16 @@ class _Drawn:
         ]  # fmt: skip
         told = (Lines(answer.describe_break_even()),)
         return self._tell("cost", "What a million inferences cost", "cost", answer, told, tables)
+
+    def serve(self) -> Chapter | None:
+        """Return how the hardware serves a language model."""
+        answer = self.found.served
+        if answer is None:
+            return None
+        document = answer.document()
+        batches = [attrs.evolve(one, title=one.title or "Every batch") for one in document.sections]
+        tables = [((*batches, *document.details), answer.rows)]
+        return self._tell("served", "As it is served", "frontier", answer, (Lines(document.insights),), tables)
 
     def accuracy(self) -> Chapter:
         """Return how predictions for each hardware have scored."""

@@ -16,10 +16,12 @@ from joulemap.answer.cost import CostAnswer, cost
 from joulemap.answer.edp.answer import EdpAnswer, edp
 from joulemap.answer.explain.answer import ExplainAnswer, explain
 from joulemap.answer.flip.answer import FlipAnswer, flip
+from joulemap.answer.llm.answer import LlmAnswer, serve_pass
 from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep
 from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
+from joulemap.decoder.name import is_pass
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.plan.run import plan_runs
@@ -67,6 +69,8 @@ class ModelFinding:
     flip: FlipAnswer | None
     cost: CostAnswer | None
     utilization: UtilizationAnswer
+    served: LlmAnswer | None
+    """The model of a pass by name as it is served."""
 
     @property
     def model(self) -> str:
@@ -131,6 +135,7 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         flip=next(iter(attempt(flip, pairs[:1])), None),
         cost=_try(lambda: cost(source, model, candidates)),
         utilization=utilization(source, model, chosen, has_advice=False),
+        served=_try(lambda: serve_pass(source, model, chosen)) if is_pass(model) else None,
     )
 
 
