@@ -100,13 +100,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 14_300,
+    "answer": 14_450,
     "trace": 9_720,
     "decoder": 2_700,
     "model": 8_700,
     "store": 6_580,
-    "domain": 5_330,
-    "cli": 4_800,
+    "domain": 5_360,
+    "cli": 4_830,
     "catalog": 3_650,
     "hub": 2_160,
     "plan": 2_800,

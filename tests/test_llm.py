@@ -17,7 +17,7 @@ from compare import assert_close
 from joulemap.answer.llm.answer import LlmAnswer
 from joulemap.answer.llm.row import ServedRow
 from joulemap.catalog.doubt import load_doubt
-from joulemap.catalog.stack import Stack, find_stack
+from joulemap.catalog.stack import Stack, find_engine, find_stack
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
@@ -235,6 +235,16 @@ def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> Non
         ((MODEL, "l4", "--output", "x.json"), 2, ("x.json", "-o")),
         ((MODEL, "l4", "--output", "0"), 2, ("0",)),
         (("mixtral-8x7b-v0.1", "h200_sxm", "--expert-devices", "3", "--devices", "2"), 4, ("3", "2")),
+        ((MODEL, "l4", "--engine", "vllm@2019"), 2, ("vllm@2019", "vllm@2024")),
+        ((MODEL, "a100_sxm4_80gb", "--pipeline-devices", "64"), 4, ("64",)),
+        ((MODEL, "l4", "--speculate", "3"), 2, ("--acceptance",)),
+        ((MODEL, "l4", "--speculate", "99", "--acceptance", "0.5"), 2, ("99", "15")),
+        ((MODEL, "l4", "--speculate", "3", "--acceptance", "0.5", "--draft", "llama-2-7b"), 2, ("32,000", "128,256")),
+        ((MODEL, "--prefill-on", "l4", "--rate", "1/s"), 2, ("--decode-on",)),
+        ((MODEL, "--prefill-on", "l4", "--decode-on", "l4"), 2, ("--rate",)),
+        ((MODEL, "t4", "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s"), 2, ("leave out",)),
+        ((MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s", "--handover", "3"), 2, ("3B/s",)),
+        ((MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "900/s", "--batch", "1"), 2, ("64",)),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_line(
@@ -273,6 +283,70 @@ def test_a_pass_is_explained_by_what_its_work_is_for(workspace: Workspace) -> No
     assert sum(row.latency_difference_fs for row in rows.values()) == explained.total.latency_difference_fs
     # the head is 525 of 7,505 M weights that a step reads
     assert_close(rows["logits"].latency_a_s / rows["weights"].latency_a_s, 525 / 6980, rel=0.1)
+
+
+def test_time_between_tokens_is_the_pass_that_is_explained_and_its_host(workspace: Workspace) -> None:
+    answer = workspace.llm(MODEL, hardware="h100_sxm5", batch=1)
+    (row,), (decode,) = answer.rows, [one for one in answer.phases if one.phase == "decode"]
+    assert decode.model == f"{MODEL}(cached=2176,engine={find_engine('vllm').id})"
+    host, each = (find_engine("vllm").value(name) for name in ("host_layer", "host_sequence"))
+    whole = (decode.run_latency_s**2.5 + (32 * host) ** 2.5) ** 0.4 + each
+    assert_close(row.between_s or 0.0, whole, rel=1e-3)  # the middle step, and the mean of all
+    explained = workspace.explain(decode.model, "h100_sxm5", "l4", precision="bf16", runtime="engine")
+    assert explained.total.latency_a_s == decode.run_latency_s
+    assert sum(one.energy_a_fj for one in explained.purposes) == explained.total.energy_a_fj
+
+
+def test_an_older_engine_is_slower(workspace: Workspace) -> None:
+    old, new = (
+        workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(engine=name))
+        for name in ("vllm@2023", "vllm")
+    )
+    assert old.engine.endswith("2023")
+    assert (old.rows[0].between_s or 0.0) > 1.2 * (new.rows[0].between_s or 0.0)
+
+
+def test_stages_take_memory_from_one_another_and_time_from_all(workspace: Workspace) -> None:
+    one, four = (
+        workspace.llm(MODEL, hardware="h100_sxm5", batch=8, serving=Serving(devices=1, pipeline_devices=stages)).rows[0]
+        for stages in (1, 4)
+    )
+    assert (four.label, four.device_count) == ("h100_sxm5 x4", 4)
+    assert one.cache_bytes == 4 * four.cache_bytes
+    assert one.weight_bytes / 4 < four.weight_bytes < one.weight_bytes / 3  # the last stage has the head
+    # two sequences pass through all layers: the weights of all stages are read
+    assert 0.8 * (one.between_s or 0.0) < (four.between_s or 0.0) < 1.2 * (one.between_s or 0.0)
+    assert four.largest_batch > 4 * one.largest_batch
+
+
+def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
+    serving = Serving(prompt=1024, output=64, rate_per_s=4.0, prefill_on="h100_sxm5", decode_on="l4")
+    answer = workspace.llm(MODEL, batch=1, serving=serving)
+    prompts, answers = answer.pools
+    (load,) = answer.loads
+    for row in (prompts, answers):
+        assert row.use_fraction == pytest.approx(4.0 / (row.server_count * row.each_per_s), rel=1e-12)
+        assert row.use_fraction <= 0.8 < 4.0 / ((row.server_count - 1) * row.each_per_s + 1e-9)
+    assert prompts.balanced_device_count == pytest.approx(answers.each_per_s / prompts.each_per_s, rel=1e-12)
+    assert prompts.balanced_device_count * answers.balanced_device_count == pytest.approx(1.0, rel=1e-12)
+    assert load.device_count == prompts.server_count + answers.server_count
+    # 1,024 tokens of 32 layers, 8 heads of 128, keys and values of 2 B: 134 MB at 50 GB/s
+    assert_close(load.handover_s or 0.0, 1024 * 32 * 8 * 128 * 2 * 2 / 50e9, rel=1e-9)
+    assert answers.label in answer.document().answer
+
+
+def test_a_draft_costs_and_brings_tokens(workspace: Workspace) -> None:
+    def ask(**asked: Any) -> ServedRow:
+        return workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(**asked)).rows[0]
+
+    plain, free = ask(), ask(speculate=3, acceptance=0.7)
+    drafted = ask(speculate=3, acceptance=0.7, draft="llama-3.2-1b")
+    vain = ask(speculate=3, acceptance=0.0, draft="llama-3.2-1b")
+    times = [one.between_s or 0.0 for one in (free, drafted, plain, vain)]
+    assert times == sorted(times)
+    assert drafted.weight_bytes - plain.weight_bytes == pytest.approx(2 * 1.236e9, rel=0.01)
+    assert (drafted.first_token_s or 0.0) > (plain.first_token_s or 0.0)
+    assert (drafted.output_token_j or 0.0) < (plain.output_token_j or 0.0) < (vain.output_token_j or 0.0)
 
 
 def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:

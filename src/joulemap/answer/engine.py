@@ -28,7 +28,11 @@ def say_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]])
             more = show_quantity(whole - seconds, "s")
             cost = show_quantity((whole - seconds) * idle_w, "J")
             told.append(f"{more} and {cost} on {name}, {show_quantity(whole, 's')} in all")
-    return [f"{engine.label} {engine.date} adds its host's time to the pass: {'; '.join(told)}"] * bool(told)
+    name = f"{engine.label} {engine.date}"
+    lines = [f"{name} adds its host's time to the pass: {'; '.join(told)}"] if told else []
+    if any(one.startswith(("memory_rate", "compute_rate")) for one in engine.coefficients):
+        lines.append(f"{name}'s own kernels reach less of memory and units than these, which `llm` counts")
+    return lines
 
 
 def find_runtime(engine: str) -> str:

@@ -88,8 +88,9 @@ class Stack:
     def add_host(self, device_s: Number, layers: int, sequences: Number) -> Number:
         """Return the time of passes of so many layers and sequences with what the host adds to that of devices."""
         host_s = layers * self.value("host_layer")
-        together_s = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
-        return together_s + self.value("host_sequence") * sequences
+        together_s: Number = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
+        whole_s: Number = together_s + self.value("host_sequence") * sequences
+        return whole_s
 
     @property
     def without_host_sequence(self) -> Stack:

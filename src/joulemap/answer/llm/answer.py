@@ -124,7 +124,7 @@ class LlmAnswer(ServedAnswer):
         }
 
     def figures(self) -> Figures:
-        """Return what a device gives to all against how soon each gets it, batch by batch; none where nothing serves."""
+        """Return what a device gives to all against how soon each gets it, batch by batch."""
         if not self.served:
             return ()
         return (self._draw_figure("frontier", self.rows, self.title(), say_winners(self)),)

@@ -81,8 +81,8 @@ class Question:
             return None
         if self.guesser is None:
             return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance)
-        alone = {"book": self._guess_book, "stack": deployment.stack.without_host_sequence, "stages": 1}
-        guess = attrs.evolve(deployment, **alone)
+        quick = deployment.stack.without_host_sequence
+        guess = attrs.evolve(deployment, book=self._guess_book, stack=quick, stages=1)
         try:
             check_devices(self.guesser, guess.devices, guess.expert_devices, guess.data_devices)
         except UsageError:
