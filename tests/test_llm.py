@@ -326,7 +326,7 @@ def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     (load,) = answer.loads
     for row in (prompts, answers):
         assert row.use_fraction == pytest.approx(4.0 / (row.server_count * row.each_per_s), rel=1e-12)
-        assert row.use_fraction <= 0.8 < 4.0 / ((row.server_count - 1) * row.each_per_s + 1e-9)
+        assert 4.0 / (row.server_count * row.each_per_s) <= 0.8 < 4.0 / ((row.server_count - 1) * row.each_per_s + 1e-9)
     assert prompts.balanced_device_count == pytest.approx(answers.each_per_s / prompts.each_per_s, rel=1e-12)
     assert prompts.balanced_device_count * answers.balanced_device_count == pytest.approx(1.0, rel=1e-12)
     assert load.device_count == prompts.server_count + answers.server_count

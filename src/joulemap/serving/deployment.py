@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from joulemap.decoder.column import step_columns
-from joulemap.decoder.step import Step
+from joulemap.decoder.step import Step, count_stage
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.model.bulk import Together, Total
@@ -150,8 +150,10 @@ class Deployment:
         device_s, drawn_s, device_j = self._work(asked)
         if self.stages > 1:
             before = self._work([(attrs.evolve(step, logits="none"), count) for step, count in asked])
+            size = count_stage(self.decoder, self.stages)
+            more = (len(self.decoder.layers) - size) / size  # stages before the last, as large as it
             device_s, drawn_s, device_j = (
-                last + (self.stages - 1) * one for last, one in zip((device_s, drawn_s, device_j), before, strict=True)
+                last + more * one for last, one in zip((device_s, drawn_s, device_j), before, strict=True)
             )
         most = self.stages if self.stack.fills_stages else 1
         device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)

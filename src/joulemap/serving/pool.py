@@ -123,6 +123,7 @@ def count_prompts_per_s(deployment: Deployment, prompt_tokens: float) -> float:
 def count_answers_per_s(deployment: Deployment, prompt_tokens: float, output_tokens: float) -> float:
     """Return how many requests a server answers in a second, behind their first token, where its cache is full."""
     steps = max(1.0, output_tokens - 1.0)
-    room = max(1.0, Room(deployment=deployment).sequences(prompt_tokens, output_tokens))
+    room = Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
+    room = max(1.0, min(room, deployment.stack.sequence_limit))
     places, shares = grow(prompt_tokens, steps)
     return room / (steps * float(deployment.price(Passes.of(room, context=places)).seconds @ shares))

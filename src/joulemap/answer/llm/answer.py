@@ -276,13 +276,14 @@ class LlmAnswer(ServedAnswer):
                 ("batch", "batch"),
                 ("phase", "phase"),
                 ("time", "phase_s"),
+                ("a pass", "run_latency_s"),
                 ("J/token", "energy_per_token_j"),
                 ("power", "device_power_w"),
                 ("waits for", lambda row: f"{row.bound} {show_share(row.bound_fraction)}"),
                 ("run", "run_id"),
             ),
             limit=2 * limit,
-            keep=("batch", "phase", "time", "J/token", "waits for", "run"),
+            keep=("batch", "phase", "time", "a pass", "J/token", "waits for", "run"),
         )
 
     def _costs(self, limit: int) -> Block:
