@@ -1,0 +1,205 @@
+"""As few devices as keep a promise: every candidate at once, its number of devices halved in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.fleet.queue import Array, Observed, Pools, Service, simulate_pools
+from joulemap.system.record import frozen
+
+FULLEST: Final = 0.95
+"""Of what devices with full batches could do: nearer to it, queues grow for longer than a simulation sees."""
+
+TOGETHER: Final = 32
+"""Devices that share a queue: of more, each queue has as many as these, and its part of the requests."""
+
+STEPS: Final = (1.0, 1.15, 1.35, 1.7, 2.4, 4.0)
+"""Times the devices that full batches need, which are tried first."""
+
+NEAR: Final = 1.01
+"""Ratio of two numbers of devices from which on they are told apart no further."""
+
+WAITS: Final = (0.25, 0.5, 0.75)
+"""Of the time that a promise leaves beside a full batch, how long the first of a batch may wait for others."""
+
+GROWTH: Final = 1.5
+"""Of the demand: what fails first is asked of so many times it."""
+
+
+@frozen(kw_only=True, eq=False)
+class Candidate:
+    """A device with its service of the models, and which batches it was evaluated at."""
+
+    service: Service
+    batches: tuple[int, ...]
+
+
+@frozen(kw_only=True, eq=False)
+class Sized:
+    """So many devices of a candidate, the policy of their batches, and how they serve the demand."""
+
+    devices: int
+    batch: int
+    wait_s: float
+    latency_s: Array
+    """That half of the requests keep, and that the promised share keeps [2, model]."""
+    busy_fraction: float
+    batch_w: float
+    """Joules of batches a second, of all devices."""
+    batch_mean: float
+
+
+@frozen(kw_only=True, eq=False)
+class Promise:
+    """That a share of the requests of each model have their answers within a time."""
+
+    latency_s: Array
+    share: float = 0.99
+    variation: float = 0.0
+    """Coefficient of variation of the time of a batch."""
+
+
+@frozen(kw_only=True)
+class _Option:
+    candidate: int
+    batch: int
+    wait_s: float = 0.0
+
+
+def size_fleets(candidates: Sequence[Candidate], rates: Array, promise: Promise) -> list[Sized | None]:
+    """Return for each candidate the fewest devices that keep a promise at these rates; None where no number does.
+
+    Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
+    """
+    options = [
+        _Option(candidate=place, batch=batch)
+        for place, one in enumerate(candidates)
+        for batch in _choose_batches(one, promise)
+    ]
+    found: dict[int, Sized] = {}
+    for option, sized in _fit(candidates, options, rates, promise).items():
+        best = found.get(option.candidate)
+        if best is None or (sized.devices, sized.batch_w) < (best.devices, best.batch_w):
+            found[option.candidate] = sized
+    return [found.get(place) for place in range(len(candidates))]
+
+
+def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise) -> list[Sized]:
+    """Return each fleet with the wait for others that costs it least joules and keeps the promise, in so many devices.
+
+    None of its numbers change where no wait does.
+    """
+    options = []
+    for place, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
+        slack = float((promise.latency_s - candidate.service.latency_s[:, one.batch]).min())
+        options += [
+            (place, one.devices, _Option(candidate=place, batch=one.batch, wait_s=share * slack)) for share in WAITS
+        ]
+    best = list(sized)
+    tried = observe(candidates, [(option, devices) for _, devices, option in options], rates, promise)
+    for (place, _, _), now in zip(options, tried, strict=True):
+        if _keeps(now, promise) and now.batch_w < best[place].batch_w:
+            best[place] = now
+    return best
+
+
+def observe_at(
+    candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise
+) -> list[Sized]:
+    """Return how fleets serve other rates than those that they were sized for."""
+    tried = [
+        (_Option(candidate=place, batch=one.batch, wait_s=one.wait_s), one.devices) for place, one in enumerate(sized)
+    ]
+    return observe(candidates, tried, rates, promise)
+
+
+def scale(candidate: Candidate, factor: float) -> Candidate:
+    """Return a candidate whose times are so many times as long; joules are as they were."""
+    service = candidate.service
+    scaled = attrs.evolve(service, hold_s=service.hold_s * factor, latency_s=service.latency_s * factor)
+    return attrs.evolve(candidate, service=scaled)
+
+
+def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
+    """Return the largest batch that keeps the promise alone, and the largest that does after another of its kind."""
+    service = candidate.service
+    found = []
+    for room in (1.0, 2.0):
+        kept = [
+            batch for batch in candidate.batches if (room * service.latency_s[:, batch] <= promise.latency_s).all()
+        ]
+        found += kept[-1:]
+    return list(dict.fromkeys(found))
+
+
+def _fit(
+    candidates: Sequence[Candidate], options: Sequence[_Option], rates: Array, promise: Promise
+) -> dict[_Option, Sized]:
+    """Return for each option the fewest devices that keep the promise; none for those that never do."""
+    least = {option: _count_least(candidates[option.candidate], option.batch, rates) for option in options}
+    tried = [
+        (option, devices)
+        for option in options
+        for devices in sorted({int(np.ceil(least[option] * factor)) for factor in STEPS})
+    ]
+    kept: dict[_Option, Sized] = {}
+    failed: dict[_Option, int] = {}
+    while tried:
+        for (option, devices), sized in zip(tried, observe(candidates, tried, rates, promise), strict=True):
+            if not _keeps(sized, promise):
+                failed[option] = max(failed.get(option, 0), devices)
+            elif option not in kept or devices < kept[option].devices:
+                kept[option] = sized
+        tried = []
+        for option, sized in kept.items():
+            below = max(failed.get(option, 0), least[option] - 1)
+            if sized.devices > below + 1 and sized.devices > NEAR * below:
+                tried.append((option, (sized.devices + below) // 2))
+    return kept
+
+
+def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
+    """Return how many devices full batches keep busy as far as they may be."""
+    load = float((rates * candidate.service.hold_s[:, batch]).sum() / batch)
+    return max(1, int(np.ceil(load / FULLEST)))
+
+
+def observe(
+    candidates: Sequence[Candidate], tried: Iterable[tuple[_Option, int]], rates: Array, promise: Promise
+) -> list[Sized]:
+    """Return how so many devices of each option serve these rates."""
+    pairs = list(tried)
+    if not pairs:
+        return []
+    devices = np.array([count for _, count in pairs])
+    shared = np.minimum(devices, TOGETHER)
+    pools = Pools(
+        service=np.array([option.candidate for option, _ in pairs]),
+        rates=rates * (shared / devices)[:, None],
+        devices=shared,
+        batch=np.array([option.batch for option, _ in pairs]),
+        wait_s=np.array([option.wait_s for option, _ in pairs]),
+    )
+    seen = simulate_pools([one.service for one in candidates], pools, variation=promise.variation)
+    half, most = seen.percentile(0.5), seen.percentile(promise.share)
+    return [_form(seen, place, option, count, half, most) for place, (option, count) in enumerate(pairs)]
+
+
+def _form(seen: Observed, place: int, option: _Option, devices: int, half: Array, most: Array) -> Sized:
+    return Sized(
+        devices=devices,
+        batch=option.batch,
+        wait_s=option.wait_s,
+        latency_s=np.stack((half[place], most[place])),
+        busy_fraction=float(seen.busy_fraction[place]),
+        batch_w=float(seen.energy_w[place]) * devices / min(devices, TOGETHER),
+        batch_mean=float(seen.batch_mean[place]),
+    )
+
+
+def _keeps(sized: Sized, promise: Promise) -> bool:
+    return bool((sized.latency_s[1] <= promise.latency_s).all())
