@@ -10,9 +10,12 @@ listed = [
     "run_id", "model", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "status", "reason",
     "latency_s", "throughput_per_s", "energy_j", "idle_power_w", "latency_half_width", "energy_half_width",
     "weight_bytes", "memory_capacity_bytes", "peak_memory_bytes", "price_cloud_usd_per_hour", "price_purchase_usd",
-    "rented_basis", "bought_basis", "rented_half_width", "pay", "pue_ratio", "host_share_ratio",
+    "rented_half_width", "bought_half_width", "pay", "pue_ratio", "host_share_ratio",
     "host_energy_share_ratio", "lifetime_years", "usd_per_kwh", "gco2_per_kwh", "is_available",
 ]
+[parameters]
+engine = { type = "VARCHAR", default = "", meaning = "that serves a language model, as serving_predictions names it; empty for models that are not served" }
+work = { type = "VARCHAR", default = "", meaning = "of a served one: model, or experts where tokens choose among weights" }
 [columns]
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of a batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences of batches one behind the other" }
@@ -38,16 +41,18 @@ SELECT
     c.throughput_per_s,
     c.energy_j,
     c.idle_power_w,
-    t.latency_half_width,
+    CASE
+        WHEN $engine = '' THEN t.latency_half_width
+        ELSE served_half_width('inter_token_latency_s', v.vendor, $engine, $work, v.hardware, t.latency_own_half_width)
+    END AS latency_half_width,
     t.energy_half_width,
     r.weight_bytes,
     f.memory_capacity_bytes,
     c.peak_memory_bytes,
     c.price_cloud_usd_per_hour,
     c.price_purchase_usd,
-    c.rented_basis,
-    c.bought_basis,
     c.rented_half_width,
+    c.bought_half_width,
     c.pay,
     c.pue_ratio,
     c.host_share_ratio,
@@ -61,6 +66,7 @@ FROM cube.cost(
     gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
 ) AS c
 JOIN internal.run AS r ON r.run_id = c.run_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
 LEFT JOIN internal.run_total AS t ON t.run_id = c.run_id
 LEFT JOIN (
     SELECT hardware_digest, max(value) AS memory_capacity_bytes

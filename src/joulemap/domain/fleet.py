@@ -85,3 +85,8 @@ class Demand:
             raise UsageError(f"rate_per_s is {self.rate_per_s:g}, expected at most {MOST_RATE:g}")
         if not 0.0 <= self.variation <= 3.0:
             raise UsageError(f"variation is {self.variation:g}, expected from 0 to 3")
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """Whether it promises what only a language model has."""
+        return self.first_token_s is not None or self.between_s is not None

@@ -54,7 +54,9 @@ def _read(path: Path) -> list[tuple[float, float]]:
     times = [row[0] * TIMES.get(time, 1.0) for row in rows]
     later = next((place for place in range(1, len(times)) if times[place] < times[place - 1]), None)
     if later is not None:
-        raise UsageError(f"{path}: row {later + 1} is out of order: {time} {rows[later][0]:g} after {rows[later - 1][0]:g}")
+        raise UsageError(
+            f"{path}: row {later + 1} is out of order: {time} {rows[later][0]:g} after {rows[later - 1][0]:g}"
+        )
     return _count(times) if time == ARRIVAL else _last(path, times, [row[1] for row in rows])
 
 

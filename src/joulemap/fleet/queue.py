@@ -164,15 +164,11 @@ class _Run:
         self.next[rows, model] += taken
         self._add_up(rows, taken, hold, self.energy[service, model, taken] * factor, np.maximum(answered, first + hold))
         left = (self.next[rows] < self.most[rows]).any(axis=1)
-        if left.mean() < COMPACTED or not left.any():
-            self.going = rows[left]
-        elif not left.all():
+        if left.mean() < COMPACTED or not left.any() or not left.all():
             self.going = rows[left]
         return True
 
-    def _find_ready(
-        self, heads: Array, place: Counts, seed: Counts, rates: Array, batch: Counts, wait: Array
-    ) -> Array:
+    def _find_ready(self, heads: Array, place: Counts, seed: Counts, rates: Array, batch: Counts, wait: Array) -> Array:
         """Return when a batch of each model is full, or its first has waited as long as it may."""
         if not wait.any():
             return heads

@@ -107,9 +107,7 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
     return best
 
 
-def observe_at(
-    candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise
-) -> list[Sized]:
+def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise) -> list[Sized]:
     """Return how fleets serve other rates than those that they were sized for."""
     tried = [
         (_Option(candidate=place, batch=one.batch, wait_s=one.wait_s), one.devices) for place, one in enumerate(sized)
@@ -129,9 +127,7 @@ def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
     service = candidate.service
     found = []
     for room in (1.0, 2.0):
-        kept = [
-            batch for batch in candidate.batches if (room * service.latency_s[:, batch] <= promise.latency_s).all()
-        ]
+        kept = [batch for batch in candidate.batches if (room * service.latency_s[:, batch] <= promise.latency_s).all()]
         found += kept[-1:]
     return list(dict.fromkeys(found))
 

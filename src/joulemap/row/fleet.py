@@ -51,12 +51,10 @@ class Station(Row, query="fleet.station"):
     """USD/h: of one chip in a cloud; null where none is known."""
     price_purchase_usd: float | None
     """USD: purchase price; null where none is known."""
-    rented_basis: str | None
-    """Where the rent comes from; given where it was asked for."""
-    bought_basis: str | None
-    """Where the purchase price comes from; given where it was asked for."""
     rented_half_width: float
     """As price_half_width, of rented_usd_per_million."""
+    bought_half_width: float
+    """As price_half_width, of bought_usd_per_million, of which the price is a part."""
     pay: str
     """rented, bought or both: how chips are paid for, the same in every row."""
     pue_ratio: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,14 +12,15 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.fleet.row import LATE, OK, FleetRow, FleetWinner, choose_way
+from joulemap.answer.llm.answer import SERVING, list_served, widen
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, join_words
+from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words
 from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import TOLD_APART, chance_above
-from joulemap.domain.fleet import Demand
-from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.domain.fleet import Demand, Objective
+from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.hold import holding_runs
+from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
@@ -36,7 +38,11 @@ if TYPE_CHECKING:
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Where none is asked for: times of those between are on a straight line."""
 
-OBJECTIVES: Final = {"cost": ("cost_per_month", "USD"), "energy": ("kwh_per_month", "kWh"), "carbon": ("gco2_per_month", "g")}
+OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("cost_per_month", "USD"),
+    "energy": ("kwh_per_month", "kWh"),
+    "carbon": ("gco2_per_month", "g"),
+}
 """Objective -> the column that is least, and its unit."""
 
 SHOWN: Final = 12
@@ -74,9 +80,9 @@ class FleetAnswer(RunAnswer):
 
     def title(self) -> str:
         """Return what was asked about."""
-        models = join_words([
-            name if len(self.shares) == 1 else f"{share:.0%} {name}" for name, share in self.shares.items()
-        ])
+        models = join_words(
+            [name if len(self.shares) == 1 else f"{share:.0%} {name}" for name, share in self.shares.items()]
+        )
         rate = show_quantity(self.levels[0].rate_per_s, "1/s")
         day = f"at most {rate}" if len(self.levels) > 1 else rate
         return f"{models}: {day}, {join_words(_tell_promises(self.demand))}"
@@ -84,7 +90,11 @@ class FleetAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the demand."""
         return {
-            "demand": {**attrs.asdict(self.demand), "owned": dict(self.demand.owned), "beside": dict(self.demand.beside)},
+            "demand": {
+                **attrs.asdict(self.demand),
+                "owned": dict(self.demand.owned),
+                "beside": dict(self.demand.beside),
+            },
             "shares": dict(self.shares),
             "levels": [attrs.asdict(level) for level in self.levels],
             "pay": self.pay,
@@ -98,7 +108,12 @@ class FleetAnswer(RunAnswer):
         missed = [row for row in self.rows if row.status != OK]
         return self._compose(
             self.title(),
-            (Section("", (*((self._draw_fleets(table, limit),) if shown else ()), *say_rest(len(shown), limit, "hardware"))),),
+            (
+                Section(
+                    "",
+                    (*((self._draw_fleets(table, limit),) if shown else ()), *say_rest(len(shown), limit, "hardware")),
+                ),
+            ),
             self.rows,
             answer=self._say_best(),
             insights=self._insights(),
@@ -112,17 +127,17 @@ class FleetAnswer(RunAnswer):
         )
 
     def _draw_fleets(self, table: Table[FleetRow], limit: int) -> Grid:
-        column, unit = OBJECTIVES[self.demand.objective]
-        cells = {
+        cells: dict[str, Any] = {
             "cost": ("USD/month", lambda row: _plain(row.cost_per_month)),
             "energy": ("kWh/month", lambda row: _plain(row.kwh_per_month)),
             "carbon": ("CO2/month", "gco2_per_month"),
         }
-        del column, unit
         first = cells.pop(self.demand.objective)
         served = any(row.first_token_p99_s is not None for row in table)
         times: tuple[Any, ...] = (
-            (("first token", "first_token_p99_s"), ("between", "between_p99_s")) if served else (("p99", "p99_latency_s"),)
+            (("first token", "first_token_p99_s"), ("between", "between_p99_s"))
+            if served
+            else (("p99", "p99_latency_s"),)
         )
         return grid(
             table,
@@ -176,7 +191,9 @@ class FleetAnswer(RunAnswer):
         winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
         if winner is None:
             nearest = min(
-                (row for row in self.rows if row.status != LATE), key=lambda row: row.cost_per_month or 0.0, default=None
+                (row for row in self.rows if row.status != LATE),
+                key=lambda row: row.cost_per_month or 0.0,
+                default=None,
             )
             return f"no fleet keeps all limits; {nearest.label}: {nearest.reason}" if nearest else "nothing has a price"
         row = next(row for row in self.ok if row.label == winner.label)
@@ -277,36 +294,85 @@ def fleet(
     settings: Settings = CANDIDATES,
     *,
     demand: Demand,
+    serving: Serving = SERVING,
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
 ) -> FleetAnswer:
     """Return how many of each hardware serve a demand, the best of its objective first.
 
     `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
-    takes batches of what waits. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
+    takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
+    is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
     where no hardware keeps the promise, with the nearest.
     """
-    from joulemap.answer.fleet.station import size_stations
     from joulemap.fleet.demand import read_levels
 
-    if demand.p99_s is None:
-        raise UsageError("name what is promised: --p99 15ms")
     levels = read_levels(demand)
+    if demand.is_of_tokens:
+        return _serve(source, model, settings, demand, levels, serving, usage, prices)
+    if demand.p99_s is None:
+        raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
+    from joulemap.answer.fleet.station import size_stations
+
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
-    used, pay = read_usage(usage)
     plan = plan_selected(tuple(shares), settings, select_hardware(settings, "catalogue"))
     with holding_runs(source, plan, needs_catalogue=True) as runs:
-        ids = list(runs.ids)
-        given = price_parameters(prices)
-        paid = {name: given[name] for name in ("price_of", "price_usd")}
-        used_up = {name: value for name, value in used.items() if name != "utilization"}
-        stations = fetch(runs.connection, Station, run_ids=ids, **used_up, **paid, **pay)
+        found = _read(runs, list(runs.ids), usage, prices)
         scope = find_scope(runs)
-        assumptions = fetch(runs.connection, AssumedNumber, **used)
     scope.check_evaluated()
-    rows = size_stations(stations.rows, shares, levels, demand)
-    return make_answer(scope, demand, shares, levels, stations[0].pay, rows, assumptions)
+    rows = size_stations(found["stations"].rows, shares, levels, demand)
+    return make_answer(scope, demand, shares, levels, rows, found)
+
+
+def _read(
+    runs: StoredRuns, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
+) -> dict[str, Any]:
+    """Return what fleets are made of, and what their costs assume."""
+    used, pay = read_usage(usage)
+    given = price_parameters(prices)
+    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    rest = {name: value for name, value in used.items() if name != "utilization"}
+    return {
+        "stations": fetch(runs.connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
+        "assumptions": fetch(runs.connection, AssumedNumber, **used),
+    }
+
+
+def _serve(
+    source: Source,
+    model: str,
+    settings: Settings,
+    demand: Demand,
+    levels: tuple[Level, ...],
+    serving: Serving,
+    usage: Usage,
+    prices: Sequence[Price],
+) -> FleetAnswer:
+    """Return how many servers of each hardware keep the promises of a language model."""
+    from joulemap.answer.fleet.served import size_servers
+    from joulemap.answer.llm.demand import OK as FITS, divide, find_ids, match, refuse
+
+    if demand.beside:
+        raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
+    settings = attrs.evolve(settings, batch=(1,))
+    question, whole, every = list_served(source, model, settings, serving)
+    cases = [case for case in every if case.status == FITS]
+    if not cases:
+        raise refuse(every)
+    ids: dict[Any, int] = {}
+    *others, last = divide(question, whole, cases)
+    for plan in others:
+        with holding_runs(source, plan) as runs:
+            ids |= match(runs)
+    with holding_runs(source, last, needs_catalogue=True) as runs:
+        ids |= match(runs)
+        _, decode = find_ids(question, cases, ids)
+        found = _read(runs, decode, usage, prices, question.stack.name, question.work)
+        scope = widen(find_stored_scope(runs.connection, decode), whole)
+    stations = {row.run_id: row for row in found["stations"]}
+    rows = size_servers(question, cases, [stations[one] for one in decode], levels, demand)
+    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found)
 
 
 def make_answer(
@@ -314,11 +380,11 @@ def make_answer(
     demand: Demand,
     shares: Mapping[str, float],
     levels: tuple[Level, ...],
-    pay: str,
     rows: Sequence[FleetRow],
-    assumptions: Table[AssumedNumber],
+    found: Mapping[str, Any],
 ) -> FleetAnswer:
     """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise."""
+    pay = found["stations"][0].pay
     paid = [choose_way(row, pay, demand) for row in rows]
     if all(row.status == LATE for row in paid):
         nearest = "; ".join(f"{row.label}: {row.reason}" for row in paid[:2])
@@ -340,7 +406,7 @@ def make_answer(
         pay=pay,
         rows=make_table("fleet", FleetRow, ordered),
         winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
-        assumptions=assumptions,
+        assumptions=found["assumptions"],
     )
 
 
@@ -355,7 +421,7 @@ def _find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWin
         first, *others = ranked
         value = float(getattr(first, column))
         ratio = float(getattr(others[0], column)) / value if others else None
-        width = sum((row.half_width or 0.0) ** 2 for row in ranked[:2]) ** 0.5
+        width = math.hypot(*(row.find_doubt(objective) for row in ranked[:2]))
         found.append(
             FleetWinner(
                 objective=objective,

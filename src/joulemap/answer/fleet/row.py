@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -13,7 +14,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from joulemap.domain.fleet import Demand, Level
+    from joulemap.domain.fleet import Demand, Level, Objective
     from joulemap.row.fleet import Station
 
 OK: Final = "ok"
@@ -59,13 +60,25 @@ class FleetRow:
     kwh_per_month: float | None = told("with what data centres add", "kWh")
     gco2_per_month: float | None = told("CO2 of that", "g")
     rented_per_month: float | None = told("all devices rented", "USD")
-    bought_per_month: float | None = told("devices that are not owned over their lifetime, hosts and electricity", "USD")
+    bought_per_month: float | None = told(
+        "devices that are not owned over their lifetime, hosts and electricity", "USD"
+    )
     way: str = told("rented or bought: what cost_per_month pays; empty without a price")
     cost_per_month: float | None = told("in that way", "USD")
-    half_width: float | None = told("of the 80 % interval of the logarithm of the time of a batch or token")
+    time_half_width: float | None = told("of the 80 % interval of the logarithm of the time of a batch or token")
+    energy_half_width: float | None = told("of the 80 % interval of the logarithm of its energy")
+    rented_half_width: float = told("of the 80 % interval of the logarithm of the rent")
+    bought_half_width: float = told("of the 80 % interval of the logarithm of what is bought and its electricity")
     is_available: bool = told("it can be bought or rented, at a price that is no guess")
     reason: str = told("why it is not ok; empty otherwise")
     run_id: int = told("a run of it: at the largest batch, or a step of a language model")
+
+    def find_doubt(self, objective: Objective) -> float:
+        """Return the half-width of the 80 % interval of the logarithm of what an objective counts."""
+        if objective != "cost":
+            return self.energy_half_width or 0.0
+        price = self.rented_half_width if self.way == "rented" else self.bought_half_width
+        return math.hypot(self.time_half_width or 0.0, price)
 
 
 @frozen(kw_only=True)
@@ -93,7 +106,9 @@ class Load:
     """Joules of their work a second."""
 
 
-def cost_fleet(station: Station, loads: Sequence[Load], devices: int, owned: int) -> dict[str, float | None]:
+def cost_fleet(
+    station: Station, loads: Sequence[Load], devices: int, owned: int, idle_w: float | None
+) -> dict[str, float | None]:
     """Return what a fleet takes a month, as the columns of its row: energy, carbon and cost.
 
     `domain/use.py` says how a request's share adds up. What is owned costs its electricity and what a host adds to it.
@@ -108,7 +123,7 @@ def cost_fleet(station: Station, loads: Sequence[Load], devices: int, owned: int
             "throughput_per_s": rate / busy,
             "utilization": busy / powered,
             "energy_per_inference_j": watts / rate,
-            "idle_w": station.idle_power_w,
+            "idle_w": idle_w,
             "hours_per_year": HOURS,
             "lifetime_years": station.lifetime_years,
             "pue": station.pue_ratio,
@@ -142,7 +157,9 @@ def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
     if chip in demand.owned:
         ways["rented"] = None
-    known = {way: cost for way, cost in ways.items() if cost is not None and (pay in (way, "both") or chip in demand.owned)}
+    known = {
+        way: cost for way, cost in ways.items() if cost is not None and (pay in (way, "both") or chip in demand.owned)
+    }
     way = min(known, key=lambda one: known[one], default="")
     row = attrs.evolve(row, way=way, cost_per_month=known.get(way))
     over = []

@@ -191,14 +191,21 @@ def _form_row(
     station = next(row for row in next(iter(runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
-    kept = [1.0, *(growth for growth, one in zip(GROWTHS, grown, strict=True) if one.latency_s[1].max() <= demand.p99_s)]
+    kept = [
+        1.0,
+        *(growth for growth, one in zip(GROWTHS, grown, strict=True) if one.latency_s[1].max() <= demand.p99_s),
+    ]
     power = _power(sized, idle)
     more = [
         *(["the promise"] if grown[0].latency_s[1].max() > demand.p99_s else []),
-        *(["the power limit"] if demand.max_power_w is not None and _power(grown[0], idle) > demand.max_power_w else []),
+        *(
+            ["the power limit"]
+            if demand.max_power_w is not None and _power(grown[0], idle) > demand.max_power_w
+            else []
+        ),
     ]
     return FleetRow(
-        **{**_describe(station), "label": f"{_describe(station)['label']}{', filled' if sized.wait_s else ''}"},
+        **{**describe(station), "label": f"{describe(station)['label']}{', filled' if sized.wait_s else ''}"},
         status=OK,
         reason="",
         device_count=sized.devices,
@@ -217,7 +224,7 @@ def _form_row(
         idle_power_w=idle * sized.devices,
         **_no_tokens(),
         **_no_way(),
-        **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0)),
+        **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0), idle),
     )
 
 
@@ -238,13 +245,11 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
 
 def make_late(station: Station, reason: str) -> FleetRow:
     """Return the row of hardware that keeps no promise, for a reason."""
-    figures: dict[str, Any] = {
-        one.name: None for one in attrs.fields(FleetRow) if str(one.type).endswith("None")
-    }
-    return FleetRow(**{**figures, **_describe(station), "way": "", "fails_first": ""}, status=LATE, reason=reason)
+    figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow) if str(one.type).endswith("None")}
+    return FleetRow(**{**figures, **describe(station), "way": "", "fails_first": ""}, status=LATE, reason=reason)
 
 
-def _describe(station: Station) -> dict[str, Any]:
+def describe(station: Station) -> dict[str, Any]:
     """Return what a row says of its hardware and run."""
     return {
         "label": f"{station.hardware} {station.precision}",
@@ -252,7 +257,10 @@ def _describe(station: Station) -> dict[str, Any]:
         "precision": station.precision,
         "runtime": station.runtime,
         "server_device_count": 1,
-        "half_width": station.latency_half_width,
+        "time_half_width": station.latency_half_width,
+        "energy_half_width": station.energy_half_width,
+        "rented_half_width": station.rented_half_width,
+        "bought_half_width": station.bought_half_width,
         "is_available": station.is_available,
         "run_id": station.run_id,
     }

@@ -346,22 +346,8 @@ def llm(
     hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
     serves.
     """
-    from joulemap.decoder.step import CACHES
-    from joulemap.serving.stack import find_stack
-
-    if serving.cache:
-        check_name("precision of a cache", serving.cache, CACHES)
-    question = Question(decoder=read_decoder(model), stack=find_stack(serving.engine), serving=serving)
-    question.check()
-    is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
-    settings = attrs.evolve(
-        settings,
-        runtime=cast("Runtime", question.stack.runtime),
-        batch=tuple(sorted(settings.batch or SERVED.batch)),
-        hardware=settings.hardware if is_chosen else HARDWARE,
-    )
-    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
-    cases = list_cases(question, whole, find_targets(source, whole))
+    question, whole, cases = list_served(source, model, settings, serving)
+    is_chosen = is_choice(settings)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
     served = [case for case in cases if case.status == OK]
     if not served:
@@ -387,8 +373,32 @@ def llm(
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, serve_load(question, served)),
         left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
-        **{**found, "scope": _widen(found["scope"], whole)},
+        **{**found, "scope": widen(found["scope"], whole)},
     )
+
+
+def is_choice(settings: Settings) -> bool:
+    """Return whether settings choose hardware."""
+    return bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+
+
+def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
+    """Return what is asked, its plan, and every configuration, those that are refused too; raises as `llm`."""
+    from joulemap.decoder.step import CACHES
+    from joulemap.serving.stack import find_stack
+
+    if serving.cache:
+        check_name("precision of a cache", serving.cache, CACHES)
+    question = Question(decoder=read_decoder(model), stack=find_stack(serving.engine), serving=serving)
+    question.check()
+    settings = attrs.evolve(
+        settings,
+        runtime=cast("Runtime", question.stack.runtime),
+        batch=tuple(sorted(settings.batch or SERVED.batch)),
+        hardware=settings.hardware if is_choice(settings) else HARDWARE,
+    )
+    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
+    return question, whole, list_cases(question, whole, find_targets(source, whole))
 
 
 def read_decoder(model: str) -> Decoder:
@@ -402,7 +412,7 @@ def read_decoder(model: str) -> Decoder:
     return decoder
 
 
-def _widen(scope: Scope, whole: Plan) -> Scope:
+def widen(scope: Scope, whole: Plan) -> Scope:
     """Return the scope of stored runs with what was asked of their hardware."""
     selection = whole.selection
     return attrs.evolve(

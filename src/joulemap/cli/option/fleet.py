@@ -32,9 +32,7 @@ class DemandOptions:
             help="Rates over a day, with the columns hour or time_s, and rate_per_s; or requests, with arrival_s.",
         ),
     ] = None
-    p99: Annotated[
-        str, typer.Option("--p99", help="That 99 of 100 requests have their answer within, e.g. 15ms.")
-    ] = ""
+    p99: Annotated[str, typer.Option("--p99", help="That 99 of 100 requests have their answer within, e.g. 15ms.")] = ""
     first_token: Annotated[
         str, typer.Option("--first-token", help="Of a language model, from request to first token, e.g. 500ms.")
     ] = ""
@@ -49,9 +47,7 @@ class DemandOptions:
     max_power: Annotated[
         str, typer.Option("--max-power", help="Of all devices at the highest rate, e.g. 10kW.", show_default="any")
     ] = ""
-    max_cost: Annotated[
-        str, typer.Option("--max-cost", help="Of a month, e.g. 5000USD.", show_default="any")
-    ] = ""
+    max_cost: Annotated[str, typer.Option("--max-cost", help="Of a month, e.g. 5000USD.", show_default="any")] = ""
     owned: Annotated[
         list[str] | None,
         typer.Option("--owned", help="Devices that are there already, e.g. l4=8; repeatable."),
