@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
+from typing import Final
+
 import numpy as np
 
-TAIL = 30.0
+from joulemap.fleet.queue import Array
+
+TAIL: Final = 30.0
 """Means of the queue's length, over 1 - load, that its distribution is followed to."""
 
 
@@ -62,7 +66,7 @@ def constant_wait_percentile(rate: float, service_s: float, devices: int, share:
     return high
 
 
-def _find_present(load: float, devices: int) -> np.ndarray:
+def _find_present(load: float, devices: int) -> Array:
     """Return the probability of each number of requests at the devices, waiting or served.
 
     After a service's length those that were served are gone, and a Poisson number has come.
@@ -78,8 +82,9 @@ def _find_present(load: float, devices: int) -> np.ndarray:
     system[0] = 1.0
     right = np.zeros(count)
     right[0] = 1.0
-    return np.maximum(np.linalg.solve(system, right), 0.0)
+    present: Array = np.maximum(np.linalg.solve(system, right), 0.0)
+    return present
 
 
-def _log_factorials(count: int) -> np.ndarray:
+def _log_factorials(count: int) -> Array:
     return np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, count)))))[:count]

@@ -22,9 +22,6 @@ Counts: TypeAlias = NDArray[np.int64]
 WARM_UP: Final = 0.1
 """Of the requests: those at the start, which find the devices idle, count in nothing."""
 
-COMPACTED: Final = 0.7
-"""Pools that are done are put away once fewer than this share of the rest goes on."""
-
 
 @frozen(kw_only=True, eq=False)
 class Service:
@@ -163,9 +160,7 @@ class _Run:
         self.done[rows, model, place[at, model]] = answered
         self.next[rows, model] += taken
         self._add_up(rows, taken, hold, self.energy[service, model, taken] * factor, np.maximum(answered, first + hold))
-        left = (self.next[rows] < self.most[rows]).any(axis=1)
-        if left.mean() < COMPACTED or not left.any() or not left.all():
-            self.going = rows[left]
+        self.going = rows[(self.next[rows] < self.most[rows]).any(axis=1)]
         return True
 
     def _find_ready(self, heads: Array, place: Counts, seed: Counts, rates: Array, batch: Counts, wait: Array) -> Array:
@@ -181,7 +176,8 @@ class _Run:
         seeds = self.arrivals.shape[1]
         line = model * seeds + seed
         found = np.searchsorted(self.flat, line * self.span + np.minimum(start * rate, self.span - 0.5), side="right")
-        return found - line * self.count - place
+        waiting: Counts = found - line * self.count - place
+        return waiting
 
     def _add_up(self, rows: Counts, taken: Counts, hold: Array, joules: Array, end: Array) -> None:
         self.batches[rows] += 1.0
@@ -192,7 +188,7 @@ class _Run:
 
     def observe(self, pools: int, seeds: int) -> Observed:
         """Return what was seen, of each pool the seeds together."""
-        total, models, count = self.done.shape
+        _, models, count = self.done.shape
         places = np.arange(count)
         last = np.maximum.accumulate(np.where(np.isnan(self.done), 0, places), axis=2)
         answered = np.take_along_axis(self.done, last, axis=2)
@@ -202,7 +198,8 @@ class _Run:
         latency = np.where(kept, latency, np.nan)
 
         def add(values: Array) -> Array:
-            return values.reshape(pools, seeds).sum(axis=1)
+            total: Array = values.reshape(pools, seeds).sum(axis=1)
+            return total
 
         span = add(self.end)
         return Observed(

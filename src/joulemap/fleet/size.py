@@ -26,8 +26,11 @@ NEAR: Final = 1.01
 WAITS: Final = (0.25, 0.5, 0.75)
 """Of the time that a promise leaves beside a full batch, how long the first of a batch may wait for others."""
 
-GROWTH: Final = 1.5
-"""Of the demand: what fails first is asked of so many times it."""
+MOST: Final = 16.0
+"""Times a rate that a fleet is asked for at most, to see how much it carries."""
+
+HALVINGS: Final = 8
+"""Of the logarithm of a rate between one that is kept and `MOST` times it."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -73,7 +76,7 @@ class _Option:
 def size_fleets(candidates: Sequence[Candidate], rates: Array, promise: Promise) -> list[Sized | None]:
     """Return for each candidate the fewest devices that keep a promise at these rates; None where no number does.
 
-    Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
+    `rates` are of each model, or of each candidate and model. Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
     """
     options = [
         _Option(candidate=place, batch=batch)
@@ -115,6 +118,20 @@ def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: A
     return observe(candidates, tried, rates, promise)
 
 
+def find_rates(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise) -> list[float]:
+    """Return of each fleet how many times these rates it carries with its promise kept, up to `MOST`; 0 for none.
+
+    `rates` are of each model, or of each fleet and model.
+    """
+    low, high = np.full(len(sized), np.log(1.0 / MOST)), np.full(len(sized), np.log(MOST))
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        seen = observe_at(candidates, sized, np.exp(middle)[:, None] * rates, promise)
+        kept = np.array([_keeps(one, promise) for one in seen], dtype=bool)
+        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+    return [float(np.exp(one)) if one > np.log(1.0 / MOST) else 0.0 for one in low]
+
+
 def scale(candidate: Candidate, factor: float) -> Candidate:
     """Return a candidate whose times are so many times as long; joules are as they were."""
     service = candidate.service
@@ -136,7 +153,10 @@ def _fit(
     candidates: Sequence[Candidate], options: Sequence[_Option], rates: Array, promise: Promise
 ) -> dict[_Option, Sized]:
     """Return for each option the fewest devices that keep the promise; none for those that never do."""
-    least = {option: _count_least(candidates[option.candidate], option.batch, rates) for option in options}
+    each = np.broadcast_to(rates, (len(candidates), np.shape(rates)[-1]))
+    least = {
+        option: _count_least(candidates[option.candidate], option.batch, each[option.candidate]) for option in options
+    }
     tried = [
         (option, devices)
         for option in options
@@ -172,10 +192,11 @@ def observe(
     if not pairs:
         return []
     devices = np.array([count for _, count in pairs])
+    each = np.broadcast_to(rates, (len(candidates), np.shape(rates)[-1]))
     shared = np.minimum(devices, TOGETHER)
     pools = Pools(
         service=np.array([option.candidate for option, _ in pairs]),
-        rates=rates * (shared / devices)[:, None],
+        rates=each[[option.candidate for option, _ in pairs]] * (shared / devices)[:, None],
         devices=shared,
         batch=np.array([option.batch for option, _ in pairs]),
         wait_s=np.array([option.wait_s for option, _ in pairs]),

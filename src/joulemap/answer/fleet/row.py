@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -108,7 +108,7 @@ class Load:
 
 def cost_fleet(
     station: Station, loads: Sequence[Load], devices: int, owned: int, idle_w: float | None
-) -> dict[str, float | None]:
+) -> dict[str, Any]:
     """Return what a fleet takes a month, as the columns of its row: energy, carbon and cost.
 
     `domain/use.py` says how a request's share adds up. What is owned costs its electricity and what a host adds to it.

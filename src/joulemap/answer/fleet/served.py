@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.fleet.row import OK, FleetRow, Load, cost_fleet
-from joulemap.answer.fleet.station import GROWTHS, describe, make_late
+from joulemap.answer.fleet.station import describe, make_late
+from joulemap.fleet.size import MOST
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -116,7 +117,7 @@ def size_servers(
 def _size(server: _Server, station: Station, levels: Sequence[Level]) -> FleetRow:
     """Return the fleet of servers that share the requests evenly; UnsupportedError where one alone is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
-    rate = server.find_rate(peak, peak * max(GROWTHS))
+    rate = server.find_rate(peak, peak * MOST)
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
         raise UnsupportedError(
@@ -160,7 +161,7 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> FleetRo
 
 def _count(server: _Server, peak: float, rate: float) -> int | None:
     """Return how many servers there have to be; None where no number keeps the promises."""
-    found = server.find_rate(rate / server.slower, peak * max(GROWTHS) / server.slower)
+    found = server.find_rate(rate / server.slower, peak * MOST / server.slower)
     return math.ceil(peak / found) if found else None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, cost_fleet
 from joulemap.fleet.queue import Array, Service
-from joulemap.fleet.size import Candidate, Promise, Sized, observe_at, save_energy, scale, size_fleets
+from joulemap.fleet.size import Candidate, Promise, Sized, find_rates, observe_at, save_energy, scale, size_fleets
 from joulemap.present.cell import show_quantity
 from joulemap.system.record import frozen
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from joulemap.domain.fleet import Demand, Level
     from joulemap.row.fleet import Station
 
-GROWTHS: Final = (1.5, 1.25, 2.0, 3.0, 5.0, 10.0)
-"""Times the highest rate that a fleet is asked for, to see how much it carries; by the first it is told what fails."""
+HALF_MORE: Final = 1.5
+"""Times the highest rate at which it is told what fails."""
 
 Runs = Mapping[str, "Sequence[Station]"]
 """Model -> its runs on a configuration, the smallest batch first."""
@@ -135,7 +135,8 @@ def _form_rows(
         )
         for sign in (-1.0, 1.0)
     )
-    grown = [observe_at(fleets.candidates, fleets.sized, peak * growth, promise) for growth in GROWTHS]
+    carried = find_rates(fleets.candidates, fleets.sized, peak, promise)
+    grown = observe_at(fleets.candidates, fleets.sized, HALF_MORE * peak, promise)
     loads = _observe_levels(fleets, part, levels, demand, promise)
     return [
         _form_row(
@@ -145,7 +146,8 @@ def _form_rows(
             loads=loads[place],
             low=low[place],
             high=high[place],
-            grown=[some[place] for some in grown],
+            carried=max(carried[place], 1.0),
+            grown=grown[place],
         )
         for place, one in enumerate(fleets.sized)
     ]
@@ -186,24 +188,16 @@ def _form_row(
     loads: Sequence[Load],
     low: Sized | None,
     high: Sized | None,
-    grown: Sequence[Sized],
+    carried: float,
+    grown: Sized,
 ) -> FleetRow:
     station = next(row for row in next(iter(runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
-    kept = [
-        1.0,
-        *(growth for growth, one in zip(GROWTHS, grown, strict=True) if one.latency_s[1].max() <= demand.p99_s),
-    ]
     power = _power(sized, idle)
-    more = [
-        *(["the promise"] if grown[0].latency_s[1].max() > demand.p99_s else []),
-        *(
-            ["the power limit"]
-            if demand.max_power_w is not None and _power(grown[0], idle) > demand.max_power_w
-            else []
-        ),
-    ]
+    more = ["the promise"] if carried < HALF_MORE else []
+    if demand.max_power_w is not None and _power(grown, idle) > demand.max_power_w:
+        more.append("the power limit")
     return FleetRow(
         **{**describe(station), "label": f"{describe(station)['label']}{', filled' if sized.wait_s else ''}"},
         status=OK,
@@ -217,13 +211,15 @@ def _form_row(
         p50_latency_s=float(sized.latency_s[0].max()),
         p99_latency_s=float(sized.latency_s[1].max()),
         promise_fraction=float(sized.latency_s[1].max()) / demand.p99_s,
-        carried_ratio=max(kept),
+        carried_ratio=carried,
         fails_first=" and ".join(more),
         busy_fraction=sized.busy_fraction,
         power_w=power,
         idle_power_w=idle * sized.devices,
-        **_no_tokens(),
-        **_no_way(),
+        first_token_p99_s=None,
+        between_p99_s=None,
+        way="",
+        cost_per_month=None,
         **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0), idle),
     )
 
@@ -264,12 +260,3 @@ def describe(station: Station) -> dict[str, Any]:
         "is_available": station.is_available,
         "run_id": station.run_id,
     }
-
-
-def _no_tokens() -> dict[str, None]:
-    return {"first_token_p99_s": None, "between_p99_s": None}
-
-
-def _no_way() -> dict[str, Any]:
-    """Return the way of paying of a row before it is chosen."""
-    return {"way": "", "cost_per_month": None}
