@@ -8,7 +8,8 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.fleet.queue import Array, Observed, Pools, Service, simulate_pools
+from joulemap.fleet.formula import constant_wait_percentile
+from joulemap.fleet.queue import Array, Pools, Service, simulate_pools
 from joulemap.system.record import frozen
 
 FULLEST: Final = 0.95
@@ -76,7 +77,8 @@ class _Option:
 def size_fleets(candidates: Sequence[Candidate], rates: Array, promise: Promise) -> list[Sized | None]:
     """Return for each candidate the fewest devices that keep a promise at these rates; None where no number does.
 
-    `rates` are of each model, or of each candidate and model. Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
+    `rates` are of each model, or of each candidate and model. Batches are as large as the promise lets them be, or half
+    as long, whichever needs fewer devices, then joules.
     """
     options = [
         _Option(candidate=place, batch=batch)
@@ -187,7 +189,9 @@ def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
 def observe(
     candidates: Sequence[Candidate], tried: Iterable[tuple[_Option, int]], rates: Array, promise: Promise
 ) -> list[Sized]:
-    """Return how so many devices of each option serve these rates."""
+    """Return how so many devices of each option serve these rates: stepped, and where requests go one by one,
+    in closed form.
+    """
     pairs = list(tried)
     if not pairs:
         return []
@@ -202,20 +206,26 @@ def observe(
         wait_s=np.array([option.wait_s for option, _ in pairs]),
     )
     seen = simulate_pools([one.service for one in candidates], pools, variation=promise.variation)
-    half, most = seen.percentile(0.5), seen.percentile(promise.share)
-    return [_form(seen, place, option, count, half, most) for place, (option, count) in enumerate(pairs)]
-
-
-def _form(seen: Observed, place: int, option: _Option, devices: int, half: Array, most: Array) -> Sized:
-    return Sized(
-        devices=devices,
-        batch=option.batch,
-        wait_s=option.wait_s,
-        latency_s=np.stack((half[place], most[place])),
-        busy_fraction=float(seen.busy_fraction[place]),
-        batch_w=float(seen.energy_w[place]) * devices / min(devices, TOGETHER),
-        batch_mean=float(seen.batch_mean[place]),
-    )
+    latency = np.stack((seen.percentile(0.5), seen.percentile(promise.share)), axis=1)
+    for place, (option, _) in enumerate(pairs):
+        if option.batch == 1 and each.shape[1] == 1 and promise.variation == 0.0:
+            service = candidates[option.candidate].service
+            hold, shares = float(service.hold_s[0, 1]), (0.5, promise.share)
+            rate, count = float(pools.rates[place, 0]), int(shared[place])
+            waits = [constant_wait_percentile(rate, hold, count, share) for share in shares]
+            latency[place, :, 0] = service.latency_s[0, 1] + np.array(waits)
+    return [
+        Sized(
+            devices=count,
+            batch=option.batch,
+            wait_s=option.wait_s,
+            latency_s=latency[place],
+            busy_fraction=float(seen.busy_fraction[place]),
+            batch_w=float(seen.energy_w[place]) * count / int(shared[place]),
+            batch_mean=float(seen.batch_mean[place]),
+        )
+        for place, (option, count) in enumerate(pairs)
+    ]
 
 
 def _keeps(sized: Sized, promise: Promise) -> bool:

@@ -1,4 +1,4 @@
-"""Fleets: how many of which hardware serve a demand, at which cost, energy and carbon a month, and how near promises."""
+"""Fleets: how many of which hardware serve a demand, what they take a month, and how near their promises they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
-from joulemap.answer.fleet.row import LATE, OK, FleetRow, FleetWinner, choose_way
+from joulemap.answer.fleet.mixture import MixedRow, mix
+from joulemap.answer.fleet.row import LATE, OK, FleetRow, FleetWinner, LevelRow, Sizing, choose_way
 from joulemap.answer.llm.answer import SERVING, list_served, widen
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words
@@ -45,6 +46,9 @@ OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
 }
 """Objective -> the column that is least, and its unit."""
 
+SHOWN_KINDS: Final = 3
+"""Fleets that are told at each rate."""
+
 SHOWN: Final = 12
 """Fleets that a table has, unless it is told else."""
 
@@ -71,6 +75,10 @@ class FleetAnswer(RunAnswer):
     pay: str
     rows: Table[FleetRow]
     winners: Table[FleetWinner]
+    mixtures: Table[MixedRow]
+    """Fleets of several kinds that take less than any of one, the best first."""
+    at_rates: Table[LevelRow]
+    """What each fleet does at each rate."""
     assumptions: Table[AssumedNumber]
 
     @property
@@ -120,6 +128,8 @@ class FleetAnswer(RunAnswer):
             sure=self._say_sure(),
             details=(
                 Section("Power and cost", self._draw_costs(table, limit)),
+                *([Section("At each rate", self._draw_levels(shown[:SHOWN_KINDS]))] if len(self.levels) > 1 else []),
+                *([Section("Mixed", self._draw_mixed(limit))] if self.mixtures.rows else []),
                 Section("What is missed", self._draw_missed(missed, limit)),
             ),
             notes=[*NOTES, *self.scope.describe()],
@@ -178,6 +188,37 @@ class FleetAnswer(RunAnswer):
             keep=("devices", "rented", "bought", "at most", "idle"),
         )
 
+    def _draw_levels(self, shown: Sequence[FleetRow]) -> Grid:
+        labels = [row.label for row in shown]
+        return grid(
+            attrs.evolve(self.at_rates, rows=tuple(one for one in self.at_rates if one.label in labels)),
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("rate", "rate_per_s"),
+                ("of the time", "share_fraction"),
+                ("devices", "device_count"),
+                ("busy", "busy_fraction"),
+                ("power", "power_w"),
+            ),
+            limit=len(labels) * len(self.levels),
+            keep=("rate", "devices", "power"),
+        )
+
+    def _draw_mixed(self, limit: int) -> Grid:
+        return grid(
+            self.mixtures,
+            (
+                ("fleet", "label"),
+                ("form", "form"),
+                ("USD/month", lambda row: _plain(row.cost_per_month)),
+                ("kWh/month", lambda row: _plain(row.kwh_per_month)),
+                ("power", "power_w"),
+                ("saved", "saved_fraction"),
+            ),
+            limit=limit,
+            keep=("form", "USD/month", "saved"),
+        )
+
     def _draw_missed(self, rows: Sequence[FleetRow], limit: int) -> Grid:
         return grid(
             attrs.evolve(self.rows, rows=tuple(rows)),
@@ -224,6 +265,11 @@ class FleetAnswer(RunAnswer):
             told.append(
                 f"{self.scope.mark(energy.label)} needs least energy: {show(energy.value, '', 'kWh')} a month, "
                 f"{show_quantity(row.power_w, 'W')} with {show_count(row.device_count or 0, 'device')}"
+            )
+        if self.mixtures.rows:
+            mixed = self.mixtures[0]
+            told.append(
+                f"mixed, {mixed.label} ({mixed.form}) take {mixed.saved_fraction:.0%} less than the best of one kind"
             )
         late = [row for row in self.rows if row.status == LATE]
         over = [row for row in self.rows if row.status not in (OK, LATE)]
@@ -380,12 +426,12 @@ def make_answer(
     demand: Demand,
     shares: Mapping[str, float],
     levels: tuple[Level, ...],
-    rows: Sequence[FleetRow],
+    sized: Sequence[Sizing],
     found: Mapping[str, Any],
 ) -> FleetAnswer:
     """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise."""
     pay = found["stations"][0].pay
-    paid = [choose_way(row, pay, demand) for row in rows]
+    paid = [choose_way(one.row, pay, demand) for one in sized]
     if all(row.status == LATE for row in paid):
         nearest = "; ".join(f"{row.label}: {row.reason}" for row in paid[:2])
         raise UnsupportedError(f"no number of any of this hardware keeps the promise: {nearest or 'nothing runs it'}")
@@ -398,6 +444,8 @@ def make_answer(
         return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
 
     ordered = sorted(paid, key=rank)
+    had = [row for row in ordered if row.is_available or takes_all]
+    at_rates = [level for one in sized for level in one.levels]
     return FleetAnswer(
         scope=scope,
         demand=demand,
@@ -406,6 +454,8 @@ def make_answer(
         pay=pay,
         rows=make_table("fleet", FleetRow, ordered),
         winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
+        mixtures=make_table("fleet mixtures", MixedRow, mix(had, at_rates, demand)),
+        at_rates=make_table("fleet rates", LevelRow, at_rates),
         assumptions=found["assumptions"],
     )
 

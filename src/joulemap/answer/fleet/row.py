@@ -49,6 +49,7 @@ class FleetRow:
     first_token_p99_s: float | None = told("of a language model: from arrival to first token, 99 of 100", "s")
     between_p99_s: float | None = told("of a language model: mean time between tokens, 99 of 100 requests", "s")
     promise_fraction: float | None = told("of the promise that is nearest: what is taken of it")
+    server_rate_per_s: float | None = told("requests that one server alone carries with the promises kept", "1/s")
     carried_ratio: float | None = told("times the highest rate up to which the promises are kept by this fleet")
     fails_first: str = told("what fails first as the demand grows by half: a promise or a limit; empty where none does")
     busy_fraction: float | None = told("of the devices' time at the highest rate")
@@ -63,6 +64,8 @@ class FleetRow:
     bought_per_month: float | None = told(
         "devices that are not owned over their lifetime, hosts and electricity", "USD"
     )
+    rented_device_per_month: float | None = told("one device, rented all the time", "USD")
+    bought_device_per_month: float | None = told("one device that is bought, with its host, over its lifetime", "USD")
     way: str = told("rented or bought: what cost_per_month pays; empty without a price")
     cost_per_month: float | None = told("in that way", "USD")
     time_half_width: float | None = told("of the 80 % interval of the logarithm of the time of a batch or token")
@@ -95,6 +98,27 @@ class FleetWinner:
 
 
 @frozen(kw_only=True)
+class LevelRow:
+    """A fleet at one of the rates."""
+
+    label: str = told("the fleet")
+    rate_per_s: float = told("requests that come", "1/s")
+    share_fraction: float = told("of the time")
+    device_count: int = told("that are powered")
+    busy_fraction: float = told("of their time")
+    power_w: float = told("of all of them", "W")
+    rented_usd_per_hour: float | None = told("of all of them", "USD/h")
+
+
+@frozen(kw_only=True)
+class Sizing:
+    """A fleet with what it does at each rate."""
+
+    row: FleetRow
+    levels: tuple[LevelRow, ...] = ()
+
+
+@frozen(kw_only=True)
 class Load:
     """What the devices of a fleet do at one rate."""
 
@@ -117,7 +141,7 @@ def cost_fleet(
     busy = sum(one.level.share * one.busy_devices for one in loads)
     rate = sum(one.level.share * one.level.rate_per_s for one in loads)
     watts = sum(one.level.share * one.batch_w for one in loads)
-    purchase = station.price_purchase_usd
+    purchase = 0.0 if owned >= devices else station.price_purchase_usd
     found = add_up(
         {
             "throughput_per_s": rate / busy,
@@ -140,8 +164,12 @@ def cost_fleet(
     def month(name: str) -> float | None:
         return None if found[name] is None else cast("float", found[name]) * millions
 
+    rent = station.price_cloud_usd_per_hour
+    months = MONTHS * station.lifetime_years
     return {
         "busy_mean_fraction": busy / powered,
+        "rented_device_per_month": None if rent is None else rent * HOURS / MONTHS,
+        "bought_device_per_month": None if purchase is None else purchase * (1.0 + station.host_share_ratio) / months,
         "energy_per_request_j": found["powered_j"],
         "mean_power_w": None if found["powered_j"] is None else found["powered_j"] * rate,
         "kwh_per_month": month("kwh_per_million"),
@@ -149,6 +177,23 @@ def cost_fleet(
         "rented_per_month": month("rented_usd_per_million"),
         "bought_per_month": month("bought_usd_per_million"),
     }
+
+
+def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float) -> tuple[LevelRow, ...]:
+    """Return what a fleet does at each rate."""
+    rent = station.price_cloud_usd_per_hour
+    return tuple(
+        LevelRow(
+            label=label,
+            rate_per_s=one.level.rate_per_s,
+            share_fraction=one.level.share,
+            device_count=one.devices,
+            busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
+            power_w=one.batch_w + idle_w * max(one.devices - one.busy_devices, 0.0),
+            rented_usd_per_hour=None if rent is None else rent * one.devices,
+        )
+        for one in loads
+    )
 
 
 def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import OK, FleetRow, Load, cost_fleet
+from joulemap.answer.fleet.row import OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
 from joulemap.answer.fleet.station import describe, make_late
 from joulemap.fleet.size import MOST
 from joulemap.present.cell import show_quantity
@@ -89,7 +89,7 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
 
 def size_servers(
     question: Question, cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level], demand: Demand
-) -> list[FleetRow]:
+) -> list[Sizing]:
     """Return a row for each case and its station: as many servers as keep the promises, or why none do."""
     from joulemap.domain.load import Load as Requests
     from joulemap.serving.serve import find_limits, tabulate_for
@@ -107,14 +107,13 @@ def size_servers(
             limits = find_limits(case.deployment)
             table = tabulate_for(case.deployment, requests, limits, 0)
             server = _Server(case=case, requests=requests, table=table, limits=limits, demand=demand)
-            row = _size(server, station, levels)
+            rows.append(_size(server, station, levels))
         except UnsupportedError as error:
-            row = make_late(station, str(error))
-        rows.append(attrs.evolve(row, label=f"{case.label} {case.precision}", server_device_count=case.world))
+            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case))))
     return rows
 
 
-def _size(server: _Server, station: Station, levels: Sequence[Level]) -> FleetRow:
+def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
     """Return the fleet of servers that share the requests evenly; UnsupportedError where one alone is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
     rate = server.find_rate(peak, peak * MOST)
@@ -133,8 +132,8 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> FleetRo
     is_dark = demand.max_power_w is not None and grown * power > demand.max_power_w
     fails = [*(["the promise"] if grown < 1.5 else []), *(["the power limit"] if is_dark else [])]
     idle = server.table.idle_w / world
-    return FleetRow(
-        **describe(station),
+    row = FleetRow(
+        **{**describe(station), **_name(server.case)},
         status=OK,
         reason="",
         device_count=count * world,
@@ -148,6 +147,7 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> FleetRo
         first_token_p99_s=served.first_token.p99,
         between_p99_s=served.token_time.p99,
         promise_fraction=take_promise(served, demand),
+        server_rate_per_s=rate,
         carried_ratio=rate * count / peak,
         fails_first=" and ".join(fails),
         busy_fraction=1.0 - served.idle_s / served.duration_s,
@@ -157,6 +157,11 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> FleetRo
         cost_per_month=None,
         **cost_fleet(station, loads, count * world, demand.owned.get(station.hardware_id, 0), idle),
     )
+    return Sizing(row=row, levels=tell_levels(row.label, station, loads, idle))
+
+
+def _name(case: Case) -> dict[str, Any]:
+    return {"label": f"{case.label} {case.precision}", "server_device_count": case.world}
 
 
 def _count(server: _Server, peak: float, rate: float) -> int | None:

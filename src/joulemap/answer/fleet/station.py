@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
 
-from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, cost_fleet
+from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
 from joulemap.fleet.queue import Array, Service
 from joulemap.fleet.size import Candidate, Promise, Sized, find_rates, observe_at, save_energy, scale, size_fleets
 from joulemap.present.cell import show_quantity
@@ -36,7 +37,7 @@ class _Fleets:
 
 def size_stations(
     stations: Sequence[Station], shares: Mapping[str, float], levels: Sequence[Level], demand: Demand
-) -> list[FleetRow]:
+) -> list[Sizing]:
     """Return rows for each hardware that runs all models, at the precision that needs fewest of it.
 
     One row serves what waits at once, another where that saves joules lets batches wait to be filled; one says that no
@@ -60,11 +61,19 @@ def size_stations(
         sized=[one for place in places if (one := sized[place]) is not None],
     )
     late = {_first(one).hardware: one for one in runs if _first(one).hardware not in best}
+    filled = _fill(fleets, part * levels[0].rate_per_s, promise)
     return [
-        *_form_rows(fleets, part, levels, demand, promise),
-        *_form_rows(_fill(fleets, part * levels[0].rate_per_s, promise), part, levels, demand, promise),
-        *(_form_late(one, demand.p99_s) for one in late.values()),
+        *_form_rows(_join(fleets, filled), part, levels, demand, promise),
+        *(Sizing(row=_form_late(one, demand.p99_s)) for one in late.values()),
     ]
+
+
+def _join(*fleets: _Fleets) -> _Fleets:
+    return _Fleets(
+        runs=[run for one in fleets for run in one.runs],
+        candidates=[candidate for one in fleets for candidate in one.candidates],
+        sized=[sized for one in fleets for sized in one.sized],
+    )
 
 
 def _group(stations: Sequence[Station]) -> list[Runs]:
@@ -119,23 +128,30 @@ def _fill(fleets: _Fleets, rates: Array, promise: Promise) -> _Fleets:
     )
 
 
-def _form_rows(
-    fleets: _Fleets, part: Array, levels: Sequence[Level], demand: Demand, promise: Promise
-) -> list[FleetRow]:
+def _form_rows(fleets: _Fleets, part: Array, levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
     """Return a row for each fleet: how it serves each rate and more, and how many there may have to be."""
     if not fleets.sized:
         return []
     peak = part * levels[0].rate_per_s
+    count = len(fleets.sized)
     doubts = [_first(one).latency_half_width or 0.0 for one in fleets.runs]
-    low, high = (
-        size_fleets(
-            [scale(one, np.exp(sign * doubt)) for one, doubt in zip(fleets.candidates, doubts, strict=True)],
-            peak,
-            promise,
-        )
-        for sign in (-1.0, 1.0)
+    doubted = size_fleets(
+        [
+            scale(one, math.exp(sign * doubt))
+            for sign in (-1.0, 1.0)
+            for one, doubt in zip(fleets.candidates, doubts, strict=True)
+        ],
+        peak,
+        promise,
     )
-    carried = find_rates(fleets.candidates, fleets.sized, peak, promise)
+    alone = [attrs.evolve(one, devices=1) for one in fleets.sized]
+    each = np.array([[one.devices] for one in fleets.sized])
+    carried = find_rates(
+        [*fleets.candidates] * 2,
+        [*fleets.sized, *alone],
+        np.concatenate((peak / np.ones_like(each), peak / each)),
+        promise,
+    )
     grown = observe_at(fleets.candidates, fleets.sized, HALF_MORE * peak, promise)
     loads = _observe_levels(fleets, part, levels, demand, promise)
     return [
@@ -144,9 +160,10 @@ def _form_rows(
             one,
             demand,
             loads=loads[place],
-            low=low[place],
-            high=high[place],
+            low=doubted[place],
+            high=doubted[count + place],
             carried=max(carried[place], 1.0),
+            alone=carried[count + place] * levels[0].rate_per_s / one.devices,
             grown=grown[place],
         )
         for place, one in enumerate(fleets.sized)
@@ -189,8 +206,9 @@ def _form_row(
     low: Sized | None,
     high: Sized | None,
     carried: float,
+    alone: float,
     grown: Sized,
-) -> FleetRow:
+) -> Sizing:
     station = next(row for row in next(iter(runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
@@ -198,8 +216,9 @@ def _form_row(
     more = ["the promise"] if carried < HALF_MORE else []
     if demand.max_power_w is not None and _power(grown, idle) > demand.max_power_w:
         more.append("the power limit")
-    return FleetRow(
-        **{**describe(station), "label": f"{describe(station)['label']}{', filled' if sized.wait_s else ''}"},
+    label = f"{describe(station)['label']}{', filled' if sized.wait_s else ''}"
+    row = FleetRow(
+        **{**describe(station), "label": label},
         status=OK,
         reason="",
         device_count=sized.devices,
@@ -211,6 +230,7 @@ def _form_row(
         p50_latency_s=float(sized.latency_s[0].max()),
         p99_latency_s=float(sized.latency_s[1].max()),
         promise_fraction=float(sized.latency_s[1].max()) / demand.p99_s,
+        server_rate_per_s=alone,
         carried_ratio=carried,
         fails_first=" and ".join(more),
         busy_fraction=sized.busy_fraction,
@@ -222,6 +242,7 @@ def _form_row(
         cost_per_month=None,
         **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0), idle),
     )
+    return Sizing(row=row, levels=tell_levels(label, station, loads, idle))
 
 
 def _power(sized: Sized, idle_w: float) -> float:
