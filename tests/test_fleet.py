@@ -16,7 +16,7 @@ from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.fleet.mixture import BY_THE_HOUR, SIDE_BY_SIDE, mix
 from joulemap.answer.fleet.row import FleetRow, LevelRow, choose_way
 from joulemap.domain.fleet import Demand, Level
-from joulemap.domain.settings import Settings, Usage
+from joulemap.domain.settings import Price, Settings, Usage
 from joulemap.fleet.demand import read_levels
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace

@@ -33,6 +33,7 @@ BELOW: dict[str, set[str]] = {
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
+    "fleet": {"domain"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
@@ -59,6 +60,7 @@ BELOW: dict[str, set[str]] = {
         "domain",
         "exchange",
         "figure",
+        "fleet",
         "hub",
         "model",
         "plan",
@@ -100,13 +102,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 14_000,
+    "answer": 15_350,
     "trace": 9_720,
     "decoder": 2_600,
     "model": 8_680,
     "store": 6_580,
-    "domain": 5_330,
-    "cli": 4_800,
+    "domain": 5_450,
+    "cli": 4_990,
     "catalog": 3_430,
     "hub": 2_160,
     "plan": 2_800,
@@ -118,6 +120,7 @@ LINES: dict[str, int] = {
     "device": 880,
     "webpage": 570,
     "exchange": 450,
+    "fleet": 660,
     "figure": 750,
     "serving": 2_400,
 }

@@ -20,7 +20,8 @@ from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
 from joulemap.answer.fleet.answer import FleetAnswer as FleetAnswer
-from joulemap.answer.fleet.row import FleetRow as FleetRow, FleetWinner as FleetWinner
+from joulemap.answer.fleet.mixture import MixedRow as MixedRow
+from joulemap.answer.fleet.row import FleetRow as FleetRow, FleetWinner as FleetWinner, LevelRow as LevelRow
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer

@@ -25,7 +25,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_count, show_quantity
+from joulemap.present.cell import show, show_chance, show_count, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, grid, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.fleet import Station
@@ -239,13 +239,12 @@ class FleetAnswer(RunAnswer):
             return f"no fleet keeps all limits; {nearest.label}: {nearest.reason}" if nearest else "nothing has a price"
         row = next(row for row in self.ok if row.label == winner.label)
         value = show(winner.value, "", winner.unit)
-        wide = _tell_devices(row)
-        text = f"{wide} {self.scope.mark(row.label)} {row.way} serve it for {value} a month"
-        power = show_quantity(row.power_w, "W")
-        text += f", at {power} and {row.busy_fraction or 0.0:.0%} busy at the highest rate"
+        paid = f", {row.way}" if row.way else ""
+        text = f"{row.device_count} {self.scope.mark(row.label)}{paid}: {value} a month"
+        text += f", {show_quantity(row.power_w, 'W')} and {show_share(row.busy_fraction)} busy at the highest rate"
         if winner.runner_up and winner.regret_ratio is not None:
             other = f"{winner.regret_ratio:.3g}x that" if winner.regret_ratio > TIE_RATIO else "as much"
-            text += f"; the next, {self.scope.mark(winner.runner_up)}, takes {other}"
+            text += f"; {self.scope.mark(winner.runner_up)} is next, with {other}"
         return text
 
     def _insights(self) -> list[str]:
@@ -292,7 +291,7 @@ class FleetAnswer(RunAnswer):
         if best is not None and best.device_low_count and best.device_high_count:
             low, high = best.device_low_count, best.device_high_count
             told.append(
-                f"{low} to {high} devices at 80 %" if low != high else f"{low} at 80 % of what its times may be"
+                f"{low} to {high} devices at 80 %" if low != high else f"{low} for 4 in 5 of what its times may be"
             )
         return "; ".join(told)
 
