@@ -15,9 +15,9 @@ from compare import assert_close
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.fleet.mixture import BY_THE_HOUR, SIDE_BY_SIDE, mix
 from joulemap.answer.fleet.row import FleetRow, LevelRow, choose_way
+from joulemap.capacity.demand import read_levels
 from joulemap.domain.fleet import Demand, Level
 from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.fleet.demand import read_levels
 from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.fleet.formula import constant_wait_percentile, exponential_wait_percentile
-from joulemap.fleet.queue import Array, Observed, Pools, Service, simulate_pools
-from joulemap.fleet.size import Candidate, Promise, find_rates, observe_at, save_energy, size_fleets
+from joulemap.capacity.formula import constant_wait_percentile, exponential_wait_percentile
+from joulemap.capacity.queue import Array, Observed, Pools, Service, simulate_pools
+from joulemap.capacity.size import Candidate, Promise, find_rates, observe_at, save_energy, size_fleets
 
 LOADS: Final = (0.1, 0.3, 0.5, 0.7, 0.85)
 DEVICES: Final = (1, 4, 16)
@@ -20,7 +20,7 @@ DEVICES: Final = (1, 4, 16)
 
 def serve_straight(first_s: float, each_s: float, most: int = 64, joules: float = 1.0) -> Service:
     """A batch takes a time for itself and one for each of its requests; its joules are of its time."""
-    table = (first_s + each_s * np.arange(most + 1))[None]
+    table: Array = (first_s + each_s * np.arange(most + 1.0))[None]
     return Service(hold_s=table, latency_s=table, energy_j=joules * table)
 
 
@@ -147,11 +147,7 @@ def candidate(first_s: float = 1e-3, each_s: float = 1e-4) -> Candidate:
 
 
 def within(seconds: float) -> Promise:
-    return Promise(latency_s=np.array([seconds]))
-
-
-def rates(*values: float) -> Array:
-    return np.array(values)
+    return Promise(latency_s=seconds)
 
 
 def test_a_fleet_is_the_fewest_devices_that_keep_the_promise() -> None:
@@ -159,27 +155,27 @@ def test_a_fleet_is_the_fewest_devices_that_keep_the_promise() -> None:
     5.96. A device that takes half a request's promise for it alone is not asked for full ones."""
     for seconds, at_least in ((0.02, 6), (0.0025, 7)):
         promise = within(seconds)
-        (sized,) = size_fleets([candidate()], rates(49_000.0), promise)
+        (sized,) = size_fleets([candidate()], 49_000.0, promise)
         assert sized is not None
         assert sized.devices >= at_least
-        assert sized.latency_s[1, 0] <= seconds
+        assert sized.latency_s <= seconds
         if seconds == 0.02:
             assert sized.devices == 6
         else:
             fewer = attrs.evolve(sized, devices=sized.devices - 1)
-            (seen,) = observe_at([candidate()], [fewer], rates(49_000.0), promise)
-            assert seen.latency_s[1, 0] > seconds
-    assert size_fleets([candidate()], rates(50_000.0), within(1e-3)) == [None]
+            (seen,) = observe_at([candidate()], [fewer], 49_000.0, promise)
+            assert seen.latency_s > seconds
+    assert size_fleets([candidate()], 50_000.0, within(1e-3)) == [None]
 
 
 def test_more_requests_or_slower_devices_need_no_fewer() -> None:
     counts = []
     for rate in (1e3, 1e4, 1e5):
-        (sized,) = size_fleets([candidate()], rates(rate), within(0.01))
+        (sized,) = size_fleets([candidate()], rate, within(0.01))
         assert sized is not None
         counts.append(sized.devices)
     assert counts == sorted(counts)
-    slow, fast = size_fleets([candidate(2e-3, 2e-4), candidate()], rates(2e4), within(0.03))
+    slow, fast = size_fleets([candidate(2e-3, 2e-4), candidate()], 2e4, within(0.03))
     assert slow is not None
     assert fast is not None
     assert slow.devices >= 2 * fast.devices - 1
@@ -187,19 +183,19 @@ def test_more_requests_or_slower_devices_need_no_fewer() -> None:
 
 def test_what_a_fleet_carries_is_where_its_promise_ends() -> None:
     promise, some = within(0.02), [candidate()]
-    sized = [one for one in size_fleets(some, rates(3e4), promise) if one is not None]
-    (most,) = find_rates(some, sized, rates(3e4), promise)
+    sized = [one for one in size_fleets(some, 3e4, promise) if one is not None]
+    (most,) = find_rates(some, sized, 3e4, promise)
     assert most >= 0.98
     for factor, is_kept in ((0.95, True), (1.1, False)):
-        (seen,) = observe_at(some, sized, rates(3e4 * most * factor), promise)
-        assert (seen.latency_s[1, 0] <= 0.02) == is_kept
+        (seen,) = observe_at(some, sized, 3e4 * most * factor, promise)
+        assert (seen.latency_s <= 0.02) == is_kept
 
 
 def test_waiting_saves_joules_within_the_promise() -> None:
     promise, some = within(0.02), [candidate()]
-    sized = [one for one in size_fleets(some, rates(1000.0), promise) if one is not None]
-    (filled,) = save_energy(some, sized, rates(1000.0), promise)
+    sized = [one for one in size_fleets(some, 1000.0, promise) if one is not None]
+    (filled,) = save_energy(some, sized, 1000.0, promise)
     assert filled.wait_s > 0.0
     assert filled.batch_w < 0.5 * sized[0].batch_w
-    assert filled.latency_s[1, 0] <= 0.02
+    assert filled.latency_s <= 0.02
     assert filled.devices == sized[0].devices

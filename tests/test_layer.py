@@ -33,7 +33,7 @@ BELOW: dict[str, set[str]] = {
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
-    "fleet": {"domain"},
+    "capacity": {"domain"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
@@ -60,7 +60,7 @@ BELOW: dict[str, set[str]] = {
         "domain",
         "exchange",
         "figure",
-        "fleet",
+        "capacity",
         "hub",
         "model",
         "plan",
@@ -120,7 +120,7 @@ LINES: dict[str, int] = {
     "device": 880,
     "webpage": 570,
     "exchange": 450,
-    "fleet": 660,
+    "capacity": 700,
     "figure": 750,
     "serving": 2_400,
 }
@@ -145,7 +145,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "decoder", "model", "serving", "store"},
+    "numpy": {"calibrate", "capacity", "decoder", "model", "serving", "store"},
 }
 """library -> rooms that may import it."""
 

@@ -350,7 +350,7 @@ def fleet(
     is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
     where no hardware keeps the promise, with the nearest.
     """
-    from joulemap.fleet.demand import read_levels
+    from joulemap.capacity.demand import read_levels
 
     levels = read_levels(demand)
     if demand.is_of_tokens:

@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.answer.fleet.row import OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
 from joulemap.answer.fleet.station import describe, make_late
-from joulemap.fleet.size import MOST
+from joulemap.capacity.size import MOST
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen

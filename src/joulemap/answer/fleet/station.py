@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-import numpy as np
 
 from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
-from joulemap.fleet.queue import Array, Service
-from joulemap.fleet.size import Candidate, Promise, Sized, find_rates, observe_at, save_energy, scale, size_fleets
+from joulemap.capacity.size import (
+    Candidate,
+    Promise,
+    Sized,
+    find_rates,
+    form_candidate,
+    observe_at,
+    save_energy,
+    scale,
+    size_fleets,
+)
 from joulemap.present.cell import show_quantity
 from joulemap.system.record import frozen
 
@@ -44,11 +52,10 @@ def size_stations(
     number of devices keeps the promise.
     """
     assert demand.p99_s is not None
-    promise = Promise(latency_s=np.full(len(shares), demand.p99_s), variation=demand.variation)
+    promise = Promise(latency_s=demand.p99_s, models=tuple(shares.values()), variation=demand.variation)
     runs = [one for one in _group(stations) if _fits(one, shares)]
     candidates = [_form_candidate(one, shares) for one in runs]
-    part = np.array([*shares.values()])
-    sized = size_fleets(candidates, part * levels[0].rate_per_s, promise)
+    sized = size_fleets(candidates, levels[0].rate_per_s, promise)
     best: dict[str, tuple[int, float, int]] = {}
     for place, one in enumerate(sized):
         if one is not None:
@@ -61,9 +68,9 @@ def size_stations(
         sized=[one for place in places if (one := sized[place]) is not None],
     )
     late = {_first(one).hardware: one for one in runs if _first(one).hardware not in best}
-    filled = _fill(fleets, part * levels[0].rate_per_s, promise)
+    filled = _fill(fleets, levels[0].rate_per_s, promise)
     return [
-        *_form_rows(_join(fleets, filled), part, levels, demand, promise),
+        *_form_rows(_join(fleets, filled), levels, demand, promise),
         *(Sizing(row=_form_late(one, demand.p99_s)) for one in late.values()),
     ]
 
@@ -101,25 +108,18 @@ def _fits(runs: Runs, shares: Mapping[str, float]) -> bool:
 def _form_candidate(runs: Runs, shares: Mapping[str, float]) -> Candidate:
     """Return what batches take: between those that were evaluated, on a straight line."""
     batches = sorted(set.intersection(*({row.batch for row in some} for some in runs.values())))
-    every = np.arange(batches[-1] + 1)
-
-    def tabulate(values: Mapping[str, list[float]]) -> Array:
-        return np.stack([np.interp(every, batches, values[model]) for model in shares])
-
-    kept = {model: [row for row in runs[model] if row.batch in batches] for model in shares}
-    return Candidate(
-        service=Service(
-            hold_s=tabulate({name: [row.batch / (row.throughput_per_s or 1.0) for row in kept[name]] for name in kept}),
-            latency_s=tabulate({name: [row.latency_s or 0.0 for row in kept[name]] for name in kept}),
-            energy_j=tabulate({name: [row.energy_j or 0.0 for row in kept[name]] for name in kept}),
-        ),
-        batches=tuple(batches),
+    kept = [[row for row in runs[model] if row.batch in batches] for model in shares]
+    return form_candidate(
+        batches,
+        [[row.batch / (row.throughput_per_s or 1.0) for row in some] for some in kept],
+        [[row.latency_s or 0.0 for row in some] for some in kept],
+        [[row.energy_j or 0.0 for row in some] for some in kept],
     )
 
 
-def _fill(fleets: _Fleets, rates: Array, promise: Promise) -> _Fleets:
+def _fill(fleets: _Fleets, rate: float, promise: Promise) -> _Fleets:
     """Return those fleets whose joules are saved by batches that wait to be filled, so that they do."""
-    filled = save_energy(fleets.candidates, fleets.sized, rates, promise)
+    filled = save_energy(fleets.candidates, fleets.sized, rate, promise)
     places = [place for place, one in enumerate(filled) if one.wait_s > 0.0]
     return _Fleets(
         runs=[fleets.runs[place] for place in places],
@@ -128,11 +128,11 @@ def _fill(fleets: _Fleets, rates: Array, promise: Promise) -> _Fleets:
     )
 
 
-def _form_rows(fleets: _Fleets, part: Array, levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
+def _form_rows(fleets: _Fleets, levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
     """Return a row for each fleet: how it serves each rate and more, and how many there may have to be."""
     if not fleets.sized:
         return []
-    peak = part * levels[0].rate_per_s
+    peak = levels[0].rate_per_s
     count = len(fleets.sized)
     doubts = [_first(one).latency_half_width or 0.0 for one in fleets.runs]
     doubted = size_fleets(
@@ -145,15 +145,14 @@ def _form_rows(fleets: _Fleets, part: Array, levels: Sequence[Level], demand: De
         promise,
     )
     alone = [attrs.evolve(one, devices=1) for one in fleets.sized]
-    each = np.array([[one.devices] for one in fleets.sized])
     carried = find_rates(
         [*fleets.candidates] * 2,
         [*fleets.sized, *alone],
-        np.concatenate((peak / np.ones_like(each), peak / each)),
+        [peak] * count + [peak / one.devices for one in fleets.sized],
         promise,
     )
     grown = observe_at(fleets.candidates, fleets.sized, HALF_MORE * peak, promise)
-    loads = _observe_levels(fleets, part, levels, demand, promise)
+    loads = _observe_levels(fleets, levels, demand, promise)
     return [
         _form_row(
             fleets.runs[place],
@@ -170,9 +169,7 @@ def _form_rows(fleets: _Fleets, part: Array, levels: Sequence[Level], demand: De
     ]
 
 
-def _observe_levels(
-    fleets: _Fleets, part: Array, levels: Sequence[Level], demand: Demand, promise: Promise
-) -> list[list[Load]]:
+def _observe_levels(fleets: _Fleets, levels: Sequence[Level], demand: Demand, promise: Promise) -> list[list[Load]]:
     """Return what each fleet does at each rate, with as many devices as that needs where others are given back."""
     found: list[list[Load]] = [[] for _ in fleets.sized]
     for place, level in enumerate(levels):
@@ -181,9 +178,9 @@ def _observe_levels(
         elif place == 0:
             seen = fleets.sized
         elif demand.releases:
-            seen = size_fleets(fleets.candidates, part * level.rate_per_s, promise)
+            seen = size_fleets(fleets.candidates, level.rate_per_s, promise)
         else:
-            seen = observe_at(fleets.candidates, fleets.sized, part * level.rate_per_s, promise)
+            seen = observe_at(fleets.candidates, fleets.sized, level.rate_per_s, promise)
         for loads, whole, one in zip(found, fleets.sized, seen, strict=True):
             idle = 0 if demand.releases else whole.devices
             loads.append(
@@ -227,9 +224,9 @@ def _form_row(
         batch=sized.batch,
         batch_mean=sized.batch_mean,
         wait_s=sized.wait_s,
-        p50_latency_s=float(sized.latency_s[0].max()),
-        p99_latency_s=float(sized.latency_s[1].max()),
-        promise_fraction=float(sized.latency_s[1].max()) / demand.p99_s,
+        p50_latency_s=sized.half_s,
+        p99_latency_s=sized.latency_s,
+        promise_fraction=sized.latency_s / demand.p99_s,
         server_rate_per_s=alone,
         carried_ratio=carried,
         fails_first=" and ".join(more),

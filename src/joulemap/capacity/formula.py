@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from joulemap.fleet.queue import Array
+from joulemap.capacity.queue import Array
 
 TAIL: Final = 30.0
 """Means of the queue's length, over 1 - load, that its distribution is followed to."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
 
-from joulemap.fleet.formula import constant_wait_percentile
-from joulemap.fleet.queue import Array, Pools, Service, simulate_pools
+from joulemap.capacity.formula import constant_wait_percentile
+from joulemap.capacity.queue import Array, Pools, Service, simulate_pools
 from joulemap.system.record import frozen
+
+Rates: TypeAlias = "float | Sequence[float]"
+"""Requests a second of all models, the same for each candidate or of each."""
 
 FULLEST: Final = 0.95
 """Of what devices with full batches could do: nearer to it, queues grow for longer than a simulation sees."""
@@ -42,6 +45,20 @@ class Candidate:
     batches: tuple[int, ...]
 
 
+def form_candidate(
+    batches: Sequence[int],
+    hold_s: Sequence[Sequence[float]],
+    latency_s: Sequence[Sequence[float]],
+    energy_j: Sequence[Sequence[float]],
+) -> Candidate:
+    """Return a candidate of what each model takes at these batches; between them it is on a straight line."""
+    every = np.arange(batches[-1] + 1)
+    hold, latency, energy = (
+        np.stack([np.interp(every, batches, values) for values in table]) for table in (hold_s, latency_s, energy_j)
+    )
+    return Candidate(service=Service(hold_s=hold, latency_s=latency, energy_j=energy), batches=tuple(batches))
+
+
 @frozen(kw_only=True, eq=False)
 class Sized:
     """So many devices of a candidate, the policy of their batches, and how they serve the demand."""
@@ -49,8 +66,10 @@ class Sized:
     devices: int
     batch: int
     wait_s: float
-    latency_s: Array
-    """That half of the requests keep, and that the promised share keeps [2, model]."""
+    half_s: float
+    """That half of the requests keep, of the slowest model."""
+    latency_s: float
+    """That the promised share keeps, of the slowest model."""
     busy_fraction: float
     batch_w: float
     """Joules of batches a second, of all devices."""
@@ -61,7 +80,9 @@ class Sized:
 class Promise:
     """That a share of the requests of each model have their answers within a time."""
 
-    latency_s: Array
+    latency_s: float
+    models: tuple[float, ...] = (1.0,)
+    """Shares of the models in the requests."""
     share: float = 0.99
     variation: float = 0.0
     """Coefficient of variation of the time of a batch."""
@@ -74,11 +95,10 @@ class _Option:
     wait_s: float = 0.0
 
 
-def size_fleets(candidates: Sequence[Candidate], rates: Array, promise: Promise) -> list[Sized | None]:
+def size_fleets(candidates: Sequence[Candidate], rates: Rates, promise: Promise) -> list[Sized | None]:
     """Return for each candidate the fewest devices that keep a promise at these rates; None where no number does.
 
-    `rates` are of each model, or of each candidate and model. Batches are as large as the promise lets them be, or half
-    as long, whichever needs fewer devices, then joules.
+    Batches are as large as the promise lets them be, or half as long, whichever needs fewer devices, then joules.
     """
     options = [
         _Option(candidate=place, batch=batch)
@@ -93,14 +113,14 @@ def size_fleets(candidates: Sequence[Candidate], rates: Array, promise: Promise)
     return [found.get(place) for place in range(len(candidates))]
 
 
-def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise) -> list[Sized]:
+def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
     """Return each fleet with the wait for others that costs it least joules and keeps the promise, in so many devices.
 
     None of its numbers change where no wait does.
     """
     options = []
     for place, (candidate, one) in enumerate(zip(candidates, sized, strict=True)):
-        slack = float((promise.latency_s - candidate.service.latency_s[:, one.batch]).min())
+        slack = promise.latency_s - float(candidate.service.latency_s[:, one.batch].max())
         options += [
             (place, one.devices, _Option(candidate=place, batch=one.batch, wait_s=share * slack)) for share in WAITS
         ]
@@ -112,7 +132,7 @@ def save_energy(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: 
     return best
 
 
-def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise) -> list[Sized]:
+def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[Sized]:
     """Return how fleets serve other rates than those that they were sized for."""
     tried = [
         (_Option(candidate=place, batch=one.batch, wait_s=one.wait_s), one.devices) for place, one in enumerate(sized)
@@ -120,15 +140,12 @@ def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: A
     return observe(candidates, tried, rates, promise)
 
 
-def find_rates(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Array, promise: Promise) -> list[float]:
-    """Return of each fleet how many times these rates it carries with its promise kept, up to `MOST`; 0 for none.
-
-    `rates` are of each model, or of each fleet and model.
-    """
+def find_rates(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[float]:
+    """Return of each fleet how many times these rates it carries with its promise kept, up to `MOST`; 0 for none."""
     low, high = np.full(len(sized), np.log(1.0 / MOST)), np.full(len(sized), np.log(MOST))
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        seen = observe_at(candidates, sized, np.exp(middle)[:, None] * rates, promise)
+        seen = observe_at(candidates, sized, list(np.exp(middle) * rates), promise)
         kept = np.array([_keeps(one, promise) for one in seen], dtype=bool)
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
     return [float(np.exp(one)) if one > np.log(1.0 / MOST) else 0.0 for one in low]
@@ -152,10 +169,10 @@ def _choose_batches(candidate: Candidate, promise: Promise) -> list[int]:
 
 
 def _fit(
-    candidates: Sequence[Candidate], options: Sequence[_Option], rates: Array, promise: Promise
+    candidates: Sequence[Candidate], options: Sequence[_Option], rates: Rates, promise: Promise
 ) -> dict[_Option, Sized]:
     """Return for each option the fewest devices that keep the promise; none for those that never do."""
-    each = np.broadcast_to(rates, (len(candidates), np.shape(rates)[-1]))
+    each = _spread(rates, promise, len(candidates))
     least = {
         option: _count_least(candidates[option.candidate], option.batch, each[option.candidate]) for option in options
     }
@@ -187,7 +204,7 @@ def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
 
 
 def observe(
-    candidates: Sequence[Candidate], tried: Iterable[tuple[_Option, int]], rates: Array, promise: Promise
+    candidates: Sequence[Candidate], tried: Iterable[tuple[_Option, int]], rates: Rates, promise: Promise
 ) -> list[Sized]:
     """Return how so many devices of each option serve these rates: stepped, and where requests go one by one,
     in closed form.
@@ -196,7 +213,7 @@ def observe(
     if not pairs:
         return []
     devices = np.array([count for _, count in pairs])
-    each = np.broadcast_to(rates, (len(candidates), np.shape(rates)[-1]))
+    each = _spread(rates, promise, len(candidates))
     shared = np.minimum(devices, TOGETHER)
     pools = Pools(
         service=np.array([option.candidate for option, _ in pairs]),
@@ -206,20 +223,21 @@ def observe(
         wait_s=np.array([option.wait_s for option, _ in pairs]),
     )
     seen = simulate_pools([one.service for one in candidates], pools, variation=promise.variation)
-    latency = np.stack((seen.percentile(0.5), seen.percentile(promise.share)), axis=1)
+    latency = np.stack((seen.percentile(0.5), seen.percentile(promise.share)), axis=1).max(axis=2)
     for place, (option, _) in enumerate(pairs):
         if option.batch == 1 and each.shape[1] == 1 and promise.variation == 0.0:
             service = candidates[option.candidate].service
             hold, shares = float(service.hold_s[0, 1]), (0.5, promise.share)
             rate, count = float(pools.rates[place, 0]), int(shared[place])
             waits = [constant_wait_percentile(rate, hold, count, share) for share in shares]
-            latency[place, :, 0] = service.latency_s[0, 1] + np.array(waits)
+            latency[place] = service.latency_s[0, 1] + np.array(waits)
     return [
         Sized(
             devices=count,
             batch=option.batch,
             wait_s=option.wait_s,
-            latency_s=latency[place],
+            half_s=float(latency[place, 0]),
+            latency_s=float(latency[place, 1]),
             busy_fraction=float(seen.busy_fraction[place]),
             batch_w=float(seen.energy_w[place]) * count / int(shared[place]),
             batch_mean=float(seen.batch_mean[place]),
@@ -228,5 +246,11 @@ def observe(
     ]
 
 
+def _spread(rates: Rates, promise: Promise, count: int) -> Array:
+    """Return rates of each candidate and model."""
+    each: Array = np.broadcast_to(rates, count)[:, None] * np.array(promise.models)
+    return each
+
+
 def _keeps(sized: Sized, promise: Promise) -> bool:
-    return bool((sized.latency_s[1] <= promise.latency_s).all())
+    return sized.latency_s <= promise.latency_s
