@@ -302,6 +302,9 @@ class FleetAnswer(RunAnswer):
         if best is None:
             return []
         precision = ["--precision", best.precision.partition("/")[0]]
+        if self.demand.is_of_tokens:
+            rate = (self.levels[0].rate_per_s * best.server_device_count) / (best.device_count or 1)
+            return [["llm", model, *chips[:1], *precision, "--batch", "1", "--rate", f"{rate:.3g}/s", *repeated]]
         return [["explain" if len(chips) > 1 else "edp", model, *chips, *precision, *repeated]]
 
 
