@@ -33,6 +33,7 @@ BELOW: dict[str, set[str]] = {
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
+    "capacity": {"domain"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
@@ -59,6 +60,7 @@ BELOW: dict[str, set[str]] = {
         "domain",
         "exchange",
         "figure",
+        "capacity",
         "hub",
         "model",
         "plan",
@@ -100,13 +102,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 14_450,
+    "answer": 15_800,
     "trace": 9_720,
     "decoder": 2_700,
     "model": 8_700,
     "store": 6_580,
-    "domain": 5_360,
-    "cli": 4_830,
+    "domain": 5_480,
+    "cli": 5_020,
     "catalog": 3_650,
     "hub": 2_160,
     "plan": 2_800,
@@ -118,6 +120,7 @@ LINES: dict[str, int] = {
     "device": 880,
     "webpage": 570,
     "exchange": 450,
+    "capacity": 700,
     "figure": 750,
     "serving": 2_400,
 }
@@ -142,7 +145,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "decoder", "model", "serving", "store"},
+    "numpy": {"calibrate", "capacity", "decoder", "model", "serving", "store"},
 }
 """library -> rooms that may import it."""
 

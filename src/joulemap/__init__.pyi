@@ -19,6 +19,9 @@ from joulemap.answer.edp.answer import EdpAnswer as EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
+from joulemap.answer.fleet.answer import FleetAnswer as FleetAnswer
+from joulemap.answer.fleet.mixture import MixedRow as MixedRow
+from joulemap.answer.fleet.row import FleetRow as FleetRow, FleetWinner as FleetWinner, LevelRow as LevelRow
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
@@ -70,6 +73,7 @@ from joulemap.domain.configuration import (
     Runtime as Runtime,
 )
 from joulemap.domain.doubt import Standing as Standing
+from joulemap.domain.fleet import Demand as Demand, Level as Level, Objective as Objective
 from joulemap.domain.hardware import (
     Hardware as Hardware,
     Link as Link,
@@ -292,6 +296,7 @@ from joulemap.shortcut import (
     evaluate as evaluate,
     explain as explain,
     export as export,
+    fleet as fleet,
     flip as flip,
     fusion as fusion,
     llm as llm,

@@ -22,6 +22,7 @@ from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
@@ -42,6 +43,7 @@ from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
 from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SETTINGS, USAGE
+from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (
@@ -608,6 +610,24 @@ class Workspace:
         them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
         hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
         serves.
+        """
+    def fleet(
+        self,
+        model: str,
+        settings: Settings = CANDIDATES,
+        *,
+        demand: Demand,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> FleetAnswer:
+        """Return how many of each hardware serve a demand, the best of its objective first.
+
+        `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
+        takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
+        is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
+        where no hardware keeps the promise, with the nearest.
         """
     def measure(
         self,

@@ -387,28 +387,8 @@ def llm(
     hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
     serves.
     """
-    from joulemap.catalog.stack import find_engine
-    from joulemap.decoder.step import CACHES
-
-    if serving.cache:
-        check_name("precision of a cache", serving.cache, CACHES)
-    decoder = read_decoder(model)
-    guesser = find_guesser(decoder, serving.draft)
-    question = Question(decoder=decoder, stack=find_engine(serving.engine), serving=serving, guesser=guesser)
-    question.check()
-    if serving.prefill_on:
-        if settings.hardware:
-            raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
-        settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
-    is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
-    settings = attrs.evolve(
-        settings,
-        runtime=cast("Runtime", question.stack.runtime),
-        batch=tuple(sorted(settings.batch or SERVED.batch)),
-        hardware=settings.hardware if is_chosen else HARDWARE,
-    )
-    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
-    cases = list_cases(question, whole, find_targets(source, whole))
+    question, whole, cases = list_served(source, model, settings, serving)
+    is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
     served = [case for case in cases if case.status == OK]
     if not served:
@@ -436,7 +416,7 @@ def llm(
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
         left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
-        **{**found, "scope": _widen(found["scope"], whole)},
+        **{**found, "scope": widen(found["scope"], whole)},
     )
 
 
@@ -480,6 +460,36 @@ def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
     return llm(source, model.partition("(")[0], attrs.evolve(settings, batch=SERVED.batch), serving=serving)
 
 
+def is_choice(settings: Settings) -> bool:
+    """Return whether settings choose hardware."""
+    return bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+
+
+def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
+    """Return what is asked, its plan, and every configuration, those that are refused too; raises as `llm`."""
+    from joulemap.catalog.stack import find_engine
+    from joulemap.decoder.step import CACHES
+
+    if serving.cache:
+        check_name("precision of a cache", serving.cache, CACHES)
+    decoder = read_decoder(model)
+    guesser = find_guesser(decoder, serving.draft)
+    question = Question(decoder=decoder, stack=find_engine(serving.engine), serving=serving, guesser=guesser)
+    question.check()
+    if serving.prefill_on:
+        if settings.hardware:
+            raise UsageError("--prefill-on and --decode-on name the hardware: leave out other hardware")
+        settings = attrs.evolve(settings, hardware=(serving.prefill_on, serving.decode_on))
+    settings = attrs.evolve(
+        settings,
+        runtime=cast("Runtime", question.stack.runtime),
+        batch=tuple(sorted(settings.batch or SERVED.batch)),
+        hardware=settings.hardware if is_choice(settings) else HARDWARE,
+    )
+    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
+    return question, whole, list_cases(question, whole, find_targets(source, whole))
+
+
 def read_decoder(model: str) -> Decoder:
     """Return the decoder of a name or path; UnknownNameError, with the nearest, for one that is not there."""
     from joulemap.decoder.name import find_decoder, list_decoders
@@ -509,7 +519,7 @@ def find_guesser(decoder: Decoder, draft: str) -> Decoder | None:
     return found
 
 
-def _widen(scope: Scope, whole: Plan) -> Scope:
+def widen(scope: Scope, whole: Plan) -> Scope:
     """Return the scope of stored runs with what was asked of their hardware."""
     selection = whole.selection
     return attrs.evolve(

@@ -40,8 +40,8 @@ Engine = Annotated[
 
 
 @frozen(kw_only=True)
-class ServingOptions:
-    """What is asked of a server, and how devices share the work."""
+class ServerOptions:
+    """What each request is, what serves it, and how devices share the work."""
 
     prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens of each prompt.")] = 2048
     output_tokens: Annotated[
@@ -74,6 +74,32 @@ class ServingOptions:
             autocompletion=complete_precisions,
         ),
     ] = ""
+
+    def read(self) -> Serving:
+        """Return what is asked of a server; UsageError names the option that cannot be read."""
+        from joulemap.domain.settings import Serving
+
+        try:
+            output = read_whole(self.output_tokens)
+        except ValueError:
+            raise UsageError(
+                f"--output is a number of tokens here, found {self.output_tokens}; -o names a file"
+            ) from None
+        return Serving(
+            prompt=self.prompt,
+            output=output,
+            engine=self.engine,
+            devices=read_counts("--devices", self.devices),
+            expert_devices=self.expert_devices,
+            data_devices=self.data_devices,
+            pipeline_devices=self.pipeline_devices,
+            cache=self.cache,
+        )
+
+
+@frozen(kw_only=True)
+class ServingOptions(ServerOptions):
+    """What is asked of a server, and how requests come to it."""
 
     rate: Annotated[
         str,
@@ -130,23 +156,8 @@ class ServingOptions:
 
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
-        from joulemap.domain.settings import Serving
-
-        try:
-            output = read_whole(self.output_tokens)
-        except ValueError:
-            raise UsageError(
-                f"--output is a number of tokens here, found {self.output_tokens}; -o names a file"
-            ) from None
-        return Serving(
-            prompt=self.prompt,
-            output=output,
-            engine=self.engine,
-            devices=read_counts("--devices", self.devices),
-            expert_devices=self.expert_devices,
-            data_devices=self.data_devices,
-            pipeline_devices=self.pipeline_devices,
-            cache=self.cache,
+        return attrs.evolve(
+            super().read(),
             rate_per_s=read_quantity("--rate", self.rate, "1/s"),
             in_flight=self.in_flight,
             requests="" if self.requests is None else str(self.requests),

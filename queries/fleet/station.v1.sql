@@ -1,0 +1,77 @@
+/*
+name = "fleet.station"
+record = "Station"
+version = 1
+schema = 1
+summary = "What a fleet is made of: each configuration's time and energy of a batch, its price, idle power and doubt"
+grain = "one row per run asked for, refused ones included"
+order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
+listed = [
+    "run_id", "model", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "status", "reason",
+    "latency_s", "throughput_per_s", "energy_j", "idle_power_w", "latency_half_width", "energy_half_width",
+    "weight_bytes", "memory_capacity_bytes", "peak_memory_bytes", "price_cloud_usd_per_hour", "price_purchase_usd",
+    "rented_half_width", "bought_half_width", "pay", "pue_ratio", "host_share_ratio",
+    "host_energy_share_ratio", "lifetime_years", "usd_per_kwh", "gco2_per_kwh", "is_available",
+]
+[parameters]
+engine = { type = "VARCHAR", default = "", meaning = "that serves a language model, as serving_predictions names it; empty for models that are not served" }
+work = { type = "VARCHAR", default = "", meaning = "of a served one: model, or experts where tokens choose among weights" }
+[columns]
+latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "of a batch" }
+throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences of batches one behind the other" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of a batch" }
+latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of latency_s" }
+energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of energy_j" }
+weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as they are stored" }
+memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of one device" }
+peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations" }
+*/
+SELECT
+    c.run_id,
+    c.model,
+    c.hardware,
+    c.hardware_id,
+    c.architecture,
+    c.precision,
+    c.batch,
+    c.runtime,
+    c.status,
+    c.reason,
+    c.latency_s,
+    c.throughput_per_s,
+    c.energy_j,
+    c.idle_power_w,
+    CASE
+        WHEN $engine = '' THEN t.latency_half_width
+        ELSE served_half_width('inter_token_latency_s', v.vendor, $engine, $work, v.hardware, t.latency_own_half_width)
+    END AS latency_half_width,
+    t.energy_half_width,
+    r.weight_bytes,
+    f.memory_capacity_bytes,
+    c.peak_memory_bytes,
+    c.price_cloud_usd_per_hour,
+    c.price_purchase_usd,
+    c.rented_half_width,
+    c.bought_half_width,
+    c.pay,
+    c.pue_ratio,
+    c.host_share_ratio,
+    c.host_energy_share_ratio,
+    c.lifetime_years,
+    c.usd_per_kwh,
+    c.gco2_per_kwh,
+    c.is_available
+FROM cube.cost(
+    run_ids := $run_ids, utilization := 1e0, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+    gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
+) AS c
+JOIN internal.run AS r ON r.run_id = c.run_id
+JOIN internal.hardware_version AS v ON v.hardware_digest = r.hardware_digest
+LEFT JOIN internal.run_total AS t ON t.run_id = c.run_id
+LEFT JOIN (
+    SELECT hardware_digest, max(value) AS memory_capacity_bytes
+    FROM internal.hardware_fact
+    WHERE quantity = 'memory_capacity'
+    GROUP BY hardware_digest
+) AS f ON f.hardware_digest = c.hardware_digest
+ORDER BY c.model, c.hardware, c.precision, c.runtime, c.batch, c.run_id

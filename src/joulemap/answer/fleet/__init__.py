@@ -1,0 +1,1 @@
+"""Fleets: how many of which hardware serve a demand."""

@@ -1,0 +1,488 @@
+"""Fleets: how many of which hardware serve a demand, what they take a month, and how near their promises they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import read_usage
+from joulemap.answer.computed import make_table
+from joulemap.answer.fleet.mixture import MixedRow, mix
+from joulemap.answer.fleet.row import LATE, OK, FleetRow, FleetWinner, LevelRow, Sizing, choose_way
+from joulemap.answer.llm.answer import SERVING, list_served, widen
+from joulemap.answer.price import price_parameters
+from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words
+from joulemap.domain.default import CANDIDATES, USAGE
+from joulemap.domain.doubt import TOLD_APART, chance_above
+from joulemap.domain.fleet import Demand, Objective
+from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.domain.table import Table
+from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_hardware
+from joulemap.plan.source import Source
+from joulemap.present.cell import show, show_chance, show_count, show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.row.cost import AssumedNumber
+from joulemap.row.fleet import Station
+from joulemap.store.query import fetch
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.fleet import Level
+
+BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
+"""Where none is asked for: times of those between are on a straight line."""
+
+OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("cost_per_month", "USD"),
+    "energy": ("kwh_per_month", "kWh"),
+    "carbon": ("gco2_per_month", "g"),
+}
+"""Objective -> the column that is least, and its unit."""
+
+SHOWN_KINDS: Final = 3
+"""Fleets that are told at each rate."""
+
+SHOWN: Final = 12
+"""Fleets that a table has, unless it is told else."""
+
+NOTES: Final = (
+    "devices: as few as keep the promise at the highest rate, with requests that come by themselves (Poisson) and wait "
+    "in one queue; behind it a number of devices where predicted times are off, as far as four in five are",
+    "a device that is free takes what waits, at most a batch; `wait` is how long the first of a batch waits for others "
+    "to save joules, where that pays and keeps the promise",
+    "power: of the devices with what idles, at the highest rate; hosts and cooling are in cost and carbon alone",
+    "cost: a month of 730 hours; rented for all of it, or bought for the lifetime with electricity and hosts; carries: "
+    "times the highest rate up to which the same fleet keeps its promises",
+)
+
+
+@frozen(kw_only=True)
+class FleetAnswer(RunAnswer):
+    """Fleets for a demand, the best of the objective first, what cannot last."""
+
+    demand: Demand
+    shares: Mapping[str, float]
+    """Model -> its share of the requests."""
+    levels: tuple[Level, ...]
+    """Rates, the highest first."""
+    pay: str
+    rows: Table[FleetRow]
+    winners: Table[FleetWinner]
+    mixtures: Table[MixedRow]
+    """Fleets of several kinds that take less than any of one, the best first."""
+    at_rates: Table[LevelRow]
+    """What each fleet does at each rate."""
+    assumptions: Table[AssumedNumber]
+
+    @property
+    def ok(self) -> tuple[FleetRow, ...]:
+        """Fleets that keep promises and limits, the best of the objective first."""
+        return tuple(row for row in self.rows if row.status == OK)
+
+    def title(self) -> str:
+        """Return what was asked about."""
+        models = join_words(
+            [name if len(self.shares) == 1 else f"{share:.0%} {name}" for name, share in self.shares.items()]
+        )
+        rate = show_quantity(self.levels[0].rate_per_s, "1/s")
+        day = f"at most {rate}" if len(self.levels) > 1 else rate
+        return f"{models}: {day}, {join_words(_tell_promises(self.demand))}"
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the demand."""
+        return {
+            "demand": {
+                **attrs.asdict(self.demand),
+                "owned": dict(self.demand.owned),
+                "beside": dict(self.demand.beside),
+            },
+            "shares": dict(self.shares),
+            "levels": [attrs.asdict(level) for level in self.levels],
+            "pay": self.pay,
+            **super().data(),
+        }
+
+    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` fleets, each hardware's best; programs get every one."""
+        shown = _first_of_each(self.ok)
+        table = attrs.evolve(self.rows, rows=tuple(shown))
+        missed = [row for row in self.rows if row.status != OK]
+        return self._compose(
+            self.title(),
+            (
+                Section(
+                    "",
+                    (*((self._draw_fleets(table, limit),) if shown else ()), *say_rest(len(shown), limit, "hardware")),
+                ),
+            ),
+            self.rows,
+            answer=self._say_best(),
+            insights=self._insights(),
+            sure=self._say_sure(),
+            details=(
+                Section("Power and cost", self._draw_costs(table, limit)),
+                *([Section("At each rate", self._draw_levels(shown[:SHOWN_KINDS]))] if len(self.levels) > 1 else []),
+                *([Section("Mixed", self._draw_mixed(limit))] if self.mixtures.rows else []),
+                Section("What is missed", self._draw_missed(missed, limit)),
+            ),
+            notes=[*NOTES, *self.scope.describe()],
+            steps=self._steps(repeated),
+        )
+
+    def _draw_fleets(self, table: Table[FleetRow], limit: int) -> Grid:
+        cells: dict[str, Any] = {
+            "cost": ("USD/month", lambda row: _plain(row.cost_per_month)),
+            "energy": ("kWh/month", lambda row: _plain(row.kwh_per_month)),
+            "carbon": ("CO2/month", "gco2_per_month"),
+        }
+        first = cells.pop(self.demand.objective)
+        served = any(row.first_token_p99_s is not None for row in table)
+        times: tuple[Any, ...] = (
+            (("first token", "first_token_p99_s"), ("between", "between_p99_s"))
+            if served
+            else (("p99", "p99_latency_s"),)
+        )
+        return grid(
+            table,
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("devices", _tell_devices),
+                first,
+                *times,
+                ("batch", lambda row: f"{row.batch_mean:.3g} of {row.batch}"),
+                ("wait", lambda row: show_quantity(row.wait_s, "s") if row.wait_s else ""),
+                ("busy", "busy_fraction"),
+                ("power", "power_w"),
+                ("carries", lambda row: "" if row.carried_ratio is None else f"{row.carried_ratio:.3g}x"),
+                ("J/request", "energy_per_request_j"),
+                *cells.values(),
+                ("way", "way"),
+            ),
+            limit=limit,
+            keep=("devices", first[0], *(name for name, _ in times), "batch", "power"),
+        )
+
+    def _draw_costs(self, table: Table[FleetRow], limit: int) -> Grid:
+        return grid(
+            table,
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("devices", _tell_devices),
+                ("rented", lambda row: show(row.rented_per_month, "", "USD")),
+                ("bought", lambda row: show(row.bought_per_month, "", "USD")),
+                ("CO2", "gco2_per_month"),
+                ("kWh", lambda row: _plain(row.kwh_per_month)),
+                ("at most", "power_w"),
+                ("mean", "mean_power_w"),
+                ("idle", "idle_power_w"),
+                ("grown by half, fails first", "fails_first"),
+            ),
+            limit=limit,
+            keep=("devices", "rented", "bought", "at most", "idle"),
+        )
+
+    def _draw_levels(self, shown: Sequence[FleetRow]) -> Grid:
+        labels = [row.label for row in shown]
+        return grid(
+            attrs.evolve(self.at_rates, rows=tuple(one for one in self.at_rates if one.label in labels)),
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("rate", "rate_per_s"),
+                ("of the time", "share_fraction"),
+                ("devices", "device_count"),
+                ("busy", "busy_fraction"),
+                ("power", "power_w"),
+            ),
+            limit=len(labels) * len(self.levels),
+            keep=("rate", "devices", "power"),
+        )
+
+    def _draw_mixed(self, limit: int) -> Grid:
+        return grid(
+            self.mixtures,
+            (
+                ("fleet", "label"),
+                ("form", "form"),
+                ("USD/month", lambda row: _plain(row.cost_per_month)),
+                ("kWh/month", lambda row: _plain(row.kwh_per_month)),
+                ("power", "power_w"),
+                ("saved", "saved_fraction"),
+            ),
+            limit=limit,
+            keep=("form", "USD/month", "saved"),
+        )
+
+    def _draw_missed(self, rows: Sequence[FleetRow], limit: int) -> Grid:
+        return grid(
+            attrs.evolve(self.rows, rows=tuple(rows)),
+            (("hardware", lambda row: self.scope.mark(row.label)), ("why", "reason")),
+            limit=limit,
+            keep=("why",),
+        )
+
+    def _say_best(self) -> str:
+        """Return the best fleet of the objective in a sentence."""
+        winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
+        if winner is None:
+            nearest = min(
+                (row for row in self.rows if row.status != LATE),
+                key=lambda row: row.cost_per_month or 0.0,
+                default=None,
+            )
+            return f"no fleet keeps all limits; {nearest.label}: {nearest.reason}" if nearest else "nothing has a price"
+        row = next(row for row in self.ok if row.label == winner.label)
+        value = show(winner.value, "", winner.unit)
+        paid = f", {row.way}" if row.way else ""
+        text = f"{row.device_count} {self.scope.mark(row.label)}{paid}: {value} a month"
+        text += f", {show_quantity(row.power_w, 'W')} and {show_share(row.busy_fraction)} busy at the highest rate"
+        if winner.runner_up and winner.regret_ratio is not None:
+            other = f"{winner.regret_ratio:.3g}x that" if winner.regret_ratio > TIE_RATIO else "as much"
+            text += f"; {self.scope.mark(winner.runner_up)} is next, with {other}"
+        return text
+
+    def _insights(self) -> list[str]:
+        """Return how near the best is to its promise, who needs least energy, and what could not serve it."""
+        best = next(iter(self.ok), None)
+        told = []
+        if best is not None and best.promise_fraction is not None:
+            fails = f"; grown by half, {best.fails_first} fails first" if best.fails_first else ""
+            told.append(
+                f"99 of 100 take {best.promise_fraction:.0%} of what is promised; it carries "
+                f"{best.carried_ratio:.3g}x the highest rate{fails}"
+            )
+        goals = {row.objective: row for row in self.winners}
+        energy = goals.get("energy")
+        if energy is not None and best is not None and energy.label != best.label:
+            row = next(one for one in self.rows if one.label == energy.label)
+            told.append(
+                f"{self.scope.mark(energy.label)} needs least energy: {show(energy.value, '', 'kWh')} a month, "
+                f"{show_quantity(row.power_w, 'W')} with {show_count(row.device_count or 0, 'device')}"
+            )
+        if self.mixtures.rows:
+            mixed = self.mixtures[0]
+            told.append(
+                f"mixed, {mixed.label} ({mixed.form}) take {mixed.saved_fraction:.0%} less than the best of one kind"
+            )
+        late = [row for row in self.rows if row.status == LATE]
+        over = [row for row in self.rows if row.status not in (OK, LATE)]
+        if late:
+            told.append(f"no number of {join_words([row.hardware for row in late[:3]])} keeps the promise (--details)")
+        if over:
+            told.append(f"{over[0].label}: {over[0].reason}" + (f"; so of {len(over) - 1} more" if over[1:] else ""))
+        return told
+
+    def _say_sure(self) -> str:
+        told = []
+        winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
+        if winner is not None and winner.probability_best is not None:
+            sure = show_chance(winner.probability_best)
+            told.append(
+                f"{sure} that {winner.label} takes less than {winner.runner_up}"
+                + ("" if winner.probability_best >= TOLD_APART else ": they cannot be told apart")
+            )
+        best = next(iter(self.ok), None)
+        if best is not None and best.device_low_count and best.device_high_count:
+            low, high = best.device_low_count, best.device_high_count
+            told.append(
+                f"{low} to {high} devices at 80 %" if low != high else f"{low} for 4 in 5 of what its times may be"
+            )
+        return "; ".join(told)
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        chips = [self.scope.spell(row.hardware) for row in _first_of_each(self.ok)[:2]]
+        model = next(iter(self.shares))
+        best = next(iter(self.ok), None)
+        if best is None:
+            return []
+        precision = ["--precision", best.precision.partition("/")[0]]
+        if self.demand.is_of_tokens:
+            rate = (self.levels[0].rate_per_s * best.server_device_count) / (best.device_count or 1)
+            return [["llm", model, *chips[:1], *precision, "--batch", "1", "--rate", f"{rate:.3g}/s", *repeated]]
+        return [["explain" if len(chips) > 1 else "edp", model, *chips, *precision, *repeated]]
+
+
+def _tell_devices(row: FleetRow) -> str:
+    low, high = row.device_low_count, row.device_high_count
+    spread = f" ({low}-{high})" if low is not None and high is not None and low != high else ""
+    return f"{row.device_count}{spread}"
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
+
+
+def _tell_promises(demand: Demand) -> list[str]:
+    """Return the promises in words."""
+    told = [
+        (demand.p99_s, "within {}"),
+        (demand.first_token_s, "first token within {}"),
+        (demand.between_s, "every {} a token"),
+    ]
+    words = [text.format(show_quantity(value, "s")) for value, text in told if value is not None]
+    return [f"99 of 100 {words[0]}", *words[1:]]
+
+
+def _first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
+    found: dict[str, FleetRow] = {}
+    for row in rows:
+        found.setdefault(row.hardware, row)
+    return list(found.values())
+
+
+def fleet(
+    source: Source,
+    model: str,
+    settings: Settings = CANDIDATES,
+    *,
+    demand: Demand,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> FleetAnswer:
+    """Return how many of each hardware serve a demand, the best of its objective first.
+
+    `model` has the share of the requests that `demand.beside` leaves. Devices are alike, share one queue, and each
+    takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
+    is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
+    where no hardware keeps the promise, with the nearest.
+    """
+    from joulemap.capacity.demand import read_levels
+
+    levels = read_levels(demand)
+    if demand.is_of_tokens:
+        return _serve(source, model, settings, demand, levels, serving, usage, prices)
+    if demand.p99_s is None:
+        raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
+    from joulemap.answer.fleet.station import size_stations
+
+    shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
+    settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
+    plan = plan_selected(tuple(shares), settings, select_hardware(settings, "catalogue"))
+    with holding_runs(source, plan, needs_catalogue=True) as runs:
+        found = _read(runs, list(runs.ids), usage, prices)
+        scope = find_scope(runs)
+    scope.check_evaluated()
+    rows = size_stations(found["stations"].rows, shares, levels, demand)
+    return make_answer(scope, demand, shares, levels, rows, found)
+
+
+def _read(
+    runs: StoredRuns, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
+) -> dict[str, Any]:
+    """Return what fleets are made of, and what their costs assume."""
+    used, pay = read_usage(usage)
+    given = price_parameters(prices)
+    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    rest = {name: value for name, value in used.items() if name != "utilization"}
+    return {
+        "stations": fetch(runs.connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
+        "assumptions": fetch(runs.connection, AssumedNumber, **used),
+    }
+
+
+def _serve(
+    source: Source,
+    model: str,
+    settings: Settings,
+    demand: Demand,
+    levels: tuple[Level, ...],
+    serving: Serving,
+    usage: Usage,
+    prices: Sequence[Price],
+) -> FleetAnswer:
+    """Return how many servers of each hardware keep the promises of a language model."""
+    from joulemap.answer.fleet.served import size_servers
+    from joulemap.answer.llm.demand import OK as FITS, divide, find_ids, match, refuse
+
+    if demand.beside:
+        raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
+    settings = attrs.evolve(settings, batch=(1,))
+    question, whole, every = list_served(source, model, settings, serving)
+    cases = [case for case in every if case.status == FITS]
+    if not cases:
+        raise refuse(every)
+    ids: dict[Any, int] = {}
+    *others, last = divide(question, whole, cases)
+    for plan in others:
+        with holding_runs(source, plan) as runs:
+            ids |= match(runs)
+    with holding_runs(source, last, needs_catalogue=True) as runs:
+        ids |= match(runs)
+        _, decode = find_ids(question, cases, ids)
+        found = _read(runs, decode, usage, prices, question.stack.name, question.work)
+        scope = widen(find_stored_scope(runs.connection, decode), whole)
+    stations = {row.run_id: row for row in found["stations"]}
+    rows = size_servers(question, cases, [stations[one] for one in decode], levels, demand)
+    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found)
+
+
+def make_answer(
+    scope: Scope,
+    demand: Demand,
+    shares: Mapping[str, float],
+    levels: tuple[Level, ...],
+    sized: Sequence[Sizing],
+    found: Mapping[str, Any],
+) -> FleetAnswer:
+    """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise."""
+    pay = found["stations"][0].pay
+    paid = [choose_way(one.row, pay, demand) for one in sized]
+    if all(row.status == LATE for row in paid):
+        nearest = "; ".join(f"{row.label}: {row.reason}" for row in paid[:2])
+        raise UnsupportedError(f"no number of any of this hardware keeps the promise: {nearest or 'nothing runs it'}")
+    column, _ = OBJECTIVES[demand.objective]
+    takes_all = scope.settings.takes_all
+
+    def rank(row: FleetRow) -> tuple[Any, ...]:
+        value = getattr(row, column)
+        is_last = value is None or not (row.is_available or takes_all)
+        return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
+
+    ordered = sorted(paid, key=rank)
+    had = [row for row in ordered if row.is_available or takes_all]
+    at_rates = [level for one in sized for level in one.levels]
+    return FleetAnswer(
+        scope=scope,
+        demand=demand,
+        shares=shares,
+        levels=levels,
+        pay=pay,
+        rows=make_table("fleet", FleetRow, ordered),
+        winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
+        mixtures=make_table("fleet mixtures", MixedRow, mix(had, at_rates, demand)),
+        at_rates=make_table("fleet rates", LevelRow, at_rates),
+        assumptions=found["assumptions"],
+    )
+
+
+def _find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
+    """Return the best fleet of each objective, and the next hardware."""
+    found = []
+    for objective, (column, unit) in OBJECTIVES.items():
+        known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
+        ranked = _first_of_each(sorted(known, key=lambda row: (getattr(row, column), row.label)))
+        if not ranked:
+            continue
+        first, *others = ranked
+        value = float(getattr(first, column))
+        ratio = float(getattr(others[0], column)) / value if others else None
+        width = math.hypot(*(row.find_doubt(objective) for row in ranked[:2]))
+        found.append(
+            FleetWinner(
+                objective=objective,
+                label=first.label,
+                value=value,
+                unit=unit,
+                runner_up=others[0].label if others else "",
+                regret_ratio=ratio,
+                probability_best=chance_above(ratio, width) if ratio is not None and width else None,
+            )
+        )
+    return found

@@ -1,0 +1,219 @@
+"""A fleet: so many of a hardware under a demand, what it takes a month, and how near its promises are."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import attrs
+
+from joulemap.answer.computed import told
+from joulemap.domain.use import add_up
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from joulemap.domain.fleet import Demand, Level, Objective
+    from joulemap.row.fleet import Station
+
+OK: Final = "ok"
+OVER: Final = "over a limit"
+LATE: Final = "late"
+
+HOURS: Final = 8760.0
+"""Of a year: a fleet is there all the time."""
+
+MONTHS: Final = 12.0
+"""Of a year."""
+
+
+@frozen(kw_only=True)
+class FleetRow:
+    """So many of one hardware that serve the demand, or why they do not; figures are of the whole fleet."""
+
+    label: str = told("hardware with xN where N devices are one server, and the precision")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    precision: str = told("of activations; bf16/int4 where weights of products are stored at another")
+    runtime: str = told("how each device runs the models")
+    status: str = told("ok, over a limit, or late: no number of devices keeps the promise")
+    device_count: int | None = told("devices at the highest rate")
+    device_low_count: int | None = told("below it one time in ten, as predictions may be off")
+    device_high_count: int | None = told("above it one time in ten")
+    server_device_count: int = told("devices that work together as one server")
+    batch: int | None = told("most requests of a batch; of a language model in work at once on a server, in the mean")
+    batch_mean: float | None = told("requests of a batch at the highest rate")
+    wait_s: float | None = told("longest that the first of a batch waits for others while a device is free", "s")
+    p50_latency_s: float | None = told("from arrival to answer, half of the requests, of the slowest model", "s")
+    p99_latency_s: float | None = told("99 of 100 requests, of the model that is nearest to its promise", "s")
+    first_token_p99_s: float | None = told("of a language model: from arrival to first token, 99 of 100", "s")
+    between_p99_s: float | None = told("of a language model: mean time between tokens, 99 of 100 requests", "s")
+    promise_fraction: float | None = told("of the promise that is nearest: what is taken of it")
+    server_rate_per_s: float | None = told("requests that one server alone carries with the promises kept", "1/s")
+    carried_ratio: float | None = told("times the highest rate up to which the promises are kept by this fleet")
+    fails_first: str = told("what fails first as the demand grows by half: a promise or a limit; empty where none does")
+    busy_fraction: float | None = told("of the devices' time at the highest rate")
+    busy_mean_fraction: float | None = told("of the powered devices' time over all rates")
+    power_w: float | None = told("of all devices at the highest rate", "W")
+    mean_power_w: float | None = told("of all devices over all rates", "W")
+    idle_power_w: float | None = told("of all devices with nothing to do", "W")
+    energy_per_request_j: float | None = told("of devices, their idling included", "J")
+    kwh_per_month: float | None = told("with what data centres add", "kWh")
+    gco2_per_month: float | None = told("CO2 of that", "g")
+    rented_per_month: float | None = told("all devices rented", "USD")
+    bought_per_month: float | None = told(
+        "devices that are not owned over their lifetime, hosts and electricity", "USD"
+    )
+    rented_device_per_month: float | None = told("one device, rented all the time", "USD")
+    bought_device_per_month: float | None = told("one device that is bought, with its host, over its lifetime", "USD")
+    way: str = told("rented or bought: what cost_per_month pays; empty without a price")
+    cost_per_month: float | None = told("in that way", "USD")
+    time_half_width: float | None = told("of the 80 % interval of the logarithm of the time of a batch or token")
+    energy_half_width: float | None = told("of the 80 % interval of the logarithm of its energy")
+    rented_half_width: float = told("of the 80 % interval of the logarithm of the rent")
+    bought_half_width: float = told("of the 80 % interval of the logarithm of what is bought and its electricity")
+    is_available: bool = told("it can be bought or rented, at a price that is no guess")
+    reason: str = told("why it is not ok; empty otherwise")
+    run_id: int = told("a run of it: at the largest batch, or a step of a language model")
+
+    def find_doubt(self, objective: Objective) -> float:
+        """Return the half-width of the 80 % interval of the logarithm of what an objective counts."""
+        if objective != "cost":
+            return self.energy_half_width or 0.0
+        price = self.rented_half_width if self.way == "rented" else self.bought_half_width
+        return math.hypot(self.time_half_width or 0.0, price)
+
+
+@frozen(kw_only=True)
+class FleetWinner:
+    """The best fleet of an objective."""
+
+    objective: str = told("cost, energy or carbon: least USD, kWh or grams of CO2 a month")
+    label: str = told("the best")
+    value: float = told("in unit")
+    unit: str = told("USD, kWh or g")
+    runner_up: str = told("the next hardware; empty without one")
+    regret_ratio: float | None = told("what it takes more: times the best")
+    probability_best: float | None = told("that it takes less than the next")
+
+
+@frozen(kw_only=True)
+class LevelRow:
+    """A fleet at one of the rates."""
+
+    label: str = told("the fleet")
+    rate_per_s: float = told("requests that come", "1/s")
+    share_fraction: float = told("of the time")
+    device_count: int = told("that are powered")
+    busy_fraction: float = told("of their time")
+    power_w: float = told("of all of them", "W")
+    rented_usd_per_hour: float | None = told("of all of them", "USD/h")
+
+
+@frozen(kw_only=True)
+class Sizing:
+    """A fleet with what it does at each rate."""
+
+    row: FleetRow
+    levels: tuple[LevelRow, ...] = ()
+
+
+@frozen(kw_only=True)
+class Load:
+    """What the devices of a fleet do at one rate."""
+
+    level: Level
+    devices: int
+    """Powered."""
+    busy_devices: float
+    batch_w: float
+    """Joules of their work a second."""
+
+
+def cost_fleet(
+    station: Station, loads: Sequence[Load], devices: int, owned: int, idle_w: float | None
+) -> dict[str, Any]:
+    """Return what a fleet takes a month, as the columns of its row: energy, carbon and cost.
+
+    `domain/use.py` says how a request's share adds up. What is owned costs its electricity and what a host adds to it.
+    """
+    powered = sum(one.level.share * one.devices for one in loads)
+    busy = sum(one.level.share * one.busy_devices for one in loads)
+    rate = sum(one.level.share * one.level.rate_per_s for one in loads)
+    watts = sum(one.level.share * one.batch_w for one in loads)
+    purchase = 0.0 if owned >= devices else station.price_purchase_usd
+    found = add_up(
+        {
+            "throughput_per_s": rate / busy,
+            "utilization": busy / powered,
+            "energy_per_inference_j": watts / rate,
+            "idle_w": idle_w,
+            "hours_per_year": HOURS,
+            "lifetime_years": station.lifetime_years,
+            "pue": station.pue_ratio,
+            "gco2_per_kwh": station.gco2_per_kwh,
+            "usd_per_kwh": station.usd_per_kwh,
+            "usd_per_hour": station.price_cloud_usd_per_hour,
+            "purchase_usd": None if purchase is None else purchase * max(devices - owned, 0) / powered,
+            "host_share": station.host_share_ratio,
+            "host_energy_share": station.host_energy_share_ratio,
+        }
+    )
+    millions = rate * HOURS * 3600.0 / MONTHS / 1e6
+
+    def month(name: str) -> float | None:
+        return None if found[name] is None else cast("float", found[name]) * millions
+
+    rent = station.price_cloud_usd_per_hour
+    months = MONTHS * station.lifetime_years
+    return {
+        "busy_mean_fraction": busy / powered,
+        "rented_device_per_month": None if rent is None else rent * HOURS / MONTHS,
+        "bought_device_per_month": None if purchase is None else purchase * (1.0 + station.host_share_ratio) / months,
+        "energy_per_request_j": found["powered_j"],
+        "mean_power_w": None if found["powered_j"] is None else found["powered_j"] * rate,
+        "kwh_per_month": month("kwh_per_million"),
+        "gco2_per_month": month("gco2_per_million"),
+        "rented_per_month": month("rented_usd_per_million"),
+        "bought_per_month": month("bought_usd_per_million"),
+    }
+
+
+def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: float) -> tuple[LevelRow, ...]:
+    """Return what a fleet does at each rate."""
+    rent = station.price_cloud_usd_per_hour
+    return tuple(
+        LevelRow(
+            label=label,
+            rate_per_s=one.level.rate_per_s,
+            share_fraction=one.level.share,
+            device_count=one.devices,
+            busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
+            power_w=one.batch_w + idle_w * max(one.devices - one.busy_devices, 0.0),
+            rented_usd_per_hour=None if rent is None else rent * one.devices,
+        )
+        for one in loads
+    )
+
+
+def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
+    """Return a row with its way of paying, and whether it keeps the limits of the whole fleet."""
+    chip = row.hardware.partition("@")[0]
+    ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
+    if chip in demand.owned:
+        ways["rented"] = None
+    known = {
+        way: cost for way, cost in ways.items() if cost is not None and (pay in (way, "both") or chip in demand.owned)
+    }
+    way = min(known, key=lambda one: known[one], default="")
+    row = attrs.evolve(row, way=way, cost_per_month=known.get(way))
+    over = []
+    for bound, value, noun, unit in (
+        (demand.max_power_w, row.power_w, "power", "W"),
+        (demand.max_cost_per_month, row.cost_per_month, "cost", "USD a month"),
+    ):
+        if bound is not None and value is not None and value > bound:
+            over.append(f"{noun} is {value:,.4g} {unit}, {value / bound - 1.0:.0%} over {bound:,.4g}")
+    if demand.max_cost_per_month is not None and row.cost_per_month is None:
+        over.append("its price is not known")
+    return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row

@@ -1,0 +1,185 @@
+"""Fleets for language models: servers of as few devices as hold the model, each under its part of the requests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.fleet.row import OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.station import describe, make_late
+from joulemap.capacity.size import MOST
+from joulemap.present.cell import show_quantity
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.answer.llm.demand import Case, Question
+    from joulemap.domain.fleet import Demand, Level
+    from joulemap.domain.load import Limits, Load as Requests, Served
+    from joulemap.row.fleet import Station
+    from joulemap.serving.surface import Table
+
+REQUESTS: Final = 600
+"""That are drawn for one server."""
+
+NEAR: Final = 1.06
+"""Ratio of the rates of a server that keeps its promises and of one that does not, from which on it is narrowed no
+further."""
+
+LEAST: Final = 1e-4
+"""Of the highest rate that is tried: a server that does not keep its promises at this part of it keeps them at none."""
+
+STEP: Final = 3.0
+"""Ratio of the rates that are tried until one keeps the promises and another does not."""
+
+
+@frozen(kw_only=True, eq=False)
+class _Server:
+    """One server under any rate of requests: its passes at knots, told once."""
+
+    case: Case
+    requests: Requests
+    table: Table
+    limits: Limits
+    demand: Demand
+    slower: float = 1.0
+    """Times that its passes take what is predicted."""
+
+    def serve(self, rate_per_s: float) -> Served:
+        """Return how it serves requests at a rate, in times of passes that take what is predicted."""
+        from joulemap.serving.queue import simulate
+
+        return simulate(self.table, attrs.evolve(self.requests, rate_per_s=rate_per_s * self.slower), self.limits)
+
+    def take(self, rate_per_s: float) -> float:
+        """Return what is taken of the promise that is nearest; infinite where ever more requests wait."""
+        return take_promise(self.serve(rate_per_s), self.demand, self.slower)
+
+    def find_rate(self, guess: float, most: float) -> float:
+        """Return the highest rate up to `most` at which it keeps its promises; 0 where it keeps them at none."""
+        low, high, rate = 0.0, math.inf, min(guess, most)
+        while high / max(low, 1e-300) > NEAR:
+            if self.take(rate) <= 1.0:
+                low = rate
+                if low == most:
+                    return most
+                rate = min(STEP * rate, most) if high == math.inf else math.sqrt(low * high)
+            else:
+                high = rate
+                if high < LEAST * most:
+                    return 0.0
+                rate = math.sqrt(low * high) if low else rate / STEP
+        return low
+
+
+def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
+    """Return what is taken of the promise that is nearest; infinite where ever more requests wait."""
+    if served.is_growing:
+        return math.inf
+    told = (
+        (served.first_token.p99, demand.first_token_s),
+        (served.token_time.p99, demand.between_s),
+        (served.latency.p99, demand.p99_s),
+    )
+    return max(value * slower / promise for value, promise in told if promise is not None)
+
+
+def size_servers(
+    question: Question, cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level], demand: Demand
+) -> list[Sizing]:
+    """Return a row for each case and its station: as many servers as keep the promises, or why none do."""
+    from joulemap.domain.load import Load as Requests
+    from joulemap.serving.serve import find_limits, tabulate_for
+
+    requests = Requests(
+        rate_per_s=levels[0].rate_per_s,
+        requests=REQUESTS,
+        prompt_tokens=question.serving.prompt,
+        output_tokens=question.serving.output,
+    )
+    rows = []
+    for case, station in zip(cases, stations, strict=True):
+        assert case.deployment is not None
+        try:
+            limits = find_limits(case.deployment)
+            table = tabulate_for(case.deployment, requests, limits, 0)
+            server = _Server(case=case, requests=requests, table=table, limits=limits, demand=demand)
+            rows.append(_size(server, station, levels))
+        except UnsupportedError as error:
+            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case))))
+    return rows
+
+
+def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
+    """Return the fleet of servers that share the requests evenly; UnsupportedError where one alone is too slow."""
+    peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
+    rate = server.find_rate(peak, peak * MOST)
+    if rate == 0.0:
+        alone = server.serve(LEAST * peak)
+        raise UnsupportedError(
+            f"99 of 100 take {show_quantity(alone.first_token.p99, 's')} to the first token and "
+            f"{show_quantity(alone.token_time.p99, 's')} a token where hardly any come"
+        )
+    count = math.ceil(peak / rate)
+    width = math.exp(station.latency_half_width or 0.0)
+    low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
+    served = server.serve(peak / count)
+    loads = [_observe(server, level, count, rate) for level in levels]
+    power, grown = served.power_w * count, min(1.5, rate * count / peak)
+    is_dark = demand.max_power_w is not None and grown * power > demand.max_power_w
+    fails = [*(["the promise"] if grown < 1.5 else []), *(["the power limit"] if is_dark else [])]
+    idle = server.table.idle_w / world
+    row = FleetRow(
+        **{**describe(station), **_name(server.case)},
+        status=OK,
+        reason="",
+        device_count=count * world,
+        device_low_count=low and low * world,
+        device_high_count=high and high * world,
+        batch=server.limits.sequences,
+        batch_mean=peak / count * served.latency.mean,
+        wait_s=0.0,
+        p50_latency_s=served.latency.p50,
+        p99_latency_s=served.latency.p99,
+        first_token_p99_s=served.first_token.p99,
+        between_p99_s=served.token_time.p99,
+        promise_fraction=take_promise(served, demand),
+        server_rate_per_s=rate,
+        carried_ratio=rate * count / peak,
+        fails_first=" and ".join(fails),
+        busy_fraction=1.0 - served.idle_s / served.duration_s,
+        power_w=power,
+        idle_power_w=idle * count * world,
+        way="",
+        cost_per_month=None,
+        **cost_fleet(station, loads, count * world, demand.owned.get(station.hardware_id, 0), idle),
+    )
+    return Sizing(row=row, levels=tell_levels(row.label, station, loads, idle))
+
+
+def _name(case: Case) -> dict[str, Any]:
+    return {"label": f"{case.label} {case.precision}", "server_device_count": case.world}
+
+
+def _count(server: _Server, peak: float, rate: float) -> int | None:
+    """Return how many servers there have to be; None where no number keeps the promises."""
+    found = server.find_rate(rate / server.slower, peak * MOST / server.slower)
+    return math.ceil(peak / found) if found else None
+
+
+def _observe(server: _Server, level: Level, count: int, rate: float) -> Load:
+    """Return what the servers do at a rate, of which those that are not needed may be given back."""
+    powered = math.ceil(level.rate_per_s / rate) if server.demand.releases else count
+    if level.rate_per_s == 0.0 or powered == 0:
+        return Load(level=level, devices=powered * server.case.world, busy_devices=0.0, batch_w=0.0)
+    served = server.serve(level.rate_per_s / powered)
+    busy = 1.0 - served.idle_s / served.duration_s
+    return Load(
+        level=level,
+        devices=powered * server.case.world,
+        busy_devices=busy * powered * server.case.world,
+        batch_w=(served.energy_j - served.idle_j) / served.duration_s * powered,
+    )

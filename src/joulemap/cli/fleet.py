@@ -1,0 +1,55 @@
+"""`joulemap fleet`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import attrs
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.option.fleet import DemandOptions
+from joulemap.cli.option.hardware import CandidateHardwareOptions
+from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.run import CandidateRunOptions, Model
+from joulemap.cli.option.serving import PRECISION, ServedOutputOptions, ServerOptions
+
+
+@command
+def fleet(
+    model: Model,
+    *,
+    demand: DemandOptions,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")
+    ] = 12,
+    hardware: CandidateHardwareOptions,
+    serving: ServerOptions,
+    run: CandidateRunOptions,
+    prices: PriceOptions,
+    usage: UsageOptions,
+    output: ServedOutputOptions,
+) -> None:
+    """Say how many of which hardware serve a demand: the cheapest fleet, how near its promises are, what fails first.
+
+    Requests come by themselves and wait in one queue; a device that is free takes what waits, as a batch. The fewest
+    devices that keep the promise are found by stepping through requests.
+
+    \b
+    joulemap fleet resnet50 --rate 2000/s --p99 15ms --precision int8
+    joulemap fleet resnet50 l4 t4 h100_sxm5 --rate 2000/s --p99 15ms --precision int8 --beside vit_b_16=0.2
+    joulemap fleet mobilenet_v2 --rates day.csv --p99 50ms --release --objective energy
+    joulemap fleet llama-3.1-8b --rate 20/s --prompt 2000 --output 300 --first-token 500ms --between-tokens 30ms
+    """
+    asked = demand.read()
+    if asked.is_of_tokens and run.precision == CandidateRunOptions().precision:
+        run = attrs.evolve(run, precision=PRECISION)
+    answer = output.workspace().fleet(
+        model,
+        run.settings(**hardware.keywords()),
+        demand=asked,
+        serving=serving.read(),
+        usage=usage.read(),
+        prices=prices.read(),
+    )
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

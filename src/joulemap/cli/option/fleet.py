@@ -1,0 +1,92 @@
+"""What a fleet is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from joulemap.cli.value import read_quantity, split_assignments
+from joulemap.domain.fleet import Demand, Objective
+from joulemap.system.errors import UsageError
+from joulemap.system.number import read_real, read_whole
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Number = TypeVar("Number", int, float)
+
+
+@frozen(kw_only=True)
+class DemandOptions:
+    """Requests that come, what they are promised, and limits of the fleet."""
+
+    rate: Annotated[str, typer.Option("--rate", help="Requests that come by themselves, e.g. 2000/s.")] = ""
+    rates: Annotated[
+        Path | None,
+        typer.Option(
+            "--rates",
+            metavar="FILE.csv",
+            help="Rates over a day, with the columns hour or time_s, and rate_per_s; or requests, with arrival_s.",
+        ),
+    ] = None
+    p99: Annotated[str, typer.Option("--p99", help="That 99 of 100 requests have their answer within, e.g. 15ms.")] = ""
+    first_token: Annotated[
+        str, typer.Option("--first-token", help="Of a language model, from request to first token, e.g. 500ms.")
+    ] = ""
+    between_tokens: Annotated[
+        str, typer.Option("--between-tokens", help="Of a language model, between two tokens, e.g. 30ms.")
+    ] = ""
+    beside: Annotated[
+        list[str] | None,
+        typer.Option("--beside", help="Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable."),
+    ] = None
+    objective: Annotated[Objective, typer.Option("--objective", help="What a fleet is to take least of.")] = "cost"
+    max_power: Annotated[
+        str, typer.Option("--max-power", help="Of all devices at the highest rate, e.g. 10kW.", show_default="any")
+    ] = ""
+    max_cost: Annotated[str, typer.Option("--max-cost", help="Of a month, e.g. 5000USD.", show_default="any")] = ""
+    owned: Annotated[
+        list[str] | None,
+        typer.Option("--owned", help="Devices that are there already, e.g. l4=8; repeatable."),
+    ] = None
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Give back, or switch off, devices that a lower rate does not need."),
+    ] = False
+    variation: Annotated[
+        float,
+        typer.Option("--variation", help="Coefficient of variation of the time of a batch; 1 is exponential."),
+    ] = 0.0
+
+    def read(self) -> Demand:
+        """Return the demand; UsageError names the option that cannot be read."""
+        if bool(self.rate) == (self.rates is not None):
+            raise UsageError("say how many requests come: --rate 2000/s, or --rates FILE.csv")
+        return Demand(
+            rate_per_s=read_quantity("--rate", self.rate, "1/s"),
+            rates="" if self.rates is None else str(self.rates),
+            p99_s=read_quantity("--p99", self.p99, "s"),
+            first_token_s=read_quantity("--first-token", self.first_token, "s"),
+            between_s=read_quantity("--between-tokens", self.between_tokens, "s"),
+            beside=_read_each("--beside", self.beside, read_real, "vit_b_16=0.2"),
+            objective=self.objective,
+            max_power_w=read_quantity("--max-power", self.max_power, "W"),
+            max_cost_per_month=read_quantity("--max-cost", self.max_cost, "USD"),
+            owned=_read_each("--owned", self.owned, read_whole, "l4=8"),
+            releases=self.release,
+            variation=self.variation,
+        )
+
+
+def _read_each(
+    option: str, written: list[str] | None, read: Callable[[str], Number], example: str
+) -> dict[str, Number]:
+    """Return name -> number of `name=number`s; UsageError names the option and what is wrong."""
+    try:
+        return {name: read(text) for name, text in split_assignments(written).items()}
+    except (UsageError, ValueError) as error:
+        found = ", ".join(written or ())
+        raise UsageError(f"{option}: cannot read {found}: write {example}, each name once") from error

@@ -1,0 +1,245 @@
+"""Fleets: what they cost, mixtures of two kinds, rates of a day, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import pytest
+
+from command import run_here
+from compare import assert_close
+from joulemap.answer.fleet.answer import FleetAnswer
+from joulemap.answer.fleet.mixture import BY_THE_HOUR, SIDE_BY_SIDE, mix
+from joulemap.answer.fleet.row import FleetRow, LevelRow, choose_way
+from joulemap.capacity.demand import read_levels
+from joulemap.domain.fleet import Demand, Level
+from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.system.errors import UsageError
+from joulemap.workspace import Workspace
+
+HOURS: Final = 730.0
+"""Of a month."""
+
+
+def of_rate(rate: float, p99_s: float = 0.05, **more: Any) -> Demand:
+    return Demand(rate_per_s=rate, p99_s=p99_s, **more)
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., FleetAnswer]:
+    workspace = Workspace(tmp_path_factory.mktemp("fleet") / "fleet.duckdb")
+
+    def answer(demand: Demand, *hardware: str, **more: Any) -> FleetAnswer:
+        settings = Settings(hardware=hardware or ("l4", "t4"), precision=("int8",), batch=(1, 8, 32))
+        return workspace.fleet("resnet18", settings, demand=demand, **more)
+
+    return answer
+
+
+def row_of(answer: FleetAnswer, label: str) -> FleetRow:
+    return next(row for row in answer.rows if row.label == label)
+
+
+def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> None:
+    """Rent: devices x 730 h; energy: mean watts x 730 h x PUE; and joules a request x rate are the mean watts."""
+    answer = ask(of_rate(30_000.0), usage=Usage(pay="rented", pue=1.5, gco2_per_kwh=400.0))
+    for row in answer.ok:
+        assert row.device_count is not None
+        assert row.mean_power_w is not None
+        assert row.kwh_per_month is not None
+        assert row.rented_device_per_month is not None
+        assert row.rented_per_month is not None
+        assert row.energy_per_request_j is not None
+        assert row.gco2_per_month is not None
+        assert_close(row.rented_per_month, row.device_count * row.rented_device_per_month, rel=1e-9)
+        assert_close(row.kwh_per_month, row.mean_power_w * HOURS * 1.5 / 1e3, rel=1e-9)
+        assert_close(row.gco2_per_month, 400.0 * row.kwh_per_month, rel=1e-9)
+        assert_close(row.mean_power_w, 30_000.0 * row.energy_per_request_j, rel=1e-9)
+        assert_close(row.power_w or 0.0, row.mean_power_w, rel=0.01)
+        assert (row.way, row.cost_per_month) == ("rented", row.rented_per_month)
+        assert (row.p99_latency_s or 1.0) <= 0.05
+
+
+def test_fleets_are_in_the_order_of_their_objective(ask: Callable[..., FleetAnswer]) -> None:
+    for objective, column in (("cost", "cost_per_month"), ("energy", "kwh_per_month"), ("carbon", "gco2_per_month")):
+        answer = ask(of_rate(30_000.0, objective=objective))
+        values = [getattr(row, column) for row in answer.ok if getattr(row, column) is not None]
+        assert values == sorted(values)
+        winner = next(one for one in answer.winners if one.objective == objective)
+        assert winner.value == values[0]
+
+
+def test_batches_that_wait_take_no_more_joules(ask: Callable[..., FleetAnswer]) -> None:
+    answer = ask(of_rate(2_000.0))
+    at_once, filled = row_of(answer, "l4 int8"), row_of(answer, "l4 int8, filled")
+    assert (filled.wait_s or 0.0) > 0.0
+    assert (filled.energy_per_request_j or 1.0) < (at_once.energy_per_request_j or 0.0)
+    assert (filled.p99_latency_s or 1.0) <= 0.05
+    assert filled.device_count == at_once.device_count
+
+
+def test_as_predictions_may_be_off_so_may_the_number(ask: Callable[..., FleetAnswer]) -> None:
+    row = row_of(ask(of_rate(200_000.0)), "l4 int8")
+    assert row.device_low_count is not None
+    assert row.device_count is not None
+    assert row.device_high_count is not None
+    assert row.device_low_count < row.device_count < row.device_high_count
+
+
+def test_a_night_costs_less_where_devices_are_given_back(ask: Callable[..., FleetAnswer], tmp_path: Path) -> None:
+    rates = tmp_path / "day.csv"
+    rates.write_text("hour,rate_per_s\n0,5000\n8,60000\n20,5000\n")
+    kept, released = (
+        row_of(ask(Demand(rates=str(rates), p99_s=0.05, releases=is_released)), "t4 int8")
+        for is_released in (False, True)
+    )
+    assert kept.device_count == released.device_count
+    assert (released.rented_per_month or 0.0) < (kept.rented_per_month or 0.0)
+    assert (released.kwh_per_month or 0.0) < (kept.kwh_per_month or 0.0)
+    levels = [one for one in ask(Demand(rates=str(rates), p99_s=0.05)).at_rates if one.label == "t4 int8"]
+    assert [(one.rate_per_s, one.share_fraction) for one in levels] == [(60000.0, 0.5), (5000.0, 0.5)]
+
+
+def test_what_is_owned_costs_its_electricity(ask: Callable[..., FleetAnswer]) -> None:
+    more: dict[str, Any] = {"usage": Usage(pay="bought"), "prices": (Price(hardware="l4", purchase_usd=2500.0),)}
+    bought, owned = (row_of(ask(of_rate(30_000.0, owned=there), **more), "l4 int8") for there in ({}, {"l4": 100}))
+    months = (bought.device_count or 0) * (bought.bought_device_per_month or 0.0)
+    assert_close((bought.cost_per_month or 0.0) - (owned.cost_per_month or 0.0), months, rel=1e-9)
+    assert owned.kwh_per_month == bought.kwh_per_month
+
+
+def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., FleetAnswer]) -> None:
+    answer = ask(of_rate(30_000.0, max_power_w=10.0))
+    assert not answer.ok
+    assert "power is" in answer.rows[0].reason
+    assert "no fleet keeps all limits" in answer.document().answer
+
+
+def priced(label: str, count: int, alone: float, device: float, kwh: float = 100.0) -> FleetRow:
+    figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow)}
+    figures |= {"label": label, "hardware": label, "status": "ok", "server_device_count": 1, "device_count": count}
+    figures |= {"server_rate_per_s": alone, "rented_device_per_month": device, "rented_per_month": count * device}
+    figures |= {"kwh_per_month": kwh, "power_w": 100.0, "mean_power_w": 100.0, "is_available": True, "reason": ""}
+    return choose_way(FleetRow(**figures), "rented", of_rate(1000.0))
+
+
+def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
+    return LevelRow(
+        label=label,
+        rate_per_s=rate,
+        share_fraction=share,
+        device_count=1,
+        busy_fraction=0.5,
+        power_w=100.0,
+        rented_usd_per_hour=rent,
+    )
+
+
+def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
+    """1,000 requests: large ones do 900 for 100 USD, so two cost 200; small ones 150 for 30: one of each, 130."""
+    large, small = priced("large", 2, 900.0, 100.0), priced("small", 7, 150.0, 30.0)
+    (best, *_) = mix([large, small], [at("large", 1000.0, 1.0, 1.0)], of_rate(1000.0))
+    assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
+    assert_close(best.cost_per_month or 0.0, 130.0, rel=1e-12)
+    assert_close(best.saved_fraction, 0.35, rel=1e-12)
+    assert mix([large], [at("large", 1000.0, 1.0, 1.0)], of_rate(1000.0)) == []
+
+
+def test_at_night_a_small_one_serves() -> None:
+    """By day the large one is the cheaper, at 1 USD an hour against 2; at night the small one, at 0.2 against 1."""
+    rows = [priced("large", 1, 1200.0, 730.0), priced("small", 10, 120.0, 146.0)]
+    levels = [at("large", 1000.0, 0.5, 1.0), at("large", 100.0, 0.5, 1.0)]
+    levels += [at("small", 1000.0, 0.5, 2.0), at("small", 100.0, 0.5, 0.2)]
+    (best,) = mix(rows, levels, of_rate(1000.0, releases=True))
+    assert best.form == BY_THE_HOUR
+    assert_close(best.cost_per_month or 0.0, HOURS * (0.5 * 1.0 + 0.5 * 0.2), rel=1e-12)
+    assert mix(rows, levels, of_rate(1000.0)) == []
+
+
+def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text("hour,rate_per_s\n0,100\n6,1000\n18,100\n")
+    assert read_levels(Demand(rates=str(path), p99_s=1.0)) == (
+        Level(rate_per_s=1000.0, share=0.5),
+        Level(rate_per_s=100.0, share=0.5),
+    )
+
+
+def test_arrivals_are_counted(tmp_path: Path) -> None:
+    """241 arrivals a second apart: ten in each of 24 parts, and the last."""
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s\n" + "".join(f"{second}\n" for second in range(241)))
+    levels = read_levels(Demand(rates=str(path), p99_s=1.0))
+    assert_close(sum(level.share for level in levels), 1.0, rel=1e-12)
+    assert levels[0].rate_per_s == 1.1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "line 1"),
+        ("hour,rate\n0,1\n", "rate_per_s"),
+        ("hour,rate_per_s\n6,1\n0,1\n", "out of order"),
+        ("hour,rate_per_s\n0,x\n", "line 2"),
+        ("hour,rate_per_s\n0,-1\n", "0 or more"),
+        ("hour,rate_per_s\n0,0\n", "all rates are 0"),
+        ("arrival_s\n3\n2\n", "out of order"),
+        ("arrival_s\n3\n3\n", "one time"),
+    ],
+)
+def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=told):
+        read_levels(Demand(rates=str(path), p99_s=1.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (["--p99", "15ms"], 2, "--rate"),
+        (["--rate", "0/s", "--p99", "15ms"], 2, "above 0"),
+        (["--rate", "100/s"], 2, "--p99"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50=1.2"], 2, "below 1"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50"], 2, "--beside"),
+        (["--rate", "100/s", "--p99", "1ns"], 4, "keeps the promise"),
+        (["--rate", "100/s", "--p99", "15ms", "--owned", "l4=x"], 2, "--owned"),
+        (["--rates", "missing.csv", "--p99", "15ms"], 2, "cannot read"),
+        (["--rate", "100/s", "--first-token", "1s"], 3, "language model"),
+    ],
+)
+def test_a_demand_that_cannot_be_met_or_read_is_one_line(
+    tmp_path: Path, options: list[str], code: int, told: str
+) -> None:
+    words = ["fleet", "resnet18", "l4", "--precision", "int8", "--batch", "1", *options]
+    run = run_here(words, tmp_path, {})
+    assert run.returncode == code, run.stderr
+    assert told in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_json_has_what_programs_need(tmp_path: Path) -> None:
+    words = ["fleet", "resnet18", "l4", "--rate", "2000/s", "--p99", "15ms", "--precision", "int8", "--batch", "1,8"]
+    run = run_here([*words, "--format", "json"], tmp_path, {})
+    assert run.returncode == 0, run.stderr
+    row = json.loads(run.stdout)["rows"][0]
+    named = {"hardware", "device_count", "batch", "p99_latency_s", "power_w", "cost_per_month", "carried_ratio"}
+    assert named <= set(row)
+    assert row["hardware"] == "l4"
+
+
+@pytest.mark.slow
+def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    demand = Demand(rate_per_s=20.0, first_token_s=0.5, between_s=0.03)
+    settings = Settings(hardware=("h100_sxm5", "mi300x"), precision=("bf16",))
+    answer = workspace.fleet("llama-3.1-8b", settings, demand=demand)
+    for row in answer.ok:
+        assert (row.first_token_p99_s or 1.0) <= 0.5
+        assert (row.between_p99_s or 1.0) <= 0.03
+        assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
+        assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)

@@ -1,0 +1,201 @@
+"""Batches at devices that share a queue: closed forms, cases worked by hand, what is conserved, how many it takes."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import attrs
+import numpy as np
+import pytest
+
+from compare import assert_close
+from joulemap.capacity.formula import constant_wait_percentile, exponential_wait_percentile
+from joulemap.capacity.queue import Array, Observed, Pools, Service, simulate_pools
+from joulemap.capacity.size import Candidate, Promise, find_rates, observe_at, save_energy, size_fleets
+
+LOADS: Final = (0.1, 0.3, 0.5, 0.7, 0.85)
+DEVICES: Final = (1, 4, 16)
+
+
+def serve_straight(first_s: float, each_s: float, most: int = 64, joules: float = 1.0) -> Service:
+    """A batch takes a time for itself and one for each of its requests; its joules are of its time."""
+    table: Array = (first_s + each_s * np.arange(most + 1.0))[None]
+    return Service(hold_s=table, latency_s=table, energy_j=joules * table)
+
+
+def pool(rate: float, devices: int = 1, batch: int = 1, wait_s: float = 0.0) -> Pools:
+    return Pools(
+        service=np.array([0]),
+        rates=np.array([[rate]]),
+        devices=np.array([devices]),
+        batch=np.array([batch]),
+        wait_s=np.array([wait_s]),
+    )
+
+
+def run(load: float, devices: int, variation: float, requests: int, seeds: int = 64) -> Observed:
+    """One request at a time, each a second in the mean."""
+    pools = pool(load * devices, devices)
+    return simulate_pools([serve_straight(1.0, 0.0, 1)], pools, requests=requests, seeds=seeds, variation=variation)
+
+
+def test_waits_of_one_device_in_closed_form() -> None:
+    """M/M/1: the share 1 - load waits for nothing, the rest exponentially; M/D/1 at 0.5: a half waits for nothing."""
+    assert exponential_wait_percentile(0.5, 1.0, 1, 0.5) == 0.0
+    assert_close(exponential_wait_percentile(0.5, 1.0, 1, 0.99), math.log(50.0) / 0.5, rel=1e-12)
+    assert constant_wait_percentile(0.5, 1.0, 1, 0.5) == 0.0
+    share = 0.5 * math.exp(0.25)  # of those that wait for up to half a service: (1 - load) exp(load x / D)
+    assert_close(constant_wait_percentile(0.5, 1.0, 1, share), 0.5, rel=1e-6)
+
+
+def test_two_devices_make_a_third_wait_at_half_load() -> None:
+    """Erlang's C of a load of 1 at two devices is 1/3."""
+    assert exponential_wait_percentile(1.0, 1.0, 2, 0.66) == 0.0
+    assert_close(exponential_wait_percentile(1.0, 1.0, 2, 0.99), math.log(100.0 / 3.0), rel=1e-12)
+
+
+def test_too_many_requests_wait_for_ever() -> None:
+    assert exponential_wait_percentile(2.0, 1.0, 2, 0.5) == math.inf
+    assert constant_wait_percentile(2.0, 1.0, 2, 0.5) == math.inf
+
+
+def check_closed_forms(load: float, devices: int, requests: int, seeds: int = 64) -> None:
+    """Latencies of the stepped queue are those of the closed forms, within 5 %."""
+    constant = run(load, devices, 0.0, requests, seeds)
+    for share in (0.5, 0.9, 0.99):
+        known = 1.0 + constant_wait_percentile(load * devices, 1.0, devices, share)
+        assert_close(float(constant.percentile(share)[0, 0]), known, rel=0.05)
+    varied = run(load, devices, 1.0, requests, seeds)
+    latency = varied.latency_s[0, 0]
+    waited = latency[~np.isnan(latency)]
+    if devices == 1:  # M/M/1: the whole latency is exponential
+        for share in (0.5, 0.9, 0.99):
+            assert_close(float(np.quantile(waited, share)), -math.log(1.0 - share) / (1.0 - load), rel=0.05)
+    mean = 1.0 + mean_exponential_wait(load * devices, devices)
+    assert_close(float(waited.mean()), mean, rel=0.05)
+
+
+def mean_exponential_wait(load: float, devices: int) -> float:
+    """M/M/c for services of a second, summed up anew: probability of waiting over the rate that is left."""
+    terms = [load**number / math.factorial(number) for number in range(devices)]
+    last = load**devices / math.factorial(devices) * devices / (devices - load)
+    return last / (sum(terms) + last) / (devices - load)
+
+
+@pytest.mark.parametrize("devices", DEVICES)
+@pytest.mark.parametrize("load", LOADS)
+def test_stepping_agrees_with_closed_forms(load: float, devices: int) -> None:
+    check_closed_forms(load, devices, requests=int(max(1000, 40 / (1.0 - load) ** 2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", DEVICES)
+@pytest.mark.parametrize("load", [0.9, 0.95, 0.98])
+def test_stepping_agrees_with_closed_forms_of_full_devices(load: float, devices: int) -> None:
+    check_closed_forms(load, devices, requests=int(100 / (1.0 - load) ** 2), seeds=int(3.2 / (1.0 - load)))
+
+
+def test_full_batches_are_what_too_many_requests_get() -> None:
+    """Batches of 8 take 1.8 s: devices that are never free serve 8 / 1.8 a second each, at 1.8 J a batch and second."""
+    seen = simulate_pools([serve_straight(1.0, 0.1)], pool(100.0, 2, batch=8))
+    assert_close(float(seen.batch_mean[0]), 8.0, rel=0.02)
+    assert_close(float(seen.energy_w[0]), 2.0, rel=0.02)
+    assert_close(float(seen.busy_fraction[0]), 1.0, rel=0.02)
+
+
+def test_requests_are_served_once_and_none_before_it_comes() -> None:
+    """What is busy is what requests need, however they are batched: 0.1 s each and 1 s a batch."""
+    seen = simulate_pools([serve_straight(1.0, 0.1)], pool(3.0, 2, batch=8), requests=4000)
+    latency = seen.latency_s[~np.isnan(seen.latency_s)]
+    assert latency.min() >= 1.1 - 1e-9
+    needed = 3.0 * (0.1 + 1.0 / float(seen.batch_mean[0]))
+    assert_close(float(seen.busy_fraction[0]) * 2.0, needed, rel=0.03)
+    assert_close(float(seen.energy_w[0]), float(seen.busy_fraction[0]) * 2.0, rel=1e-9)
+
+
+def test_waiting_for_others_fills_batches_and_delays_no_longer_than_said() -> None:
+    """At 100 a second a batch that waits 50 ms has its first and five more."""
+    service = serve_straight(1e-3, 1e-5)
+    at_once, filled = (simulate_pools([service], pool(100.0, 4, 64, wait)) for wait in (0.0, 0.05))
+    assert_close(float(filled.batch_mean[0]), 6.0, rel=0.03)
+    assert float(at_once.batch_mean[0]) < 1.2
+    assert float(filled.percentile(1.0)[0, 0]) <= 0.05 + 2 * 0.0017
+    assert float(filled.energy_w[0]) < 0.25 * float(at_once.energy_w[0])
+
+
+def test_two_models_share_devices_by_their_shares() -> None:
+    """Nine of ten requests take 1 ms, one 10 ms: devices are busy for 0.9 x 1 + 0.1 x 10 = 1.9 ms a request."""
+    table = np.array([[0.0, 1e-3], [0.0, 1e-2]])
+    service = Service(hold_s=table, latency_s=table, energy_j=table)
+    pools = Pools(
+        service=np.array([0]),
+        rates=np.array([[90.0, 10.0]]),
+        devices=np.array([1]),
+        batch=np.array([1]),
+        wait_s=np.array([0.0]),
+    )
+    seen = simulate_pools([service], pools, requests=20000)
+    assert_close(float(seen.busy_fraction[0]), 0.19, rel=0.03)
+    half = seen.percentile(0.5)[0]
+    assert_close(float(half[0]), 1e-3, rel=1e-6)
+    assert_close(float(half[1]), 1e-2, rel=1e-6)
+
+
+def candidate(first_s: float = 1e-3, each_s: float = 1e-4) -> Candidate:
+    return Candidate(service=serve_straight(first_s, each_s), batches=(1, 2, 4, 8, 16, 32, 64))
+
+
+def within(seconds: float) -> Promise:
+    return Promise(latency_s=seconds)
+
+
+def test_a_fleet_is_the_fewest_devices_that_keep_the_promise() -> None:
+    """A device of full batches of 64 does 64 in 7.4 ms, 8,649 a second, of which it may be asked for 95 %: 49,000 need
+    5.96. A device that takes half a request's promise for it alone is not asked for full ones."""
+    for seconds, at_least in ((0.02, 6), (0.0025, 7)):
+        promise = within(seconds)
+        (sized,) = size_fleets([candidate()], 49_000.0, promise)
+        assert sized is not None
+        assert sized.devices >= at_least
+        assert sized.latency_s <= seconds
+        if seconds == 0.02:
+            assert sized.devices == 6
+        else:
+            fewer = attrs.evolve(sized, devices=sized.devices - 1)
+            (seen,) = observe_at([candidate()], [fewer], 49_000.0, promise)
+            assert seen.latency_s > seconds
+    assert size_fleets([candidate()], 50_000.0, within(1e-3)) == [None]
+
+
+def test_more_requests_or_slower_devices_need_no_fewer() -> None:
+    counts = []
+    for rate in (1e3, 1e4, 1e5):
+        (sized,) = size_fleets([candidate()], rate, within(0.01))
+        assert sized is not None
+        counts.append(sized.devices)
+    assert counts == sorted(counts)
+    slow, fast = size_fleets([candidate(2e-3, 2e-4), candidate()], 2e4, within(0.03))
+    assert slow is not None
+    assert fast is not None
+    assert slow.devices >= 2 * fast.devices - 1
+
+
+def test_what_a_fleet_carries_is_where_its_promise_ends() -> None:
+    promise, some = within(0.02), [candidate()]
+    sized = [one for one in size_fleets(some, 3e4, promise) if one is not None]
+    (most,) = find_rates(some, sized, 3e4, promise)
+    assert most >= 0.98
+    for factor, is_kept in ((0.95, True), (1.1, False)):
+        (seen,) = observe_at(some, sized, 3e4 * most * factor, promise)
+        assert (seen.latency_s <= 0.02) == is_kept
+
+
+def test_waiting_saves_joules_within_the_promise() -> None:
+    promise, some = within(0.02), [candidate()]
+    sized = [one for one in size_fleets(some, 1000.0, promise) if one is not None]
+    (filled,) = save_energy(some, sized, 1000.0, promise)
+    assert filled.wait_s > 0.0
+    assert filled.batch_w < 0.5 * sized[0].batch_w
+    assert filled.latency_s <= 0.02
+    assert filled.devices == sized[0].devices
