@@ -3,7 +3,8 @@
 A pass takes what `stack` says. Stages of a pipeline work one after another on all sequences of a batch, as TensorRT-LLM
 and llama.cpp have it.
 
-    joules = devices x (joules of one + static power x what the host adds)
+    joules = devices x (joules of one + static power x what the host adds + power of links that are awake x all of it)
+           + choosing a token of each sequence
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import attrs
 import numpy as np
 
 from joulemap.decoder.column import step_columns
+from joulemap.decoder.config import Experts
 from joulemap.decoder.step import Step
 from joulemap.domain.quantity import Quantity
 from joulemap.model.bulk import Together, Total
@@ -46,6 +48,15 @@ VECTOR_ROWS: Final = 8
 
 Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
 
+GRAPH_TOKENS: Final = 8
+"""Tokens of a sequence up to which a pass is of answers, guesses with them: what engines make graphs of."""
+
+LINKS_W: Final = 36.0
+"""Watts of the links of a board while others are reached over them, whatever they carry: they do not sleep.
+
+Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 40 W of a board more than one alone draws; 4 H100,
+vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 31 W. Taken for links of other vendors too."""
+
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
 
@@ -74,6 +85,12 @@ class Book:
                 self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
             self._together[key] = Together(tuple(_attending(self._works[one], attention) for one in asked))
         return self._together[key]
+
+
+def _count_sampled(passes: Passes) -> Floats:
+    """Return of how many sequences a token is chosen."""
+    counts: Floats = passes.sequences + (passes.chunk > 0.0)
+    return counts
 
 
 def _attending(work: WorkloadColumns, attention: str) -> WorkloadColumns:
@@ -119,6 +136,12 @@ class Deployment:
         """Watts of all devices while they wait for the host."""
         return self.world * self.hardware.static_power.value
 
+    @property
+    def awake_w(self) -> float:
+        """Watts of the links of one device while others are reached over them, whatever they carry."""
+        joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
+        return LINKS_W if joined else 0.0
+
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
         """The hardware at the rates that the engine's kernels reach, for few rows and for many.
@@ -162,7 +185,8 @@ class Deployment:
         static_w = self.hardware.static_power.value
         seconds = self._with_host(device_s, passes)
         working_j = (device_j - static_w * drawn_s) * self.devices * self.data_devices
-        return Cost(seconds=seconds, joules=working_j + self.world * static_w * seconds)
+        working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
+        return Cost(seconds=seconds, joules=working_j + self.world * (static_w + self.awake_w) * seconds)
 
     def evaluate(self, asked: Sequence[Asked]) -> tuple[Total, ...]:
         """Return what one device takes for passes, without the stack's part; raises as `price`."""
@@ -204,10 +228,19 @@ class Deployment:
 
     def _with_host(self, device_s: Floats, passes: Passes) -> Floats:
         """Return the time of passes with what the stack adds."""
-        host_s = len(self.decoder.layers) * self.stack.value("host_layer")
+        has_prompt = (passes.tokens > GRAPH_TOKENS) | (passes.chunk > 0.0)
+        host_s = np.where(has_prompt, self._launch_s("prompt"), self._launch_s())
         together_s = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
-        total: Floats = together_s + self.stack.value("host_sequence") * (passes.sequences + (passes.chunk > 0.0))
+        total: Floats = together_s + self.stack.value("host_sequence") * _count_sampled(passes)
         return total
+
+    def _launch_s(self, *kinds: str) -> float:
+        """Return what the host takes for all layers of a pass."""
+        layers = self.decoder.layers
+        experts = sum(layer.network.count for layer in layers if isinstance(layer.network, Experts))
+        stored = self.weight_precision or self.precision
+        value = self.stack.value
+        return len(layers) * value("host_layer", *kinds, stored) + experts * value("host_expert")
 
     def step(
         self,

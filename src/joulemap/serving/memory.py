@@ -19,6 +19,9 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.serving.deployment import Deployment
 
+MIDDLE: Final = 0.5
+"""Of an answer that is in the cache in the mean of a steady load, whose answers are at all of their places."""
+
 GROWN: Final = 0.75
 """Of an answer that is in the cache in the mean of what is held, where none is set aside.
 
@@ -69,11 +72,13 @@ class Room:
         """What is left for the cache."""
         return self.capacity - self.weights - self.workspace
 
-    def sequences(self, prompt_tokens: float, output_tokens: float) -> float:
-        """Return how many sequences of such lengths are held at once, in the mean; below 1 where none is."""
-        grown = 1.0 if self.deployment.stack.reserves_output else GROWN
-        each = self.cache(prompt_tokens + grown * output_tokens)
-        return max(0.0, min(self.free / each if each else math.inf, self.deployment.stack.sequence_limit))
+    def sequences(self, prompt_tokens: float, output_tokens: float, grown: float = GROWN) -> float:
+        """Return how many sequences of such lengths are held at once, in the mean; below 1 where none is.
+
+        Of an answer, so much is in the cache in the mean, unless all is set aside.
+        """
+        each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else grown) * output_tokens)
+        return max(0.0, self.free / each if each else math.inf)
 
     def tokens(self, sequences: int) -> int:
         """Return the longest that so many sequences can be together; 0 where they cannot be held."""

@@ -19,7 +19,7 @@ from joulemap.decoder.name import find_decoder
 from joulemap.domain.weight import read_weight_format
 from joulemap.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.serving.deployment import Book, Deployment
-from joulemap.serving.memory import Room
+from joulemap.serving.memory import GROWN, MIDDLE, Room
 from joulemap.serving.stack import find_stack
 from joulemap.serving.steady import Steady, run_steady
 from joulemap.serving.surface import Passes
@@ -174,14 +174,14 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
-def _room(deployment: Deployment, batch: float, prompt: float, output: float) -> float:
+def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
     """Return how many sequences of a batch are held at once, at least one, as it ran; UnsupportedError where none fits.
 
     An engine told to take more than its usual share of the memory holds what the device does; one that waits for a
-    whole batch held it.
+    whole batch held it. So many in work at once as were measured were allowed.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
-    found = room.sequences(prompt, output)
+    found = room.sequences(prompt, output, grown)
     needed = room.weights + room.workspace + room.cache(prompt + output)
     capacity = deployment.hardware.memory_capacity.value
     if found < 1.0 and needed > capacity:
@@ -230,7 +230,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         in_flight=row.batch,
         prompt_tokens=prompt,
         output_tokens=output,
-        room=_room(deployment, row.batch, prompt, output),
+        room=_room(deployment, row.batch, prompt, output, MIDDLE),
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),

@@ -3,7 +3,8 @@
     pass = (what devices take ^ 2.5 + (host for a layer x layers) ^ 2.5) ^ (1 / 2.5) + host for a sequence x sequences
 
 The host launches layers while devices compute, and now and then one waits for the other: the norm of a kernel's
-compute and memory. What it does for each sequence, to sample, to stop, to turn a token to words, is between two passes.
+compute and memory. Graphs hold passes of answers alone: one over prompts is launched layer by layer. What the host does
+for each sequence, to sample, to stop, to turn a token to words, is between two passes.
 
 Files of `data/stack` hold an engine each, with its releases in order. A release says what changed since the one before.
 """
@@ -57,10 +58,11 @@ class Stack:
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
-    def value(self, name: str, kind: str = "") -> float:
-        """Return a number of the engine, that of a kind first, or what it is where nothing is said."""
-        found = self.coefficients.get(f"{name}.{kind}") or self.coefficients.get(name)
-        return COEFFICIENTS[name].value if found is None else found.value
+    def value(self, name: str, *kinds: str) -> float:
+        """Return a number of the engine, that of the first kind that has one, or what it is where nothing is said."""
+        keys = (*(f"{name}.{kind}" for kind in kinds), name)
+        found = next((self.coefficients[key] for key in keys if key in self.coefficients), COEFFICIENTS[name])
+        return found.value
 
     def attention(self, hardware: Hardware) -> str:
         """Return the family of the kernels of attention on a hardware; empty for what our kernels do."""
@@ -94,7 +96,9 @@ class Coefficient:
 
 COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "host_layer": Coefficient(value=0.0, unit="s", meaning="the host for a layer of a pass, beside devices"),
+    "host_expert": Coefficient(value=0.0, unit="s", meaning="the host for each expert of a layer, taken one by one"),
     "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence between passes"),
+    "sample_energy": Coefficient(value=0.0, unit="J", meaning="the device for each logit that a token is chosen of"),
     "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products of many rows"),
@@ -102,7 +106,8 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
 }
-"""Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
+"""Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory, `host_layer.prompt` of
+passes over prompts, `host_layer.int8` of weights so stored."""
 
 _FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache")
 
