@@ -1,6 +1,8 @@
 """What a device holds while a model is served, and how many sequences that leaves room for.
 
-room = (share of the memory - weights - workspace) / cache of a sequence at its longest, or at what is mostly held
+room = (share of the memory - what a process keeps - weights - workspace) / cache of a sequence
+
+That is of a sequence at its longest, or at what is mostly held.
 """
 
 from __future__ import annotations
@@ -22,6 +24,16 @@ if TYPE_CHECKING:
 MIDDLE: Final = 0.5
 """Of an answer that is in the cache in the mean of a steady load, whose answers are at all of their places."""
 
+CONTEXT: Final = 5e8
+"""Bytes that a process holds of a GPU: code of kernels, stacks, what the driver needs.
+
+Source: recalled; nvidia-smi shows 0.4 to 0.6 GB of a process of PyTorch that holds nothing."""
+
+EXCHANGE: Final = 5e8
+"""Bytes more where devices exchange: channels of NCCL, buffers of direct sums.
+
+Source: Llama 2 70B on four A100 of 40 GB, whose cache has hardly room (LLM-Inference-Bench, TensorRT-LLM)."""
+
 GROWN: Final = 0.75
 """Of an answer that is in the cache in the mean of what is held, where none is set aside.
 
@@ -38,8 +50,11 @@ class Room:
 
     @property
     def capacity(self) -> float:
-        """Of its memory, what may be taken."""
-        return self.deployment.hardware.memory_capacity.value * self.deployment.stack.memory_share
+        """Of its memory, what may be taken, without what a process of the engine holds whatever it serves."""
+        one = self.deployment
+        kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1)
+        share = one.hardware.memory_capacity.value * one.stack.memory_share
+        return share - kept * (one.hardware.architecture == "gpu")
 
     @cached_property
     def weights(self) -> float:
@@ -49,12 +64,14 @@ class Room:
 
     @cached_property
     def workspace(self) -> float:
-        """Of activations of the largest pass over prompts."""
+        """Of activations of the largest pass over prompts, beside what it writes to the cache."""
         tokens = self.deployment.stack.step_tokens
         most = self.deployment.decoder.context_length or tokens
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
-        _, activations = self._held(Step(tokens=math.ceil(min(tokens, most, asked))))
-        return activations
+        tokens = math.ceil(min(tokens, most, asked))
+        _, activations = self._held(Step(tokens=tokens))
+        written = (self.cache(2) - self.cache(1)) * tokens * self.deployment.stages
+        return max(0.0, activations - written)
 
     def cache(self, tokens: float) -> float:
         """Return what a sequence of so many tokens holds there."""

@@ -62,7 +62,7 @@ class Prediction:
     """What is predicted of a row; None for what its scope does not have."""
 
     engine: str = ""
-    """Of the stack."""
+    """Of the stack, with its release."""
     work: str = "model"
     """`experts` where tokens choose among weights."""
     time_to_first_token_s: float | None = None
@@ -98,7 +98,7 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     if row.power_boundary not in ANY_BOUNDARY:
         found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
     work = "experts" if deployment.decoder.is_routed else "model"
-    return attrs.evolve(found, engine=deployment.stack.name, work=work)
+    return attrs.evolve(found, engine=deployment.stack.release, work=work)
 
 
 @lru_cache(maxsize=8)

@@ -58,6 +58,11 @@ class Stack:
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
+    @property
+    def release(self) -> str:
+        """What tells its errors from those of others: its name and from when on it is so."""
+        return f"{self.name} {self.date}"
+
     def value(self, name: str, *kinds: str) -> float:
         """Return a number of the engine, that of the first kind that has one, or what it is where nothing is said."""
         keys = (*(f"{name}.{kind}" for kind in kinds), name)

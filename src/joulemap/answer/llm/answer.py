@@ -441,7 +441,7 @@ def _read(
             -(-case.batch // question.pass_batch(case.batch)) if case is own else 0
             for case, own in zip(served, stored, strict=True)
         ],
-        "engine": question.stack.name,
+        "engine": question.stack.release,
         "work": question.work,
         "prompt": question.serving.prompt,
         "steps": question.steps,
