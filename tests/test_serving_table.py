@@ -230,8 +230,12 @@ def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path
         names = {"vendor": "", "engine": "", "work": "", "hardware": "", **more}
         return ServingScale(quantity="power_w", level=level, half_width=width, group_count=1, row_count=1, **names)
 
-    scales = (scale(0, 0.9), scale(1, 0.5, vendor="N"), scale(2, 0.3, vendor="N", engine="e"))
-    scales += (scale(3, 0.2, vendor="N", engine="e 2024"),)
+    scales = (
+        scale(0, 0.9),
+        scale(1, 0.5, vendor="N"),
+        scale(2, 0.3, vendor="N", engine="e"),
+        scale(3, 0.2, vendor="N", engine="e 2024"),
+    )
     doubt = Doubt(scales=(), shares=(), spreads=(), served=scales)
 
     def width(vendor: str, engine: str) -> float | None:
