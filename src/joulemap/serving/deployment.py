@@ -55,7 +55,7 @@ LINKS_W: Final = 36.0
 """Watts of the links of a board while others are reached over them, whatever they carry: they do not sleep.
 
 Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W of a board: mean error of powers 15.6 -> 4.9 %;
-4 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at those 36. The same for links of others
+4 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. The same for links of others
 is assumed."""
 
 UNLIMITED: Final = 1e6
