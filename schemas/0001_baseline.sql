@@ -770,7 +770,7 @@ COMMENT ON COLUMN internal.serving_prediction.serving_measurement_id IS 'serving
 COMMENT ON COLUMN internal.serving_prediction.prediction_key IS 'Digest of all that it depends on';
 COMMENT ON COLUMN internal.serving_prediction.architecture IS 'Architecture class; empty where the hardware is not known';
 COMMENT ON COLUMN internal.serving_prediction.vendor IS 'Of the hardware; empty where it is not known';
-COMMENT ON COLUMN internal.serving_prediction.engine IS 'That is taken; empty where none is';
+COMMENT ON COLUMN internal.serving_prediction.engine IS 'That is taken, with its release; empty where none is';
 COMMENT ON COLUMN internal.serving_prediction.work IS 'model, or experts where tokens choose among weights; empty where the model is not known';
 COMMENT ON COLUMN internal.serving_prediction.calibration IS 'Calibration used, by name and first digits of its digest; none for the class defaults';
 COMMENT ON COLUMN internal.serving_prediction.refusal IS 'Why there is no prediction; null where there is one';
@@ -1174,9 +1174,9 @@ CREATE TABLE internal.serving_scale (
 COMMENT ON TABLE internal.serving_scale IS 'How far predictions of served models were from measurements, by groups of them, of the current catalogue; empty texts stand for all';
 COMMENT ON COLUMN internal.serving_scale.scale_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.serving_scale.quantity IS 'As in serving_predictions';
-COMMENT ON COLUMN internal.serving_scale.level IS 'How fine the group is: 0 all, then vendor, engine, work, hardware';
+COMMENT ON COLUMN internal.serving_scale.level IS 'How fine the group is: 0 all, then vendor, engine, its release, work, hardware';
 COMMENT ON COLUMN internal.serving_scale.vendor IS 'Of the hardware';
-COMMENT ON COLUMN internal.serving_scale.engine IS 'What serves';
+COMMENT ON COLUMN internal.serving_scale.engine IS 'What serves, in finer groups with its release';
 COMMENT ON COLUMN internal.serving_scale.work IS 'model, or experts where tokens choose among weights';
 COMMENT ON COLUMN internal.serving_scale.hardware IS 'Catalogue id';
 COMMENT ON COLUMN internal.serving_scale.half_width IS 'Of an 80 % interval of ln(measured / predicted)';

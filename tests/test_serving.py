@@ -219,6 +219,40 @@ def test_the_host_works_beside_devices_and_between_passes() -> None:
     assert together.joules - alone.joules == pytest.approx(waiting, rel=1e-6)
 
 
+def test_prompts_are_launched_layer_by_layer_and_choosing_takes_energy() -> None:
+    hardware = load_catalogue().hardware["b200_sxm"]
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    stack = attrs.evolve(find_stack("vllm", "2025"), kernels={})
+    hosted = Deployment(book=Book(decoder), hardware=hardware, stack=stack, precision="bf16")
+    bare = attrs.evolve(hosted, stack=attrs.evolve(stack, coefficients={}))
+    graph, prompt, each = (stack.value("host_layer"), stack.value("host_layer", "prompt"), stack.value("host_sequence"))
+    assert prompt > graph
+    # a step of answers, a prompt of 64 tokens, a step with a piece of a prompt
+    passes = Passes.of([8.0, 1.0, 8.0], tokens=[1.0, 64.0, 1.0], context=[512.0, 0.0, 512.0], chunk=[0.0, 0.0, 64.0])
+    found, alone = hosted.price(passes), bare.price(passes)
+    chosen = np.array([8.0, 1.0, 9.0])
+    wanted = (alone.seconds**2.5 + (32 * np.array([graph, prompt, prompt])) ** 2.5) ** 0.4 + each * chosen
+    assert found.seconds == pytest.approx(wanted, rel=1e-9)
+    spent = (found.seconds - alone.seconds) * hardware.static_power.value
+    spent += stack.value("sample_energy") * 128_256 * chosen
+    assert found.joules - alone.joules == pytest.approx(spent, rel=1e-6)
+
+
+def test_a_mixture_that_is_called_expert_by_expert() -> None:
+    hardware = load_catalogue().hardware["a100_sxm4_80gb"]
+    times = {}
+    for name in ("mixtral-8x7b", "llama-3-8b"):
+        decoder = find_decoder(name)
+        assert decoder is not None
+        stack = find_stack("transformers")
+        one = Deployment(book=Book(decoder), hardware=hardware, stack=stack, precision="bf16", devices=2)
+        times[name] = one.price(Passes.of([1.0], context=[16.0])).seconds[0]
+    # 32 layers of 8 experts each, and 32 without
+    assert times["mixtral-8x7b"] > 32 * (stack.value("host_layer") + 8 * stack.value("host_expert"))
+    assert times["llama-3-8b"] < 32 * 2 * stack.value("host_layer")
+
+
 def test_room_is_what_weights_and_activations_leave() -> None:
     hardware = load_catalogue().hardware["a100_sxm4_80gb"]
     decoder = find_decoder("llama-3-8b")
@@ -230,6 +264,9 @@ def test_room_is_what_weights_and_activations_leave() -> None:
     assert room.sequences(1000, 1000) == pytest.approx(room.free / room.cache(2000), rel=1e-9)
     assert half.cache(1000) == pytest.approx(room.cache(1000) / 2, rel=1e-12)
     assert half.weights < 0.55 * room.weights
+    # of 8,192 tokens the gate and the other product, 14,336 each, the largest that live at once with what is added to
+    assert room.workspace == pytest.approx(8192 * (2 * 14336 + 4096) * 2, rel=0.01)
+    assert room.capacity - half.capacity == 0.5e9
     most = room.tokens(4)
     assert 4 * room.cache(most) <= room.free < 4 * room.cache(most + 1) or most == decoder.context_length
 

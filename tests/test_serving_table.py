@@ -204,23 +204,24 @@ def test_rows_that_ship_say_what_they_are() -> None:
 
 
 A = ServingResidual(
-    quantity="power_w", vendor="N", engine="e", work="model", hardware="h", model="m", source="s", error=0.1
+    quantity="power_w", vendor="N", engine="e 2024", work="model", hardware="h", model="m", source="s", error=0.1
 )
 
 
 def test_a_scale_is_what_most_errors_are_below_shrunk_to_the_group_above() -> None:
     scales = {one.level: one for one in fit_served([A])}
-    assert [one.level for one in scales.values()] == [0, 1, 2, 3, 4]
+    assert [one.level for one in scales.values()] == [0, 1, 2, 3, 4, 5]
+    assert [one.engine for one in scales.values()] == ["", "", "e", *["e 2024"] * 3]
     # one part each time: h^2 = (0.1^2 + 2 above^2) / 3
     width = ASSUMED
-    for level in range(5):
+    for level in range(6):
         width = math.sqrt((0.1**2 + FULL_GROUPS * width**2) / (1.0 + FULL_GROUPS))
         assert_close(scales[level].half_width, width, rel=1e-9)
-    assert (scales[4].hardware, scales[3].hardware, scales[1].vendor) == ("h", "", "N")
+    assert (scales[5].hardware, scales[4].hardware, scales[1].vendor) == ("h", "", "N")
     # another board that errs four times as much: the engine is the root mean square of both
     both = fit_served([A, attrs.evolve(A, hardware="i", error=-0.4)])
-    boards = {one.hardware: one.half_width for one in both if one.level == 4}
-    assert boards["h"] < next(one.half_width for one in both if one.level == 3) < boards["i"]
+    boards = {one.hardware: one.half_width for one in both if one.level == 5}
+    assert boards["h"] < next(one.half_width for one in both if one.level == 4) < boards["i"]
 
 
 @pytest.mark.slow
@@ -229,13 +230,19 @@ def test_the_finest_group_holds_in_python_and_in_sql(table: Path, tmp_path: Path
         names = {"vendor": "", "engine": "", "work": "", "hardware": "", **more}
         return ServingScale(quantity="power_w", level=level, half_width=width, group_count=1, row_count=1, **names)
 
-    scales = (scale(0, 0.9), scale(1, 0.5, vendor="N"), scale(2, 0.3, vendor="N", engine="e"))
+    scales = (
+        scale(0, 0.9),
+        scale(1, 0.5, vendor="N"),
+        scale(2, 0.3, vendor="N", engine="e"),
+        scale(3, 0.2, vendor="N", engine="e 2024"),
+    )
     doubt = Doubt(scales=(), shares=(), spreads=(), served=scales)
 
     def width(vendor: str, engine: str) -> float | None:
         return doubt.serving_half_width("power_w", vendor=vendor, engine=engine, work="model", hardware="h")
 
     assert (width("N", "e"), width("N", "f"), width("A", "e")) == (0.3, 0.5, 0.9)
+    assert (width("N", "e 2024"), width("N", "e 2023")) == (0.2, 0.3)
     assert doubt.serving_half_width("latency", vendor="N", engine="e", work="model", hardware="h") is None
     workspace = Workspace(tmp_path / "own.duckdb")
     workspace.import_measurements(table)

@@ -12,7 +12,7 @@ model = { type = "VARCHAR", default = "", meaning = "only models whose names hol
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }
 source = { type = "VARCHAR", meaning = "where both measurements come from; all where that is any" }
-pair_count = { type = "BIGINT", meaning = "pairs: same source, model, precision of weights, scope, tokens in and out and sequences, other hardware" }
+pair_count = { type = "BIGINT", meaning = "pairs: same source, model, precision of weights, scope, tokens in and sequences, tokens out within a tenth, other hardware" }
 right_fraction = { type = "DOUBLE", meaning = "part of them in which the one that was measured lower is predicted lower" }
 apart_count = { type = "BIGINT", meaning = "pairs that predictions tell apart: the better one is so with a probability of 80 % or more" }
 apart_right_fraction = { type = "DOUBLE", null = true, meaning = "part of these that is right; null for none" }
@@ -26,7 +26,8 @@ WITH told AS (
         p.half_width,
         m.hardware,
         m.source,
-        concat_ws('|', m.source, m.model, m.weight_precision, m.scope, m.prompt_tokens, m.output_tokens) AS same,
+        m.output_tokens,
+        concat_ws('|', m.source, m.model, m.weight_precision, m.scope, m.prompt_tokens) AS same,
         round(m.batch) AS batch
     FROM serving_predictions AS p
     JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
@@ -48,6 +49,7 @@ pair AS (
         ON b.quantity = a.quantity
         AND b.same = a.same
         AND b.batch = a.batch
+        AND coalesce(abs(ln(a.output_tokens / b.output_tokens)), 0e0) <= 1e-1
         AND b.hardware > a.hardware
     WHERE a.measured <> b.measured AND a.half_width IS NOT NULL AND b.half_width IS NOT NULL
 )

@@ -359,13 +359,14 @@ CREATE MACRO quantity_place(quantity) AS list_position(
     quantity
 );
 
--- Half-width of what is predicted of a served model: that of the finest group of measurements that it is in.
+-- Half-width of what is predicted of a served model: that of the finest group of measurements that it is in. An engine is
+-- its name and its release, of which the name alone is a group too.
 CREATE MACRO serving_half_width(of_quantity, of_vendor, of_engine, of_work, of_hardware) AS (
     SELECT max_by(s.half_width, s.level)
     FROM internal.serving_scale AS s
     WHERE s.quantity = of_quantity
         AND s.vendor IN ('', of_vendor)
-        AND s.engine IN ('', of_engine)
+        AND s.engine IN ('', of_engine, split_part(of_engine, ' ', 1))
         AND s.work IN ('', of_work)
         AND s.hardware IN ('', of_hardware)
 );

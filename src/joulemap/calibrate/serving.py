@@ -22,8 +22,8 @@ import numpy as np
 from joulemap.domain.doubt import FULL_GROUPS, ServingScale
 from joulemap.system.record import frozen
 
-LEVELS: Final = ("vendor", "engine", "work", "hardware")
-"""What rows may be alike in, from coarse to fine."""
+LEVELS: Final = ("vendor", "name", "engine", "work", "hardware")
+"""What rows may be alike in, from coarse to fine: an engine by its name, then with its release."""
 
 ASSUMED: Final = math.log(2.0)
 """Half-width of a quantity where nothing was measured: a factor of 2."""
@@ -38,6 +38,7 @@ class ServingResidual:
     quantity: str
     vendor: str
     engine: str
+    """Its name and its release."""
     work: str
     hardware: str
     """Without its operating point."""
@@ -45,6 +46,11 @@ class ServingResidual:
     source: str
     error: float
     """ln(measured / predicted)."""
+
+    @property
+    def name(self) -> str:
+        """Of the engine."""
+        return self.engine.partition(" ")[0]
 
     def key(self, level: int) -> Key:
         """Return the group of a level that it is in."""
@@ -90,10 +96,17 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
                     half_width=width,
                     group_count=count,
                     row_count=len(rows),
-                    **dict(zip(LEVELS, key, strict=True)),
+                    **_spell(key),
                 )
             )
     return scales
+
+
+def _spell(key: Key) -> dict[str, str]:
+    """Return what a scale says of its group."""
+    told = dict(zip(LEVELS, key, strict=True))
+    name = told.pop("name")
+    return told | {"engine": told["engine"] or name}
 
 
 def _quantile(rows: Sequence[ServingResidual]) -> float:

@@ -3,7 +3,8 @@
     pass = (what devices take ^ 2.5 + (host for a layer x layers) ^ 2.5) ^ (1 / 2.5) + host for a sequence x sequences
 
 The host launches layers while devices compute, and now and then one waits for the other: the norm of a kernel's
-compute and memory. What it does for each sequence, to sample, to stop, to turn a token to words, is between two passes.
+compute and memory. Graphs hold passes of answers alone: one over prompts is launched layer by layer. What the host does
+for each sequence, to sample, to stop, to turn a token to words, is between two passes.
 
 Files of `data/stack` hold an engine each, with its releases in order. A release says what changed since the one before.
 """
@@ -70,10 +71,16 @@ class Stack:
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
-    def value(self, name: str, kind: str = "") -> float:
-        """Return a number of the engine, that of a kind first, or what it is where nothing is said."""
-        found = self.coefficients.get(f"{name}.{kind}") or self.coefficients.get(name)
-        return COEFFICIENTS[name].value if found is None else found.value
+    @property
+    def release(self) -> str:
+        """What tells its errors from those of others: its name and from when on it is so."""
+        return f"{self.name} {self.date}"
+
+    def value(self, name: str, *kinds: str) -> float:
+        """Return a number of the engine, that of the first kind that has one, or what it is where nothing is said."""
+        keys = (*(f"{name}.{kind}" for kind in kinds), name)
+        found = next((self.coefficients[key] for key in keys if key in self.coefficients), COEFFICIENTS[name])
+        return found.value
 
     @property
     def id(self) -> str:
@@ -85,10 +92,13 @@ class Stack:
         """What operators of attention are told of their kernels: `Hopper:flash_attention_3 flash_attention_2`."""
         return " ".join(word if key == "any" else f"{key}:{word}" for key, word in self.kernels.items())
 
-    def add_host(self, device_s: Number, layers: int, sequences: Number) -> Number:
-        """Return the time of passes of so many layers and sequences with what the host adds to that of devices."""
-        host_s = layers * self.value("host_layer")
-        together_s: Number = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
+    def launch(self, layers: int, experts: int, *kinds: str) -> float:
+        """Return the seconds of the host for all layers of a pass, and for all experts of these; see `COEFFICIENTS`."""
+        return layers * self.value("host_layer", *kinds) + experts * self.value("host_expert")
+
+    def add_host(self, device_s: Number, launch_s: Number, sequences: Number) -> Number:
+        """Return the time of passes of so many sequences with what the host adds to that of devices."""
+        together_s: Number = (device_s**NORM + launch_s**NORM) ** (1.0 / NORM)
         whole_s: Number = together_s + self.value("host_sequence") * sequences
         return whole_s
 
@@ -125,7 +135,9 @@ class Coefficient:
 
 COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "host_layer": Coefficient(value=0.0, unit="s", meaning="the host for a layer of a pass, beside devices"),
+    "host_expert": Coefficient(value=0.0, unit="s", meaning="the host for each expert of a layer, taken one by one"),
     "host_sequence": Coefficient(value=0.0, unit="s", meaning="the host for each sequence between passes"),
+    "sample_energy": Coefficient(value=0.0, unit="J", meaning="the device for each logit that a token is chosen of"),
     "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products of many rows"),
@@ -133,7 +145,8 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),
 }
-"""Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
+"""Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory, `host_layer.prompt` of
+passes over prompts, `host_layer.int8` of weights so stored."""
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
 _FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache", "fills_stages")

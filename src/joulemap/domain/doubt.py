@@ -87,6 +87,7 @@ class ServingScale:
     """How fine it is: of the groups that a prediction is in, that of the highest level holds."""
     vendor: str
     engine: str
+    """Its name, with its release in finer groups."""
     work: str
     """`model`, or `experts` where tokens choose among weights."""
     hardware: str
@@ -133,13 +134,15 @@ class Doubt:
     def serving_half_width(self, quantity: str, *, vendor: str, engine: str, work: str, hardware: str) -> float | None:
         """Return the half-width of what is predicted of a served model: the SQL's macro of this name.
 
-        None for a quantity that has no scale. `hardware` is an id without its operating point.
+        None for a quantity that has no scale. `engine` is a name with its release, `hardware` an id without its
+        operating point.
         """
-        asked = {"vendor": vendor, "engine": engine, "work": work, "hardware": hardware}
+        asked = {"vendor": (vendor,), "engine": (engine, engine.partition(" ")[0]), "work": (work,)}
+        asked["hardware"] = (hardware,)
         found = [
             one
             for one in self.served
-            if one.quantity == quantity and all(getattr(one, name) in ("", text) for name, text in asked.items())
+            if one.quantity == quantity and all(getattr(one, name) in ("", *texts) for name, texts in asked.items())
         ]
         return max(found, key=lambda one: one.level).half_width if found else None
 

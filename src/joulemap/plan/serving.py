@@ -165,7 +165,7 @@ def _record(number: int, row: ServingRow, target: _Target, found: Prediction | s
         prediction_key=target.key,
         architecture=target.architecture,
         vendor=target.entry.vendor if target.entry else "",
-        engine="" if is_refused else find_stack(row.engine, row.date).name,
+        engine="" if is_refused else find_stack(row.engine, row.date).release,
         work="" if isinstance(found, str) else found.work,
         calibration=target.calibration.label if target.calibration else UNCALIBRATED,
         refusal=found if isinstance(found, str) else None,

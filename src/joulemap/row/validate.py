@@ -54,7 +54,9 @@ class PairScore(Row, query="validate.pair"):
     source: str
     """Where both measurements come from; all where that is any."""
     pair_count: int
-    """pairs: same source, model, precision of weights, scope, tokens in and out and sequences, other hardware."""
+    """pairs: same source, model, precision of weights, scope, tokens in and sequences, tokens out within a tenth,
+    other hardware.
+    """
     right_fraction: float
     """Part of them in which the one that was measured lower is predicted lower."""
     apart_count: int

@@ -3,7 +3,8 @@
 A pass takes what `stack` says. Stages of a pipeline work one after another, each on sequences b of a batch:
 
     pass   = (stages - 1) an inner stage + the last one         each with what it receives over the link
-    joules = devices x (joules of one + static power x what the host adds)
+    joules = devices x (joules of one + static power x what the host adds + power of links that are awake x all of it)
+           + choosing a token of each sequence
 
 Some engines cut a batch in m parts, at most as many as there are stages, and work on all of them at once: a token of
 each takes a pass of b / m sequences, as the next begins when the last stage is done. With fewer parts than stages these
@@ -20,6 +21,7 @@ import attrs
 import numpy as np
 
 from joulemap.decoder.column import step_columns
+from joulemap.decoder.config import Experts
 from joulemap.decoder.step import Step, count_stage
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
@@ -47,6 +49,13 @@ Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
 
 VERIFIED: Final = 1.0 + MOST_GUESSED
 """Tokens of a sequence in a pass beyond which it is a prompt, not tokens guessed ahead."""
+
+LINKS_W: Final = 36.0
+"""Watts of the links of a board while others are reached over them, whatever they carry: they do not sleep.
+
+Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W of a board: mean error of powers 15.6 -> 4.9 %;
+4 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. The same for links of others
+is assumed."""
 
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
@@ -76,6 +85,12 @@ class Book:
                 self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
             self._together[key] = Together(tuple(self._works[one] for one in asked))
         return self._together[key]
+
+
+def _count_sampled(passes: Passes) -> Floats:
+    """Return of how many sequences a token is chosen."""
+    counts: Floats = passes.sequences + (passes.chunk > 0.0)
+    return counts
 
 
 @frozen(kw_only=True, eq=False)
@@ -112,6 +127,12 @@ class Deployment:
     def idle_w(self) -> float:
         """Watts of all devices while they wait for the host."""
         return self.world * self.hardware.static_power.value
+
+    @property
+    def awake_w(self) -> float:
+        """Watts of the links of one device while others are reached over them, whatever they carry."""
+        joined = self.devices * self.data_devices > 1 and any(one.connects == "device" for one in self.hardware.links)
+        return LINKS_W if joined else 0.0
 
     @cached_property
     def chips(self) -> tuple[Hardware, Hardware]:
@@ -159,10 +180,10 @@ class Deployment:
         device_s = device_s * np.where(parts > 0.0, 1.0, (passes.following + most - 1.0) / passes.following / most)
         parts = np.maximum(parts, 1.0)
         static_w = self.hardware.static_power.value
-        sequences = passes.sequences + (passes.chunk > 0.0)
-        seconds = self.stack.add_host(device_s, len(self.decoder.layers), sequences)
+        seconds = self.stack.add_host(device_s, self._launch(passes), _count_sampled(passes))
         working_j = (device_j - static_w * drawn_s) * parts * self.devices * self.data_devices
-        return Cost(seconds=seconds, joules=working_j + self.world * static_w * seconds)
+        working_j += self.stack.value("sample_energy") * self.decoder.vocabulary * _count_sampled(passes)
+        return Cost(seconds=seconds, joules=working_j + self.world * (static_w + self.awake_w) * seconds)
 
     def _cut(self, passes: Passes) -> Floats:
         """Return into how many parts passes are cut that stages work on at once; 0 of those over prompts alone."""
@@ -221,6 +242,15 @@ class Deployment:
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
+
+    def _launch(self, passes: Passes) -> Floats:
+        """Return what the host takes for all layers of passes."""
+        layers = self.decoder.layers
+        experts = sum(layer.network.count for layer in layers if isinstance(layer.network, Experts))
+        kind = self.weight_precision or self.precision
+        has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
+        prompt, answer = (self.stack.launch(len(layers), experts, *kinds) for kinds in (("prompt", kind), (kind,)))
+        return np.where(has_prompt, prompt, answer)
 
     def step(
         self,

@@ -1,6 +1,8 @@
 """What a device holds while a model is served, and how many sequences that leaves room for.
 
-room = (share of the memory - weights - workspace) / cache of a sequence at its longest, or at what is mostly held
+room = (share of the memory - what a process keeps - weights - workspace) / cache of a sequence
+
+That is of a sequence at its longest, or at what is mostly held.
 """
 
 from __future__ import annotations
@@ -18,6 +20,19 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.serving.deployment import Deployment
+
+MIDDLE: Final = 0.5
+"""Of an answer that is in the cache in the mean of a steady load, whose answers are at all of their places."""
+
+CONTEXT: Final = 5e8
+"""Bytes that a process holds of a GPU: code of kernels, stacks, what the driver needs.
+
+Source: recalled; nvidia-smi shows 0.4 to 0.6 GB of a process of PyTorch that holds nothing."""
+
+EXCHANGE: Final = 5e8
+"""Bytes more where devices exchange: channels of NCCL, buffers of direct sums.
+
+Source: Llama 2 70B on four A100 of 40 GB, whose cache has hardly room (LLM-Inference-Bench, TensorRT-LLM)."""
 
 GROWN: Final = 0.75
 """Of an answer that is in the cache in the mean of what is held, where none is set aside.
@@ -37,8 +52,11 @@ class Room:
 
     @property
     def capacity(self) -> float:
-        """Of its memory, what may be taken."""
-        return self.deployment.hardware.memory_capacity.value * self.deployment.stack.memory_share
+        """Of its memory, what may be taken, without what a process of the engine holds whatever it serves."""
+        one = self.deployment
+        kept = CONTEXT + EXCHANGE * (one.devices * one.data_devices > 1)
+        share = one.hardware.memory_capacity.value * one.stack.memory_share
+        return share - kept * (one.hardware.architecture == "gpu")
 
     @cached_property
     def weights(self) -> float:
@@ -52,12 +70,14 @@ class Room:
 
     @cached_property
     def workspace(self) -> float:
-        """Of activations of the largest pass over prompts."""
+        """Of activations of the largest pass over prompts, beside what it writes to the cache."""
         tokens = self.deployment.stack.step_tokens
         most = self.deployment.decoder.context_length or tokens
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
-        _, activations = self._held(Step(tokens=math.ceil(min(tokens, most, asked))))
-        return activations
+        tokens = math.ceil(min(tokens, most, asked))
+        _, activations = self._held(Step(tokens=tokens))
+        written = (self.cache(2) - self.cache(1)) * tokens * self.deployment.stages
+        return max(0.0, activations - written)
 
     def cache(self, tokens: float) -> float:
         """Return what a sequence of so many tokens holds there."""
@@ -76,11 +96,13 @@ class Room:
         """What is left for the cache."""
         return self.capacity - self.weights - self.workspace
 
-    def sequences(self, prompt_tokens: float, output_tokens: float) -> float:
-        """Return how many sequences of such lengths are held at once, in the mean; below 1 where none is."""
-        grown = 1.0 if self.deployment.stack.reserves_output else GROWN
-        each = self.cache(prompt_tokens + grown * output_tokens)
-        return max(0.0, min(self.free / each if each else math.inf, self.deployment.stack.sequence_limit))
+    def sequences(self, prompt_tokens: float, output_tokens: float, grown: float = GROWN) -> float:
+        """Return how many sequences of such lengths are held at once, in the mean; below 1 where none is.
+
+        Of an answer, so much is in the cache in the mean, unless all is set aside.
+        """
+        each = self.cache(prompt_tokens + (1.0 if self.deployment.stack.reserves_output else grown) * output_tokens)
+        return max(0.0, self.free / each if each else math.inf)
 
     def tokens(self, sequences: int) -> int:
         """Return the longest that so many sequences can be together; 0 where they cannot be held."""

@@ -20,7 +20,7 @@ from joulemap.decoder.name import find_decoder
 from joulemap.domain.weight import read_weight_format
 from joulemap.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.serving.deployment import Book, Deployment
-from joulemap.serving.memory import Room
+from joulemap.serving.memory import GROWN, MIDDLE, Room
 from joulemap.serving.steady import Steady, run_steady
 from joulemap.serving.surface import Passes
 from joulemap.system.errors import JoulemapError, UnsupportedError
@@ -62,7 +62,7 @@ class Prediction:
     """What is predicted of a row; None for what its scope does not have."""
 
     engine: str = ""
-    """Of the stack."""
+    """Of the stack, with its release."""
     work: str = "model"
     """`experts` where tokens choose among weights."""
     time_to_first_token_s: float | None = None
@@ -98,7 +98,7 @@ def predict_row(row: ServingRow, hardware: Hardware) -> Prediction:
     if row.power_boundary not in ANY_BOUNDARY:
         found = attrs.evolve(found, energy_per_output_token_j=None, energy_per_request_j=None, power_w=None)
     work = "experts" if deployment.decoder.is_routed else "model"
-    return attrs.evolve(found, engine=deployment.stack.name, work=work)
+    return attrs.evolve(found, engine=deployment.stack.release, work=work)
 
 
 @lru_cache(maxsize=8)
@@ -174,14 +174,14 @@ def _lengths(row: ServingRow) -> tuple[float, float]:
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
 
-def _room(deployment: Deployment, batch: float, prompt: float, output: float) -> float:
+def _room(deployment: Deployment, batch: float, prompt: float, output: float, grown: float = GROWN) -> float:
     """Return how many sequences of a batch are held at once, at least one, as it ran; UnsupportedError where none fits.
 
     An engine told to take more than its usual share of the memory holds what the device does; one that waits for a
-    whole batch held it.
+    whole batch held it. So many in work at once as were measured were allowed.
     """
     room = Room(deployment=deployment, prompts=batch * prompt)
-    found = room.sequences(prompt, output)
+    found = room.sequences(prompt, output, grown)
     needed = room.weights + room.workspace + room.cache(prompt + output)
     capacity = deployment.hardware.memory_capacity.value
     if found < 1.0 and needed > capacity:
@@ -230,7 +230,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
         in_flight=row.batch,
         prompt_tokens=prompt,
         output_tokens=output,
-        room=_room(deployment, row.batch, prompt, output),
+        room=_room(deployment, row.batch, prompt, output, MIDDLE),
         step_tokens=stack.step_tokens,
         mixes=stack.mixes,
         request_s=stack.value("request"),

@@ -558,7 +558,7 @@ def _read(
             -(-case.batch // question.pass_batch(case.batch)) if case is own and question.is_one_run else 0
             for case, own in zip(served, stored, strict=True)
         ],
-        "engine": question.stack.name,
+        "engine": question.stack.release,
         "work": question.work,
         "prompt": question.serving.prompt,
         "steps": question.steps,
