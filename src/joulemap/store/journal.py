@@ -217,7 +217,7 @@ def _open_regular(file: Path, what: str) -> BinaryIO:
 
 
 def _read_blocks(stream: BinaryIO, file: Path, size: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, block of so many bytes) of a journal, once all is as it was written; DatabaseError where it is not.
+    """Yield (offset, block of so many bytes) of a journal, once it is as it was written; DatabaseError where it is not.
 
     `most_bytes` are those of the database: no block lies behind its end.
     """
