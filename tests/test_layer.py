@@ -104,7 +104,7 @@ LINES: dict[str, int] = {
     "trace": 9_720,
     "decoder": 2_600,
     "model": 8_680,
-    "store": 6_580,
+    "store": 6_620,
     "domain": 5_330,
     "cli": 4_800,
     "catalog": 3_430,
