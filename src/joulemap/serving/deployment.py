@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.decoder.column import step_columns
+from joulemap.decoder.column import Asked, pass_columns
 from joulemap.decoder.step import Step
 from joulemap.domain.quantity import Quantity
 from joulemap.model.bulk import Together, Total
@@ -49,9 +49,6 @@ Source: llama.cpp, ggml-cuda, MMVQ_MAX_BATCH_SIZE (recalled)."""
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
 
-Asked = tuple[Step, int]
-"""A pass of so many sequences."""
-
 
 @define(eq=False)
 class Book:
@@ -65,13 +62,7 @@ class Book:
         """Return the workloads of passes whose attention a family of kernels runs, with what was formed of them."""
         key = attention, tuple(asked)
         if key not in self._together:
-            missing: dict[int, list[Step]] = {}
-            for step, count in asked:
-                if (step, count) not in self._works:
-                    missing.setdefault(count, []).append(step)
-            for count, steps in missing.items():
-                found = step_columns(self.decoder, steps, count)
-                self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
+            self._works |= pass_columns(self.decoder, [one for one in asked if one not in self._works])
             self._together[key] = Together(tuple(_attending(self._works[one], attention) for one in asked))
         return self._together[key]
 
