@@ -36,7 +36,8 @@ tests: $(STAMP)  # rewritten assertions cost 10 s a worker and say why one fails
 		{ OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; exit 1; }
 
 test-slow: $(STAMP)  ## sweeps over everything that the catalogue lists, properties with many examples
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or hypothesis' --hypothesis-profile thorough \
+		-o faulthandler_timeout=7200
 
 test-models: $(STAMP)  ## trace all of timm and transformers and others (an hour or two); ONLY=timm LIMIT=50 NAMES=timm:resnet18
 	$(BIN)/python -c 'import timm, transformers' 2> /dev/null || $(BIN)/python -m pip install --quiet --editable '.[models]'

@@ -18,12 +18,13 @@ import attrs
 import numpy as np
 
 from joulemap.catalog.stack import COEFFICIENTS, Stack, find_stack
+from joulemap.decoder.column import Asked
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.serving import ServingRow
 from joulemap.model.bulk import Total
 from joulemap.serving import predict as prediction
-from joulemap.serving.deployment import Asked, Deployment
+from joulemap.serving.deployment import Deployment
 from joulemap.system.errors import JoulemapError
 from serving_error import find_hardware, read_table
 

@@ -704,6 +704,12 @@ CREATE TABLE internal.serving_measurement (
     power_w DOUBLE CHECK (power_w > 0),
     power_boundary VARCHAR NOT NULL,
     speculative VARCHAR NOT NULL,
+    cached_tokens DOUBLE CHECK (cached_tokens >= 0),
+    uses_cache BOOLEAN NOT NULL,
+    context_tokens DOUBLE CHECK (context_tokens > 0),
+    file_bytes DOUBLE CHECK (file_bytes > 0),
+    statistic VARCHAR NOT NULL CHECK (statistic IN ('mean', 'median')),
+    prompt_kind VARCHAR NOT NULL,
     notes VARCHAR NOT NULL,
     seen VARCHAR NOT NULL,
     content_digest VARCHAR NOT NULL DEFAULT ''
@@ -739,6 +745,12 @@ COMMENT ON COLUMN internal.serving_measurement.energy_per_request_j IS 'Of all d
 COMMENT ON COLUMN internal.serving_measurement.power_w IS 'Average, of all devices within power_boundary';
 COMMENT ON COLUMN internal.serving_measurement.power_boundary IS 'What joules and watts contain: device, board, module, wall';
 COMMENT ON COLUMN internal.serving_measurement.speculative IS 'How tokens are guessed ahead; empty or none where they are not';
+COMMENT ON COLUMN internal.serving_measurement.cached_tokens IS 'Of a sequence, in the cache before a pass over its prompt; null for none or not told';
+COMMENT ON COLUMN internal.serving_measurement.uses_cache IS 'Whether keys and values are kept from step to step';
+COMMENT ON COLUMN internal.serving_measurement.context_tokens IS 'Of a sequence, that passes were compiled for; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.file_bytes IS 'Of the weights as they are stored; null where not told';
+COMMENT ON COLUMN internal.serving_measurement.statistic IS 'Of times between tokens: mean or median';
+COMMENT ON COLUMN internal.serving_measurement.prompt_kind IS 'What is told of a prompt whose length is not: short, or empty';
 COMMENT ON COLUMN internal.serving_measurement.notes IS 'What else the numbers depend on';
 COMMENT ON COLUMN internal.serving_measurement.seen IS 'Which coefficients were chosen with this row in view; empty where none was';
 COMMENT ON COLUMN internal.serving_measurement.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';

@@ -8,7 +8,7 @@ from pathlib import Path
 
 PAGE_BYTES = 4096
 HEADER_BYTES = 3 * PAGE_BYTES
-BLOCK_BYTES = 262_144
+BLOCK_BYTES = 65_536
 
 
 def flip_bit(content: bytearray, rng: random.Random) -> str:

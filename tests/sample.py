@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TypeVar
 from zlib import crc32
@@ -18,6 +18,29 @@ Case = TypeVar("Case")
 def thin(cases: Iterable[Case], every: int) -> list[Case | ParameterSet]:
     """Return the cases; of each `every` in turn the first is run always, the others are marked slow."""
     return [case if number % every == 0 else _slow(case) for number, case in enumerate(cases)]
+
+
+def each(
+    cases: Iterable[Case], name: Callable[[Case], str] = str
+) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
+    """Run a test of one argument on all cases, as one test: where they take no time, telling each of them takes most.
+
+    The first case that fails is told by its name.
+    """
+
+    def decorate(test: Callable[[Case], None]) -> Callable[[], None]:
+        def run() -> None:
+            for case in cases:
+                try:
+                    test(case)
+                except BaseException as error:
+                    error.add_note(f"case: {name(case)}")
+                    raise
+
+        run.__name__, run.__module__ = test.__name__, test.__module__
+        return run
+
+    return decorate
 
 
 def sample(items: Sequence[pytest.Item]) -> None:

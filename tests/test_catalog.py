@@ -21,6 +21,7 @@ from joulemap.domain.hardware import TOLERANCE, Hardware
 from joulemap.domain.quantity import BASES, Quantity, least_sure
 from joulemap.domain.reference import PARTS, STATIC_ACTION, EnergyAction
 from joulemap.system.errors import UnknownNameError
+from sample import each
 
 ALL = list(load_catalogue().hardware.values())
 
@@ -79,7 +80,7 @@ def test_the_default_four_are_of_four_classes() -> None:
     assert [hardware.architecture for hardware in chosen] == ["cpu", "gpu", "tpu", "kpu"]
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_every_number_is_finite_and_has_a_source(hardware: Hardware) -> None:
     quantities = dict(hardware.quantities())
     assert len(quantities) > 20
@@ -91,7 +92,7 @@ def test_every_number_is_finite_and_has_a_source(hardware: Hardware) -> None:
         assert len(quantity.source) > 3, name
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_every_action_has_a_price_a_basis_and_a_source(hardware: Hardware) -> None:
     for one in hardware.reference:
         assert one.energy_per_action_fj > 0.0, one.key
@@ -103,7 +104,7 @@ def test_every_action_has_a_price_a_basis_and_a_source(hardware: Hardware) -> No
             assert one.low_fj <= one.energy_per_action_fj <= one.high_fj, one.key
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_static_power_is_the_price_of_a_second(hardware: Hardware) -> None:
     static = action(hardware, *STATIC_ACTION)
     assert static.part == "static"
@@ -111,7 +112,7 @@ def test_static_power_is_the_price_of_a_second(hardware: Hardware) -> None:
     assert hardware.static_power.value < hardware.tdp.value
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_peaks_follow_from_the_geometry(hardware: Hardware) -> None:
     for precision, peak in hardware.peaks.items():
         assert precision in PRECISION_BYTES
@@ -234,14 +235,14 @@ def test_a_shipped_file_repeats_as_a_record() -> None:
     assert content == (DATA / "hardware" / "tpu_v4.toml").read_bytes()
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_a_chip_whose_key_numbers_are_assumed_says_so(hardware: Hardware) -> None:
     key = [hardware.unit_count, hardware.clock, hardware.memory_bandwidth, hardware.tdp]
     if any(quantity.basis == "assumed" for quantity in key):
         assert hardware.is_projection
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_what_ships_is_described_in_full(hardware: Hardware) -> None:
     for text in (hardware.name, hardware.vendor, hardware.microarchitecture, hardware.unit_name, hardware.memory_type):
         assert text
@@ -301,7 +302,7 @@ SECOND_HAND = re.compile(
 """Words of sources that are not the vendor's, the author's or the operator's own."""
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_what_is_published_was_read_where_it_was_published(hardware: Hardware) -> None:
     told = [(name, one.basis, f"{one.source}; {one.note}") for name, one in hardware.quantities()]
     told += [(".".join(one.key), one.basis, one.source) for one in hardware.reference]
@@ -315,7 +316,7 @@ def test_prices_grids_and_budgets_are_published_only_where_that_was_read() -> No
     assert [one for one in told if one.basis == "published" and SECOND_HAND.search(f"{one.source}; {one.note}")] == []
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=names)
+@each(ALL, names)
 def test_a_peak_that_follows_from_units_and_clock_is_no_surer_than_they_are(hardware: Hardware) -> None:
     parents = least_sure(hardware.unit_count.basis, hardware.clock.basis)
     for precision, peak in hardware.peaks.items():

@@ -589,7 +589,7 @@ def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run,
 
 @pytest.mark.slow
 def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulemap: Run) -> None:
-    header, block = 12_288, 262_144
+    header, block = 12_288, 65_536
     content = bytearray(database.read_bytes())
     path = tmp_path / "damaged.duckdb"
     found = []

@@ -31,6 +31,7 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 from joulemap.trace.single import describe
 from models import KEY
+from sample import each
 
 CATALOGUE = ALL
 ONE_OF_EACH_CLASS = tuple({hardware.architecture: hardware for hardware in reversed(CATALOGUE)}.values())
@@ -214,7 +215,7 @@ def test_each_run_tells_what_its_class_does(model: str) -> None:
             assert len(met) >= ACTIONS[hardware.architecture], (hardware.id, run.configuration)
 
 
-@pytest.mark.parametrize("hardware", CATALOGUE, ids=lambda one: one.id)
+@each(CATALOGUE, lambda one: one.id)
 def test_no_action_lacks_a_source_or_a_count(hardware: Hardware) -> None:
     assert [action.key for action in hardware.reference if not action.source.strip()] == []
     assert [action.key for action in hardware.reference if not action.count_formula.strip()] == []

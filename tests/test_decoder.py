@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 
-from joulemap.decoder.column import NAMED, describe_columns, find_repeat, step_columns
+from joulemap.decoder.column import NAMED, describe_columns, find_repeat, pass_columns
 from joulemap.decoder.config import Decoder, Experts
 from joulemap.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
 from joulemap.decoder.row import Split
@@ -215,8 +215,17 @@ def test_heads_that_do_not_divide_are_padded() -> None:
 def test_lengths_between_follow_from_two(name: str, tokens: int) -> None:
     model = decoder(name)
     steps = [Step(tokens=tokens, cached=cached) for cached in (0, 1, 64, 120, 128, 500, 511, 512, 2000, 5000)]
-    for step, columns in zip(steps, step_columns(model, steps, 2), strict=True):
-        assert is_same(columns, columns_of(describe_step(model, step, 2, NO_KEY))) == [], step
+    for (step, count), columns in pass_columns(model, [(step, 2) for step in steps]).items():
+        assert is_same(columns, columns_of(describe_step(model, step, count, NO_KEY))) == [], step
+
+
+@pytest.mark.parametrize("name", ["llama-3.2-1b", "gemma-3-1b", "mamba-2.8b", "gpt-oss-20b"])
+def test_numbers_of_sequences_between_follow_from_two(name: str) -> None:
+    model = decoder(name)
+    steps = Step(cached=300), Step(cached=600), Step(tokens=7), Step(cached=64, chunk=50, chunk_cached=9)
+    asked = [(step, count) for step in steps for count in (1, 3, 8, 200)]
+    for (step, count), columns in pass_columns(model, asked).items():
+        assert is_same(columns, columns_of(describe_step(model, step, count, NO_KEY))) == [], (step, count)
 
 
 @pytest.mark.parametrize(

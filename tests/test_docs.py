@@ -21,6 +21,7 @@ from joulemap.system.errors import ExitCode
 from joulemap.tools.count import read_counts, tell_formula
 from joulemap.tools.page import write_parts
 from joulemap.workspace import Workspace
+from sample import each
 from test_layer import BELOW
 
 ROOT = Path(__file__).parents[1]
@@ -95,7 +96,7 @@ def test_every_exit_code_is_documented() -> None:
         assert re.search(rf"(: |; ){code.value} ", EPILOG), code
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each(PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     for target, _, anchor in re.findall(r"\]\((?!http)([^)#]*)(#([^)]+))?\)", TEXTS[page]):
         path = (PAGES[page].parent / target).resolve() if target else PAGES[page]
@@ -109,7 +110,7 @@ def _anchor(line: str) -> str:
     return re.sub(r"[^\w -]", "", name[1].lower()).replace(" ", "-") if name else ""
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each(PAGES)
 def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
     fenced = "\n".join(re.findall(r"```sh\n(.*?)```", TEXTS[page], re.DOTALL))
     lines = re.findall(r"^joulemap (.*)$", fenced, re.MULTILINE)

@@ -19,6 +19,7 @@ from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns, columns_of
 from models import Gemm, columns, trace_zoo
+from sample import each
 from variants import uncapped, with_bandwidth, with_caches, with_clock, with_units
 
 MACS = 2**30
@@ -122,7 +123,7 @@ AS_FAST_AS_LANES = {
 matrix cores or issues it twice a clock: only the file can tell."""
 
 
-@pytest.mark.parametrize("hardware", GPUS, ids=names)
+@each(GPUS, names)
 def test_a_file_that_names_no_engine_is_read_by_its_rates(hardware: Hardware) -> None:
     silent = attrs.evolve(
         hardware, peaks={name: attrs.evolve(peak, engine="") for name, peak in hardware.peaks.items()}

@@ -75,7 +75,6 @@ def test_what_a_shell_would_take_away_is_left() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_every_example_answers_in_order(tmp_path: Path) -> None:
     import torch
 
@@ -89,7 +88,6 @@ def test_every_example_answers_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "report"], ids=lambda page: page.stem)
 def test_python_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of the page about reports reads a file which a browser saves, others the runs of a first command."""

@@ -11,7 +11,6 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "growth.py"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
 def test_a_grown_database_answers_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCHMARK.parent)
     assert runpy.run_path(str(BENCHMARK))["grow"](tmp_path / "grown.duckdb", 20_000, 2) == []

@@ -23,6 +23,7 @@ from joulemap.store.run import mark_newest
 from joulemap.store.statement import prepare
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
 from joulemap.tools.row import FOLDER, spell_modules
+from sample import each
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_a_header_says_what_the_engine_says(query: Query, connection: Connection
     check_query(connection, query, SCHEMA_VERSION)
 
 
-@pytest.mark.parametrize("query", list_queries(), ids=titles)
+@each(list_queries(), titles)
 def test_a_query_follows_the_house_rules(query: Query) -> None:
     assert query.schema <= SCHEMA_VERSION
     assert query.summary

@@ -16,6 +16,15 @@ def test_empty_cells_are_not_said() -> None:
     assert row.measured() == {"power_w": 300.0}
 
 
+def test_notes_say_what_columns_do_not() -> None:
+    notes = "weights 4920 bytes; 512 tokens already in the cache; between tokens: median; prompts (short)"
+    row = read_serving_row({**CELLS, "notes": notes})
+    assert (row.file_bytes, row.cached_tokens, row.statistic, row.prompt_kind) == (4920.0, 512.0, "median", "short")
+    assert (row.uses_cache, row.context_tokens) == (True, None)
+    row = read_serving_row({**CELLS, "notes": notes, "cached_tokens": "0", "statistic": "mean", "uses_cache": "no"})
+    assert (row.cached_tokens, row.statistic, row.uses_cache) == (0.0, "mean", False)
+
+
 def test_quantities_are_columns() -> None:
     assert set(QUANTITIES) < set(COLUMNS)
 
@@ -28,6 +37,8 @@ def test_quantities_are_columns() -> None:
         ("power_w", "-1"),
         ("request_latency_s", "inf"),
         ("tensor_parallel", "0"),
+        ("uses_cache", "perhaps"),
+        ("statistic", "least"),
         ("model", ""),
     ],
 )

@@ -85,8 +85,8 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     }
     factors = dict(zip(names, (0.5, 0.8, 1.25, 2.0), strict=True))
     lines = [
-        f"gaudi3,{model},bf16,1,graph,{row.latency_s / factors[model]!r},{row.average_power_w!r},made up"  # type: ignore[operator]
-        for model, row in rows.items()
+        f"gaudi3,{model},bf16,1,graph,{row.latency_s / factors[model]!r},{row.average_power_w!r},made up{where}"  # type: ignore[operator]
+        for (model, row), where in zip(rows.items(), ("", "", ": page 1", ": page 2"), strict=True)
     ]
     path = tmp_path / "mine.csv"
     path.write_text(HEADER + "\n".join(lines))
@@ -106,6 +106,8 @@ def test_scores_by_hand(tmp_path: Path) -> None:
     assert power["mean_error_fraction"] < 1e-9
     by_family = workspace.validate("gaudi3", by="family").records()
     assert {row["part"] for row in by_family} == {"resnet", "block"}
+    by_source = [row for row in workspace.validate("gaudi3", by="source").records() if row["quantity"] == "latency_s"]
+    assert [(row["part"], row["measurement_count"]) for row in by_source] == [("made up", 4)]
 
 
 def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:

@@ -41,6 +41,12 @@ energy_per_request_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of
 power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "of all devices, within power_boundary" }
 power_boundary = { type = "VARCHAR", meaning = "what joules and watts contain" }
 speculative = { type = "VARCHAR", meaning = "how tokens are guessed ahead" }
+cached_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence, in the cache before a pass over its prompt" }
+uses_cache = { type = "BOOLEAN", meaning = "whether keys and values are kept from step to step" }
+context_tokens = { type = "DOUBLE", null = true, meaning = "of a sequence, that passes were compiled for" }
+file_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of the weights as they are stored" }
+statistic = { type = "VARCHAR", meaning = "of times between tokens: mean or median" }
+prompt_kind = { type = "VARCHAR", meaning = "what is told of a prompt whose length is not: short, or empty" }
 notes = { type = "VARCHAR", meaning = "what else the numbers depend on" }
 seen = { type = "VARCHAR", meaning = "which coefficients were chosen with this row in view; empty where none was" }
 */
@@ -75,6 +81,12 @@ SELECT
     power_w,
     power_boundary,
     speculative,
+    cached_tokens,
+    uses_cache,
+    context_tokens,
+    file_bytes,
+    statistic,
+    prompt_kind,
     notes,
     seen
 FROM serving_measurements

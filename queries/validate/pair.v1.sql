@@ -11,7 +11,7 @@ source = { type = "VARCHAR", default = "", meaning = "only measurements whose so
 model = { type = "VARCHAR", default = "", meaning = "only models whose names hold this text, whatever the case; empty for all" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }
-source = { type = "VARCHAR", meaning = "where both measurements come from; all where that is any" }
+source = { type = "VARCHAR", meaning = "name of where both measurements come from; all where that is any" }
 pair_count = { type = "BIGINT", meaning = "pairs: same source, model, precision of weights, scope, tokens in and sequences, tokens out within a tenth, other hardware" }
 right_fraction = { type = "DOUBLE", meaning = "part of them in which the one that was measured lower is predicted lower" }
 apart_count = { type = "BIGINT", meaning = "pairs that predictions tell apart: the better one is so with a probability of 80 % or more" }
@@ -25,7 +25,7 @@ WITH told AS (
         p.predicted,
         p.half_width,
         m.hardware,
-        m.source,
+        source_name(m.source) AS source,
         m.output_tokens,
         concat_ws('|', m.source, m.model, m.weight_precision, m.scope, m.prompt_tokens) AS same,
         round(m.batch) AS batch

@@ -5,7 +5,7 @@ version = 1
 schema = 1
 summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
 grain = "one row per group and measured quantity"
-order = ["quantity, times and rates before energies, powers and memory", "hardware", "part"]
+order = ["quantity, times and rates before energies, powers and memory", "hardware", "of sources measurement_count descending", "part"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model, this kind of operator, or served models whose names hold this text; empty for all" }
@@ -16,7 +16,7 @@ calibrations = { type = "VARCHAR[]", default = [], meaning = "calibrations that 
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in prediction_errors; wall_power_w is that of the system around a board, which the prediction for the board may not exceed" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides" }
-part = { type = "VARCHAR", meaning = "value of what divides the rows; single operators, models and what is served stand apart" }
+part = { type = "VARCHAR", meaning = "value of what divides the rows, of sources their names, which prediction_errors has whole; single operators, models and what is served stand apart" }
 measurement_count = { type = "BIGINT", meaning = "measurements that have this quantity and a prediction" }
 mean_error_fraction = { type = "DOUBLE", meaning = "mean absolute relative error" }
 median_error_fraction = { type = "DOUBLE", meaning = "median absolute relative error" }
@@ -47,7 +47,7 @@ WITH scored AS (
             WHEN 'batch' THEN CAST(e.batch AS VARCHAR)
             WHEN 'precision' THEN e.precision
             WHEN 'scope' THEN e.scope
-            WHEN 'source' THEN e.source
+            WHEN 'source' THEN source_name(e.source)
             WHEN 'engine' THEN CASE WHEN e.runtime IS NULL THEN coalesce(nullif(e.engine, ''), 'not told') ELSE 'none' END
             WHEN 'quantity' THEN CASE e.family WHEN 'operator' THEN 'operators' WHEN 'served' THEN 'served' ELSE 'models' END
             WHEN 'split' THEN CASE WHEN e.seen <> '' THEN 'fitted' ELSE coalesce(s.split, v.split) END
@@ -134,4 +134,4 @@ SELECT
     string_agg(DISTINCT calibration, '; ' ORDER BY calibration) AS calibration
 FROM ranked
 GROUP BY quantity, hardware, part
-ORDER BY quantity_place(quantity), hardware, part
+ORDER BY quantity_place(quantity), hardware, CASE WHEN $by = 'source' THEN -measurement_count END, part

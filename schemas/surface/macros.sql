@@ -351,6 +351,9 @@ LEFT JOIN (
     GROUP BY a.workload_id, a.operator_index
 ) AS p ON p.workload_id = o.workload_id AND p.operator_index = o.operator_index;
 
+-- Name of a source of measurements: what stands before its parts, place and notes.
+CREATE MACRO source_name(source) AS regexp_replace(source, '(, |: ).*$', '');
+
 -- Order of the quantities that predictions are scored in.
 CREATE MACRO quantity_place(quantity) AS list_position(
     ['latency_s', 'throughput_per_s', 'energy_j', 'time_to_first_token_s', 'inter_token_latency_s', 'request_latency_s',

@@ -1275,6 +1275,12 @@ SELECT
     power_w,
     power_boundary,
     speculative,
+    cached_tokens,
+    uses_cache,
+    context_tokens,
+    file_bytes,
+    statistic,
+    prompt_kind,
     notes,
     seen,
     CASE

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -256,25 +257,37 @@ class OutputOptions(DatabaseOptions):
         keep: Sequence[str] = (),
         queries: Path | None = None,
         most: int | None = None,
+        most_of: str = "",
         answer: str = "",
     ) -> None:
         """Write a table: every column for programs, `columns` for people, `keep` those of them that stay longest.
 
-        People see `most` rows of it, and how many more there are, below `answer`.
+        People see `most` rows of it, or of each value of a column, and how many more there are, below `answer`.
         """
-        import attrs
-
         from joulemap.present.document import table_document
 
-        shown, rest = table, ""
-        if most is not None and len(table) > most and self.written_form in DRAWN:
-            from joulemap.present.cell import show_count
-
-            shown = attrs.evolve(table, rows=table.rows[:most])
-            rest = f"{show_count(len(table) - most, 'more row')}; --limit {len(table)} shows all, json and csv have all"
+        shown, rest = self._fold(table, most, most_of)
         self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer), queries)
         for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
             _inform(note)
+
+    def _fold(self, table: Table[Any], most: int | None, most_of: str) -> tuple[Table[Any], str]:
+        """Return what people see of a table, and what is said of the rest."""
+        if most is None or len(table) <= most or self.written_form not in DRAWN or (most_of and self.details):
+            return table, ""
+        import attrs
+
+        from joulemap.present.cell import show_count
+
+        met: Counter[object] = Counter()
+        kept = []
+        for row, record in zip(table.rows, table.records(), strict=True):
+            value = record[most_of] if most_of else None
+            met[value] += 1
+            kept += [row] if met[value] <= most else []
+        option = "--details" if most_of else f"--limit {len(table)}"
+        rest = f"{show_count(len(table) - len(kept), 'more row')}; {option} shows all, json and csv have all"
+        return attrs.evolve(table, rows=tuple(kept)), rest if len(kept) < len(table) else ""
 
     def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None) -> None:
         """Tell the statements behind an answer, if they were asked for."""

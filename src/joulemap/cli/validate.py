@@ -26,6 +26,11 @@ OPERATORS: Final = (
 
 KEPT: Final = ("hardware", "kind", "part", "mean_error_fraction", "median_error_fraction", "measurement_count")
 
+KEPT_TOGETHER: Final = ("part", "measurement_count", "mean_error_fraction", "bias_fraction", "covered_fraction")
+
+SOURCES: Final = 2
+"""Of each quantity, those with the most rows, that a screen has."""
+
 
 @command
 def validate(
@@ -78,4 +83,7 @@ def validate(
     scores = workspace.validate(
         hardware, model, precision=chosen, by=by, source=source, calibration=calibration, trust=trust
     )
-    output.write_table(scores, SCORES, keep=KEPT)
+    is_together = by in ("source", "quantity") and not hardware
+    columns = [column for column in SCORES if column != "hardware" or not is_together]
+    most = SOURCES if by == "source" else None
+    output.write_table(scores, columns, keep=KEPT_TOGETHER if is_together else KEPT, most=most, most_of="quantity")

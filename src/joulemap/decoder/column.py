@@ -7,7 +7,7 @@ which a window is full: those between follow from two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -29,6 +29,10 @@ LONGEST: Final = 12
 NAMED: Final = tuple(
     field.name for field in attrs.fields(WorkloadColumns) if field.name not in ("origin", "kernel_group")
 )
+
+
+Asked = tuple[Step, int]
+"""A pass of so many sequences."""
 
 
 @frozen
@@ -120,31 +124,55 @@ def _extend(one: NDArray[Any], two: NDArray[Any], start: int, end: int, more: in
     return np.concatenate((base[:end], repeated.ravel(), base[end:]))
 
 
-def step_columns(decoder: Decoder, steps: Sequence[Step], batch: int) -> list[WorkloadColumns]:
-    """Return the columns of passes of so many sequences; those that differ in what is cached follow from two."""
-    found: dict[Step, WorkloadColumns] = {}
-    groups: dict[tuple[Step, int], list[Step]] = {}
-    for step in dict.fromkeys(steps):
-        groups.setdefault((attrs.evolve(step, cached=0), _stretch(decoder, step)), []).append(step)
-    for group in groups.values():
-        _fill(found, decoder, sorted(group, key=lambda step: step.cached), batch)
-    return [found[step] for step in steps]
+def pass_columns(decoder: Decoder, asked: Iterable[Asked]) -> dict[Asked, WorkloadColumns]:
+    """Return the columns of passes of so many sequences: few are told, and the others follow from two of them.
+
+    Those that differ in what is cached are told at the least and the most of it, and these, where only the number of
+    sequences differs, for the fewest and the most.
+    """
+    groups: dict[tuple[Step, int, int], list[Step]] = {}
+    for step, count in dict.fromkeys(asked):
+        groups.setdefault((attrs.evolve(step, cached=0), _stretch(decoder, step), count), []).append(step)
+    ends: dict[Step, set[int]] = {}
+    for (_, _, count), group in groups.items():
+        group.sort(key=lambda step: step.cached)
+        for end in (group[0], group[-1]):
+            ends.setdefault(end, set()).add(count)
+    found: dict[Asked, WorkloadColumns] = {}
+    for step, counts in ends.items():
+        _fill_counts(found, decoder, step, sorted(counts))
+    for (_, _, count), group in groups.items():
+        _fill(found, decoder, group, count)
+    return found
 
 
-def _fill(found: dict[Step, WorkloadColumns], decoder: Decoder, group: Sequence[Step], batch: int) -> None:
+def _fill_counts(found: dict[Asked, WorkloadColumns], decoder: Decoder, step: Step, counts: Sequence[int]) -> None:
+    """Find a pass at numbers of sequences, in which all is linear but which experts are hit."""
+    first, last = counts[0], counts[-1]
+    found |= {(step, count): describe_columns(decoder, step, count) for count in (first, last)}
+    is_linear = step.data_devices == 1 and not decoder.is_routed and _is_alike(found[step, first], found[step, last])
+    for count in counts[1:-1]:
+        if is_linear:
+            between = _between(found[step, first], found[step, last], (count - first) / (last - first))
+            found[step, count] = attrs.evolve(between, batch=count)
+        else:
+            found[step, count] = describe_columns(decoder, step, count)
+
+
+def _fill(found: dict[Asked, WorkloadColumns], decoder: Decoder, group: Sequence[Step], count: int) -> None:
     """Find passes in order of what is cached: from the first and the last where both fuse alike, else by halves."""
     first, last = group[0], group[-1]
     for end in (first, last):
-        if end not in found:
-            found[end] = describe_columns(decoder, end, batch)
-    if len(group) > 2 and not _is_alike(found[first], found[last]):
+        if (end, count) not in found:
+            found[end, count] = describe_columns(decoder, end, count)
+    low, high = found[first, count], found[last, count]
+    if len(group) > 2 and not _is_alike(low, high):
         middle = len(group) // 2
-        _fill(found, decoder, group[: middle + 1], batch)
-        _fill(found, decoder, group[middle:], batch)
+        _fill(found, decoder, group[: middle + 1], count)
+        _fill(found, decoder, group[middle:], count)
         return
     for step in group[1:-1]:
-        share = (step.cached - first.cached) / (last.cached - first.cached)
-        found[step] = _between(found[first], found[last], share)
+        found[step, count] = _between(low, high, (step.cached - first.cached) / (last.cached - first.cached))
 
 
 def _is_alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:

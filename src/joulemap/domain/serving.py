@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
@@ -36,10 +37,27 @@ _COUNTS: Final = (
     "expert_parallel",
     "data_parallel",
 )
-_LENGTHS: Final = ("prompt_tokens", "output_tokens", "batch")
+_LENGTHS: Final = ("prompt_tokens", "output_tokens", "batch", "cached_tokens", "context_tokens", "file_bytes")
+
+STATISTICS: Final = ("mean", "median")
+
+PROMPTS: Final = ("", "short")
+
+SAID: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+NOTES: Final[Mapping[str, tuple[re.Pattern[str], object]]] = {
+    "cached_tokens": (re.compile(r"(\d+) tokens already in the cache"), None),
+    "uses_cache": (re.compile(r"NO cache"), False),
+    "file_bytes": (re.compile(r"weights (\d+) bytes"), None),
+    "context_tokens": (re.compile(r"context length (\d+)"), None),
+    "statistic": (re.compile(r"between tokens: median"), "median"),
+    "prompt_kind": (re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)"), "short"),
+}
+"""Column -> how notes say it where its cell is empty, and what that means; the number in them where that is None."""
 
 _one = attrs.validators.optional(attrs.validators.ge(1))
 _positive = attrs.validators.optional(attrs.validators.gt(0.0))
+_any = attrs.validators.optional(attrs.validators.ge(0.0))
 
 
 @frozen(kw_only=True)
@@ -63,9 +81,9 @@ class ServingRow:
     weight_precision: str = ""
     activation_precision: str = ""
     cache_precision: str = ""
-    prompt_tokens: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    prompt_tokens: float | None = attrs.field(default=None, validator=_any)
     """Of a sequence; what lies in its cache before the step, where the scope is `decode_step`."""
-    output_tokens: float | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(0)))
+    output_tokens: float | None = attrs.field(default=None, validator=_any)
     """Of a sequence."""
     batch: float = attrs.field(default=1.0, validator=attrs.validators.gt(0.0))
     """Sequences of a call, or the mean of requests in flight."""
@@ -83,6 +101,18 @@ class ServingRow:
     """What joules and watts contain: `device`, `board`, `module`, `wall`."""
     speculative: str = ""
     """How tokens are guessed ahead; empty or `none` where they are not."""
+    cached_tokens: float | None = attrs.field(default=None, validator=_any)
+    """Of a sequence, in the cache before a pass over its prompt."""
+    uses_cache: bool = True
+    """Whether keys and values are kept from step to step."""
+    context_tokens: float | None = attrs.field(default=None, validator=_positive)
+    """Of a sequence, that passes were compiled for."""
+    file_bytes: float | None = attrs.field(default=None, validator=_positive)
+    """Of the weights as they are stored."""
+    statistic: str = attrs.field(default="mean", validator=attrs.validators.in_(STATISTICS))
+    """Of times between tokens."""
+    prompt_kind: str = attrs.field(default="", validator=attrs.validators.in_(PROMPTS))
+    """What is told of a prompt whose length is not."""
     notes: str = ""
     seen: str = ""
     """Which coefficients were chosen with this row in view; empty where none was."""
@@ -104,7 +134,7 @@ def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
     for name in REQUIRED:
         if not cells.get(name):
             raise UsageError(f"{name} is empty")
-    values: dict[str, object] = {}
+    values = read_notes(cells.get("notes", ""))
     for name, text in cells.items():
         if name not in COLUMNS or not text:
             continue
@@ -115,7 +145,21 @@ def read_serving_row(cells: Mapping[str, str]) -> ServingRow:
         raise UsageError(str(error)) from error
 
 
+def read_notes(notes: str) -> dict[str, object]:
+    """Return column -> value of what notes say that has a column."""
+    found: dict[str, object] = {}
+    for name, (pattern, value) in NOTES.items():
+        said = pattern.search(notes)
+        if said:
+            found[name] = float(said[1]) if value is None else value
+    return found
+
+
 def _read(name: str, text: str) -> object:
+    if name == "uses_cache":
+        if text.lower() not in SAID:
+            raise UsageError(f"{name} is {text!r}, expected yes or no")
+        return SAID[text.lower()]
     if name not in _COUNTS + _LENGTHS + QUANTITIES:
         return text
     try:

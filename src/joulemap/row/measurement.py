@@ -106,6 +106,18 @@ class ServedMeasurement(Row, query="measurement.served"):
     """What joules and watts contain."""
     speculative: str
     """How tokens are guessed ahead."""
+    cached_tokens: float | None
+    """Of a sequence, in the cache before a pass over its prompt."""
+    uses_cache: bool
+    """Whether keys and values are kept from step to step."""
+    context_tokens: float | None
+    """Of a sequence, that passes were compiled for."""
+    file_bytes: float | None
+    """B: of the weights as they are stored."""
+    statistic: str
+    """Of times between tokens: mean or median."""
+    prompt_kind: str
+    """What is told of a prompt whose length is not: short, or empty."""
     notes: str
     """What else the numbers depend on."""
     seen: str

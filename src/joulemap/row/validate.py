@@ -52,7 +52,7 @@ class PairScore(Row, query="validate.pair"):
     quantity: str
     """As in serving_predictions."""
     source: str
-    """Where both measurements come from; all where that is any."""
+    """Name of where both measurements come from; all where that is any."""
     pair_count: int
     """pairs: same source, model, precision of weights, scope, tokens in and sequences, tokens out within a tenth,
     other hardware.
@@ -94,7 +94,9 @@ class PredictionScore(Row, query="validate.score"):
     hardware: str
     """Catalogue id, with @MODE where the power mode is not the default; all where source or quantity divides."""
     part: str
-    """Value of what divides the rows; single operators, models and what is served stand apart."""
+    """Value of what divides the rows, of sources their names, which prediction_errors has whole; single operators,
+    models and what is served stand apart.
+    """
     measurement_count: int
     """Measurements that have this quantity and a prediction."""
     mean_error_fraction: float

@@ -4,7 +4,8 @@
     answers     = sum of steps behind a cache that grows by a token (or what is accepted of some) each
     request     = (first token + answers) x waves,   waves = sequences / room, at least 1
 
-The sum over a growing cache is Gauss's: exact where what a step takes grows as a cubic. Where the cache holds fewer
+The sum over a growing cache is Simpson's, of the first, the middle and the last step: exact where what a step takes
+grows as a cubic. Where the cache holds fewer
 sequences than there are, those that wait take the place of those that end: waves need not be whole, unless the engine
 waits for all of a batch.
 """
@@ -98,26 +99,24 @@ def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, 
 
 
 def _passes(batch: Batch) -> tuple[Passes, Floats]:
-    """Return the passes of a wave, prompts first, and how often each happens, the two ends of the answer not at all."""
+    """Return the passes of a wave, prompts first, and how often each happens."""
     prompts, times = prefill(batch.together, batch.prompt_tokens, batch.prefix_tokens, batch.step_tokens)
     places, shares = grow(batch.prompt_tokens, batch.steps, batch.accepted_tokens)
-    ends = [batch.prompt_tokens, batch.prompt_tokens + max(0.0, batch.steps - 1.0) * batch.accepted_tokens]
-    all_places = np.concatenate([ends, places])
     if batch.recomputes:
-        answers = Passes.of(batch.together, tokens=all_places + 1.0)
+        answers = Passes.of(batch.together, tokens=places + 1.0)
     else:
-        answers = Passes.of(batch.together, context=all_places)
-    return Passes.joined((prompts, answers)), np.concatenate([times, [0.0, 0.0], shares * batch.steps])
+        answers = Passes.of(batch.together, context=places)
+    return Passes.joined((prompts, answers)), np.concatenate([times, shares * batch.steps])
 
 
 def _sum(batch: Batch, cost: Cost, weights: Floats) -> BatchCost:
-    first = len(weights) - NODES - 2
+    first = len(weights) - NODES
     seconds, joules = cost.seconds * weights, cost.joules * weights
     prompt_s, output_s = float(seconds[:first].sum()), float(seconds[first:].sum())
     return BatchCost(
         first_token_s=prompt_s,
         first_step_s=float(cost.seconds[first]),
-        last_step_s=float(cost.seconds[first + 1]),
+        last_step_s=float(cost.seconds[-1]),
         between_s=output_s / batch.steps / batch.accepted_tokens if batch.steps else float(cost.seconds[first]),
         request_s=(prompt_s + output_s) * batch.waves,
         prompt_j=float(joules[:first].sum()) * batch.waves,
@@ -143,15 +142,14 @@ def prefill(sequences: float, prompt_tokens: float, prefix_tokens: float, step_t
 
 
 def grow(context: float, steps: float, accepted_tokens: float = 1.0) -> tuple[Floats, Floats]:
-    """Return places in the growing cache of an answer, and the share of its steps that each stands for."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    middle = context + (steps - 1.0) / 2.0 * accepted_tokens
-    reach = max(0.0, steps - 1.0) / 2.0 * accepted_tokens
-    # of a sum over steps, not of an integral: the spread of n places is (n + 1) / (n - 1) of that of their ends
-    if steps > 1.0:
-        reach *= math.sqrt((steps + 1.0) / (steps - 1.0))
-    places: Floats = np.maximum(middle + reach * nodes, 0.0)
-    shares: Floats = weights / 2.0
+    """Return the first, middle and last place in the growing cache of an answer, and the share of steps of each.
+
+    The mean of squares of n places from -1 to 1 is (n + 1) / (n - 1) / 3, which is what both ends stand for.
+    """
+    more = max(0.0, steps - 1.0)
+    ends = min(1.0, (steps + 1.0) / more / 3.0) if more else 1.0
+    places: Floats = context + more * accepted_tokens * np.array([0.0, 0.5, 1.0])
+    shares: Floats = np.array([ends / 2.0, 1.0 - ends, ends / 2.0])
     return places, shares
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.decoder.column import step_columns
+from joulemap.decoder.column import Asked, pass_columns
 from joulemap.decoder.config import Experts
 from joulemap.decoder.step import Step, count_stage
 from joulemap.domain.quantity import Quantity
@@ -60,9 +60,6 @@ is assumed."""
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
 
-Asked = tuple[Step, int]
-"""A pass of so many sequences."""
-
 
 @define(eq=False)
 class Book:
@@ -76,13 +73,7 @@ class Book:
         """Return the workloads of passes, with what was formed of them."""
         key = tuple(asked)
         if key not in self._together:
-            missing: dict[int, list[Step]] = {}
-            for step, count in asked:
-                if (step, count) not in self._works:
-                    missing.setdefault(count, []).append(step)
-            for count, steps in missing.items():
-                found = step_columns(self.decoder, steps, count)
-                self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
+            self._works |= pass_columns(self.decoder, [one for one in asked if one not in self._works])
             self._together[key] = Together(tuple(self._works[one] for one in asked))
         return self._together[key]
 

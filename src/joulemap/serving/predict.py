@@ -8,7 +8,6 @@ steady_serving   requests that are always in flight
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -49,12 +48,6 @@ ANY_BOUNDARY: Final = ("", "device", "board", "module")
 
 WIDE: Final = ("bf16", "fp16", "fp32")
 """Precisions that stand for one another where a hardware lacks one."""
-
-_BYTES: Final = re.compile(r"weights (\d+) bytes")
-_MEDIAN: Final = "between tokens: median"
-_UNCACHED: Final = "NO cache"
-_SHORT: Final = re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)")
-_BEHIND: Final = re.compile(r"(\d+) tokens already in the cache")
 
 
 @frozen(kw_only=True)
@@ -143,18 +136,17 @@ def choose_precisions(row: ServingRow, hardware: Hardware) -> tuple[str, str]:
     wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
     told = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
     written = row.weight_precision
-    exact = _BYTES.search(row.notes)
     weights = read_weight_format(written) if written else None
     if weights is None or weights.name in WIDE:
         return (wide if told in WIDE or not told else told if told in has else wide), ""
     takes = weights.precision
     precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide
-    if exact and written.startswith("gguf_"):
-        return precision, f"{_mean_bits(row, int(exact[1])):.3f}bit"
+    if row.file_bytes is not None and written.startswith("gguf_"):
+        return precision, f"{_mean_bits(row, row.file_bytes):.3f}bit"
     return precision, "" if weights.name == precision else weights.name
 
 
-def _mean_bits(row: ServingRow, byte_count: int) -> float:
+def _mean_bits(row: ServingRow, byte_count: float) -> float:
     """Return bits of a weight of a file, by its size and what the model has."""
     return 8.0 * byte_count / count_weights(_open(row.model))
 
@@ -169,7 +161,7 @@ def count_weights(book: Book) -> float:
 
 def _lengths(row: ServingRow) -> tuple[float, float]:
     """Return tokens of a prompt and of an answer: as few as have a step, where the latter are not told."""
-    assumed = SHORT_PROMPT if _SHORT.search(row.notes) else PROMPT
+    assumed = SHORT_PROMPT if row.prompt_kind == "short" else PROMPT
     prompt = assumed if row.prompt_tokens is None else row.prompt_tokens
     return prompt, FEWEST if row.output_tokens is None else row.output_tokens
 
@@ -202,7 +194,7 @@ def _predict_batch(row: ServingRow, deployment: Deployment) -> Prediction:
         room=_room(deployment, row.batch, prompt, output),
         waits=stack.waits,
         step_tokens=stack.step_tokens,
-        recomputes=_UNCACHED in row.notes,
+        recomputes=not row.uses_cache,
     )
     (cost,) = run_batches(deployment, [batch])
     seconds = cost.request_s
@@ -238,7 +230,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
     cost = run_steady(deployment, load)
     return Prediction(
         time_to_first_token_s=cost.first_token_s,
-        inter_token_latency_s=cost.median_step_s if _MEDIAN in row.notes else cost.between_s,
+        inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.between_s,
         request_latency_s=cost.request_s,
         output_tokens_per_s=cost.output_tokens_per_s,
         total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),
@@ -251,8 +243,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
 def _predict_prompts(row: ServingRow, deployment: Deployment) -> Prediction:
     if row.prompt_tokens is None:
         raise UnsupportedError("the length of the prompts is not told")
-    found = _BEHIND.search(row.notes)
-    behind = float(found[1]) if found else 0.0
+    behind = row.cached_tokens or 0.0
     passes, times = prefill(row.batch, behind + row.prompt_tokens, behind, deployment.stack.step_tokens)
     cost = deployment.price(passes)
     seconds, joules = float(cost.seconds @ times), float(cost.joules @ times)

@@ -162,37 +162,34 @@ class Table:
 
 def tabulate(surface: Surface, *, sequences: int, context_tokens: int, prompt_tokens: int) -> Table:
     """Return a surface at knots up to so many sequences, tokens of each in the cache and prompt tokens of a pass."""
-    counts, contexts, prompts = (
-        _knots(1.0, sequences, 2.0),
-        _knots(256.0, context_tokens),
-        _knots(16.0, prompt_tokens, 2.0),
-    )
-    contexts = np.concatenate([[0.0], contexts])
-    some = np.concatenate([[0.0], counts])
+    counts, prompts = _knots(1.0, sequences, 2.0), _knots(16.0, prompt_tokens, 2.0)
+    contexts = np.concatenate([[0.0], _knots(512.0, context_tokens, 8.0)])
+    few, pieces = _knots(1.0, sequences), _knots(16.0, prompt_tokens)
+    some = np.concatenate([[0.0], few])
     decode = _cross(counts, contexts)
     mixed = _cross(some, prompts)
-    behind = _cross(prompts, contexts)
+    behind = _cross(pieces, contexts)
     middle = float(contexts[len(contexts) // 2])
     cost = surface.price(
         Passes.joined(
             (
                 Passes.of(decode[0], context=decode[1]),
                 Passes.of(mixed[0], context=middle, chunk=mixed[1]),
-                Passes.of(counts, context=middle),
+                Passes.of(few, context=middle),
                 Passes.of(0.0, chunk=behind[0], chunk_context=behind[1]),
             )
         )
     )
     both = np.stack([cost.seconds, cost.joules], axis=-1)
-    ends = np.cumsum([decode.shape[1], mixed.shape[1], len(counts)])
+    ends = np.cumsum([decode.shape[1], mixed.shape[1], len(few)])
     answers, with_prompt, alone, attending = np.split(both, ends)
     base = np.concatenate([np.zeros((1, 2)), alone])
-    attending = attending.reshape(len(prompts), len(contexts), 2)
+    attending = attending.reshape(len(pieces), len(contexts), 2)
     return Table(
         idle_w=surface.idle_w,
         decode=Grid(first=counts, second=contexts, values=answers.reshape(len(counts), len(contexts), 2)),
         prompt=Grid(first=some, second=prompts, values=with_prompt.reshape(len(some), len(prompts), 2) - base[:, None]),
-        attention=Grid(first=prompts, second=contexts, values=attending - attending[:, :1]),
+        attention=Grid(first=pieces, second=contexts, values=attending - attending[:, :1]),
     )
 
 

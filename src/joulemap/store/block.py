@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable
 from typing import BinaryIO, Final
 
-from joulemap.store.header import BLOCK, FACTOR, HEAD, MAGIC, PAGE, SEED
+from joulemap.store.header import FACTOR, HEAD, MAGIC, PAGE, SEED
 
 VERSION: Final = 68
 WORD_BYTES: Final = 8
@@ -28,24 +28,33 @@ def find_damaged_blocks(stream: BinaryIO) -> list[int]:
 
     A file of another storage version is left to the engine.
     """
-    stream.seek(0)
-    header = stream.read(HEAD)
-    if len(header) < HEAD or header[8:12] != MAGIC or struct.unpack_from("<Q", header, 12)[0] != VERSION:
-        return []
-    later = max(struct.unpack_from("<5Q", header, page * PAGE + WORD_BYTES) for page in (1, 2))
-    _, _, free_list, block_count, block_bytes = later
+    free_list, block_count, block_bytes = _read_newest(stream)
     damaged = {number for number in range(block_count) if not _is_whole(stream.read(block_bytes), block_bytes)}
     return sorted(damaged - _read_free(stream, free_list, block_bytes, damaged)) if damaged else []
 
 
-def accept_blocks(stream: BinaryIO, numbers: Iterable[int], block_bytes: int = BLOCK) -> None:
+def accept_blocks(stream: BinaryIO, numbers: Iterable[int]) -> None:
     """Give blocks the checksum of what they hold, so that the engine reads them as they are."""
+    block_bytes = _read_newest(stream)[-1]
     for number in numbers:
         stream.seek(HEAD + number * block_bytes)
         block = stream.read(block_bytes)
         if len(block) == block_bytes:
             stream.seek(HEAD + number * block_bytes)
             stream.write(_checksum(block).to_bytes(WORD_BYTES, "little"))
+
+
+def _read_newest(stream: BinaryIO) -> tuple[int, int, int]:
+    """Return of the newest checkpoint its free list, how many blocks there are, and bytes of a block.
+
+    All are 0 for a file of another storage version.
+    """
+    stream.seek(0)
+    header = stream.read(HEAD)
+    if len(header) < HEAD or header[8:12] != MAGIC or struct.unpack_from("<Q", header, 12)[0] != VERSION:
+        return 0, 0, 0
+    _, _, *told = max(struct.unpack_from("<5Q", header, page * PAGE + WORD_BYTES) for page in (1, 2))
+    return told[0], told[1], told[2]
 
 
 def _is_whole(block: bytes, block_bytes: int) -> bool:

@@ -9,9 +9,15 @@ from typing import Final
 
 import duckdb
 
+from joulemap.store.header import BLOCK
+
 IN_MEMORY: Final = ":memory:"
 
-SETTINGS: Final = (("storage_compatibility_version", "latest"), ("dynamic_or_filter_threshold", "1000"))
+SETTINGS: Final = (
+    ("storage_compatibility_version", "latest"),
+    ("default_block_size", str(BLOCK)),
+    ("dynamic_or_filter_threshold", "1000"),
+)
 """Files are of the engine's own newest layout: only there do file and log have an identity (see `header`).
 
 Up to so many runs that are asked about are looked up in what is known of each group of rows, which is then left out

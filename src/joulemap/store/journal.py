@@ -29,7 +29,7 @@ from typing import BinaryIO, Final
 
 import duckdb
 
-from joulemap.store.header import BLOCK, HEAD, PAGE, Head, renew
+from joulemap.store.header import HEAD, PAGE, Head, renew
 from joulemap.system.background import uninterrupted
 from joulemap.system.draft import drafting, publish
 from joulemap.system.errors import DatabaseError, LockedDatabaseError
@@ -109,18 +109,19 @@ def checkpoint(connection: duckdb.DuckDBPyConnection, path: Path, descriptor: in
     `descriptor` is open on the file: to open and close another would give away the engine's lock on it.
     Raises OSError or duckdb.Error; the log holds everything then.
     """
-    rows = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()
-    offsets = sorted(HEAD + BLOCK * int(block) for (block,) in rows)
-    read = {offset: os.pread(descriptor, BLOCK, offset) for offset in offsets}
     head = Head(os.pread(descriptor, HEAD, 0))
     if not head.is_whole:
         connection.execute("CHECKPOINT")  # another layout, of which nobody can tell what belongs to it
         return
+    size = head.block_bytes
+    rows = connection.execute("SELECT DISTINCT block_id FROM pragma_metadata_info()").fetchall()
+    offsets = sorted(HEAD + size * int(block) for (block,) in rows)
+    read = {offset: os.pread(descriptor, size, offset) for offset in offsets}
     journal = Journal(head, renew(head.pages[:PAGE]))
     with uninterrupted:
         with drafting(path.parent) as folder:
             draft = folder / "journal"
-            journal.write(draft, {offset: block for offset, block in read.items() if len(block) == BLOCK})
+            journal.write(draft, {offset: block for offset, block in read.items() if len(block) == size})
             if not publish(draft, journal_of(path)):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(journal_of(path)))
         _store_names(path.parent)
@@ -158,7 +159,7 @@ def put_back(file: Path, path: Path, descriptor: int) -> None:
         if journal.is_over(now):
             _remove_log(log_of(path), journal.head.identity)
         elif journal.is_torn(now):
-            for offset, block in _read_blocks(stream, file, os.fstat(descriptor).st_size):
+            for offset, block in _read_blocks(stream, file, journal.head.block_bytes, os.fstat(descriptor).st_size):
                 _write_at(descriptor, block, offset)
             _write_at(descriptor, journal.head.pages, 0)
             os.fsync(descriptor)
@@ -215,15 +216,15 @@ def _open_regular(file: Path, what: str) -> BinaryIO:
     return open(descriptor, "rb")
 
 
-def _read_blocks(stream: BinaryIO, file: Path, most_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, block) of a journal, once all of it is as it was written; DatabaseError where it is not.
+def _read_blocks(stream: BinaryIO, file: Path, size: int, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, block of so many bytes) of a journal, once it is as it was written; DatabaseError where it is not.
 
     `most_bytes` are those of the database: no block lies behind its end.
     """
     start = stream.read(_START)
     (count,) = _COUNT.unpack(start[-_COUNT.size :])
-    entry = _COUNT.size + BLOCK
-    if count * BLOCK > most_bytes or os.fstat(stream.fileno()).st_size != _START + count * entry + _DIGEST:
+    entry = _COUNT.size + size
+    if count * size > most_bytes or os.fstat(stream.fileno()).st_size != _START + count * entry + _DIGEST:
         raise _damaged(file)
     digest = hashlib.blake2b(start, digest_size=_DIGEST)
     for _ in range(count):
@@ -233,7 +234,7 @@ def _read_blocks(stream: BinaryIO, file: Path, most_bytes: int) -> Iterator[tupl
     stream.seek(_START)
     for _ in range(count):
         (offset,) = _COUNT.unpack(stream.read(_COUNT.size))
-        yield offset, stream.read(BLOCK)
+        yield offset, stream.read(size)
 
 
 def _damaged(file: Path) -> DatabaseError:

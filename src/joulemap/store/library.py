@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import attrs
 from joulemap.domain.table import Column
 from joulemap.store.contract import Parameter, Query, parse_query
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
-from joulemap.system.resource import digest_code, folder, remember
+from joulemap.system.resource import digest_code, folder, remember_all
 
 READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py")
 """Files of code that say what a query file becomes."""
@@ -53,12 +53,13 @@ def list_queries(own: Path | None = None) -> tuple[Query, ...]:
     Raises SqlError naming each own file that breaks a rule, and the rule.
     """
     queries, refused = [], []
-    for _, versions in sorted(_files(own).items()):
-        for _, path in sorted(versions.items()):
-            try:
-                queries.append(_load(path))
-            except SqlError as error:
-                refused.append(str(error))
+    paths = [path for _, versions in sorted(_files(own).items()) for _, path in sorted(versions.items())]
+    _remember([path for path in paths if _ships(path)])
+    for path in paths:
+        try:
+            queries.append(_load(path))
+        except SqlError as error:
+            refused.append(str(error))
     if refused:
         raise SqlError("; ".join(refused))
     return tuple(queries)
@@ -80,13 +81,12 @@ def find_query(name: str, own: Path | None = None) -> Query:
 
 def _load(path: Path) -> Query:
     """Return the query in a file; where it ships, with the SQL of those that it calls in its own."""
-    if folder("queries") not in path.parents:
+    if not _ships(path):
         query = parse_query(path)
         if query.called:
             raise SqlError(f"{path}: `from` is for queries that ship")
         return query
-    name = f"{path.parent.name}/{path.name} {digest_code(*READERS)}"
-    found: dict[str, Any] = remember("queries", name, lambda: attrs.asdict(_fill(path)) | {"path": ""})
+    (found,) = _remember([path])
     return Query(
         **{
             **found,
@@ -96,6 +96,20 @@ def _load(path: Path) -> Query:
             **{name: tuple(found[name]) for name in ("order", "listed", "picked")},
         }
     )
+
+
+def _ships(path: Path) -> bool:
+    return folder("queries") in path.parents
+
+
+def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return the fields of queries that ship."""
+    digest = digest_code(*READERS)
+
+    def make(path: Path) -> dict[str, Any]:
+        return attrs.asdict(_fill(path)) | {"path": ""}
+
+    return remember_all("queries", {f"{one.parent.name}/{one.name} {digest}": partial(make, one) for one in paths})
 
 
 def _fill(path: Path) -> Query:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import duckdb
@@ -39,14 +40,28 @@ def fill(sql: str, values: Values) -> str | None:
     """Return a statement with its parameters written out; None where one of them has no literal."""
     if not values:
         return sql
+    given = values if isinstance(values, Mapping) else dict(enumerate(values))
+    pieces, rest = _cut(sql)
+    filled = []
+    for text, name in pieces:
+        literal = write(given[name]) if name in given else None  # type: ignore[index]
+        if literal is None:
+            return None
+        filled += [text, literal]
+    return "".join((*filled, rest))
+
+
+@lru_cache(maxsize=256)
+def _cut(sql: str) -> tuple[list[tuple[str, str | int]], str]:
+    """Return the names or numbers of a statement's parameters, each with the text before it, and the text behind."""
     written, tokens = sql.encode(), duckdb.tokenize(sql)
     ends = [start for start, _ in tokens[1:]] + [len(written)]
-    given = values if isinstance(values, Mapping) else dict(enumerate(values))
-    pieces, done, asked = [], 0, 0
+    pieces: list[tuple[str, str | int]] = []
+    done = asked = 0
     for number, (start, kind) in enumerate(tokens):
         if kind != _OPERATOR or written[start : start + 1] not in b"$?":
             continue
-        name: object
+        name: str | int
         if written[start : start + 1] == b"?":
             name, end, asked = asked, start + 1, asked + 1
         else:
@@ -54,12 +69,9 @@ def fill(sql: str, values: Values) -> str | None:
             word = written[start + 1 : end].decode()
             name = word[: next((at for at, sign in enumerate(word) if not (sign.isalnum() or sign == "_")), len(word))]
             end = start + 1 + len(str(name).encode())
-        literal = write(given[name]) if name in given else None  # type: ignore[index]
-        if literal is None:
-            return None
-        pieces += [written[done:start].decode(), literal]
+        pieces.append((written[done:start].decode(), name))
         done = end
-    return "".join((*pieces, written[done:].decode()))
+    return pieces, written[done:].decode()
 
 
 def list_numbers(sql: str) -> str:

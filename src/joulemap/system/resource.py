@@ -11,7 +11,7 @@ import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -71,17 +71,22 @@ def read_code(*places: str) -> str:
 
 def remember(place: Place, name: str, make: Callable[[], Value]) -> Value:
     """Return what `make` makes of the files of a place and of nothing else; made once for each state of them."""
+    return remember_all(place, {name: make})[0]
+
+
+def remember_all(place: Place, makes: Mapping[str, Callable[[], Value]]) -> list[Value]:
+    """Return what each name's function makes as `remember` does; what is new is written down together."""
     kept = cache_folder() / f"{place}.json"
     seen, values = _read_remembered(kept, _PACKAGE if place == "code" else folder(place))
-    if name not in values:
-        values[name] = make()
+    new = {name: make() for name, make in makes.items() if name not in values}
+    if new:
+        values |= new
         with contextlib.suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
             with drafting(kept.parent) as draft:
                 (draft / kept.name).write_text(json.dumps([seen, values]), encoding="utf-8")
                 (draft / kept.name).replace(kept)
-    value: Value = values[name]
-    return value
+    return [values[name] for name in makes]
 
 
 @cache
