@@ -542,6 +542,7 @@ def cost(
     prices: Sequence[Price] = (),
     **keywords: Unpack[SettingsKeywords],
 ) -> CostAnswer: ...
+@overload
 def llm(
     model: str,
     settings: Settings = SERVED,
@@ -560,6 +561,18 @@ def llm(
     serves.
     """
 
+@overload
+def llm(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SERVED,
+    *,
+    serving: Serving = SERVING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+    **keywords: Unpack[SettingsKeywords],
+) -> LlmAnswer: ...
 @overload
 def evaluate(
     models: Sequence[str],

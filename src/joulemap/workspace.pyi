@@ -591,6 +591,7 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer: ...
+    @overload
     def llm(
         self,
         model: str,
@@ -609,6 +610,19 @@ class Workspace:
         hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
         serves.
         """
+    @overload
+    def llm(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> LlmAnswer: ...
     def measure(
         self,
         model: str,

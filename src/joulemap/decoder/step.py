@@ -74,9 +74,9 @@ class Step:
         told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(f"{name}={value}" for name, value, default in told if value != default)
 
-    def spell(self, name: str) -> str:
-        """Return the one spelling of the pass of a model of this name."""
-        return f"{name}({','.join(self.arguments)})" if self.arguments else name
+    def spell(self, name: str, *, is_whole: bool = False) -> str:
+        """Return the one spelling of the pass of a model of this name; `is_whole` where a bare name is no pass."""
+        return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
 
 
 def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
@@ -140,6 +140,7 @@ def check_devices(decoder: Decoder, devices: int, expert_devices: int = 1, data_
         if count % of:
             raise UsageError(f"{decoder.name}: {count} {what} cannot be divided by {of} devices")
 
+    decoder.check_division(devices, expert_devices)
     world = devices * data_devices
     if world % expert_devices:
         raise UsageError(

@@ -17,6 +17,7 @@ import numpy as np
 
 from joulemap.decoder.column import step_columns
 from joulemap.decoder.step import Step
+from joulemap.decoder.traced import TracedDecoder
 from joulemap.domain.quantity import Quantity
 from joulemap.model.bulk import Together, Total
 from joulemap.model.workload import WorkloadColumns
@@ -69,6 +70,9 @@ class Book:
             for step, count in asked:
                 if (step, count) not in self._works:
                     missing.setdefault(count, []).append(step)
+            if isinstance(self.decoder, TracedDecoder):
+                self._works |= self.decoder.describe((step, count) for count in missing for step in missing[count])
+                missing = {}
             for count, steps in missing.items():
                 found = step_columns(self.decoder, steps, count)
                 self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
@@ -204,7 +208,7 @@ class Deployment:
 
     def _with_host(self, device_s: Floats, passes: Passes) -> Floats:
         """Return the time of passes with what the stack adds."""
-        host_s = len(self.decoder.layers) * self.stack.value("host_layer")
+        host_s = self.decoder.layer_count * self.stack.value("host_layer")
         together_s = (device_s**NORM + host_s**NORM) ** (1.0 / NORM)
         total: Floats = together_s + self.stack.value("host_sequence") * (passes.sequences + (passes.chunk > 0.0))
         return total

@@ -41,16 +41,19 @@ class Room:
     @cached_property
     def weights(self) -> float:
         """Of the model, as they are stored there."""
-        weights, _ = self._held(Step(tokens=1))
+        decoder = self.deployment.decoder
+        weights, _ = self._held(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
         return weights / self.deployment.stages
 
     @cached_property
     def workspace(self) -> float:
         """Of activations of the largest pass over prompts."""
         tokens = self.deployment.stack.step_tokens
-        most = self.deployment.decoder.context_length or tokens
+        decoder = self.deployment.decoder
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
-        _, activations = self._held(Step(tokens=math.ceil(min(tokens, most, asked))))
+        size = math.ceil(min(tokens, decoder.longest_pass or tokens, asked))
+        sequences = max(1, tokens // size) if decoder.is_traced else 1
+        _, activations = self._held(Step(tokens=size), sequences)
         return activations
 
     def cache(self, tokens: float) -> float:
@@ -85,8 +88,8 @@ class Room:
         longest = self.deployment.decoder.context_length or 4096
         return max(0.0, self.free) / self.cache(longest) * longest if self.cache(longest) else math.inf
 
-    def _held(self, step: Step) -> tuple[float, float]:
-        """Return bytes of weights and of activations of a pass of one sequence, all stages together."""
+    def _held(self, step: Step, sequences: int = 1) -> tuple[float, float]:
+        """Return bytes of weights and of activations of a pass of so many sequences, all stages together."""
         one = self.deployment
         step = attrs.evolve(
             step,
@@ -95,7 +98,7 @@ class Room:
             data_devices=one.data_devices,
             cache=one.cache,
         )
-        (found,) = one.book.describe([(step, 1)]).sizes(
+        (found,) = one.book.describe([(step, sequences)]).sizes(
             one.precision, one.stack.runtime, weight_precision=one.weight_precision
         )
         return found

@@ -28,10 +28,10 @@ from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_ins
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_stored_scope, join_words
 from joulemap.domain.default import SERVED, USAGE
-from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
+from joulemap.plan.decoder import read_decoder
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
@@ -41,11 +41,9 @@ from joulemap.present.document import Block, Document, Grid, Section, Text, grid
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.llm import ServedPhase, ServedWinner
 from joulemap.store.query import fetch
-from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.decoder.config import Decoder
     from joulemap.domain.configuration import Runtime
     from joulemap.serving.batch import BatchCost
 
@@ -351,7 +349,8 @@ def llm(
 
     if serving.cache:
         check_name("precision of a cache", serving.cache, CACHES)
-    question = Question(decoder=read_decoder(model), stack=find_stack(serving.engine), serving=serving)
+    decoder = read_decoder(source, model, settings, serving.prompt)
+    question = Question(decoder=decoder, stack=find_stack(serving.engine), serving=serving)
     question.check()
     is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
     settings = attrs.evolve(
@@ -360,7 +359,9 @@ def llm(
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_chosen else HARDWARE,
     )
-    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
+    whole = plan_selected(
+        (question.name_decode(1) if decoder.is_traced else decoder.name,), settings, select_hardware(settings)
+    )
     cases = list_cases(question, whole, find_targets(source, whole))
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
     served = [case for case in cases if case.status == OK]
@@ -389,17 +390,6 @@ def llm(
         left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
         **{**found, "scope": _widen(found["scope"], whole)},
     )
-
-
-def read_decoder(model: str) -> Decoder:
-    """Return the decoder of a name or path; UnknownNameError, with the nearest, for one that is not there."""
-    from joulemap.decoder.name import find_decoder, list_decoders
-
-    decoder = find_decoder(model)
-    if decoder is None:
-        names = list_decoders()
-        raise UnknownNameError("language model", model, names, near=find_nearest(model, [(one,) for one in names]))
-    return decoder
 
 
 def _widen(scope: Scope, whole: Plan) -> Scope:

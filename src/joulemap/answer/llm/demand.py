@@ -109,7 +109,7 @@ class Question:
             data_devices=serving.data_devices,
             cache=serving.cache,
         )
-        return step.spell(self.decoder.name)
+        return step.spell(self.decoder.name, is_whole=self.decoder.is_traced)
 
     def deploy(self, run: PlannedRun, target: Hardware, devices: int, weight_precision: str = "") -> Deployment:
         """Return the model on so many devices; UsageError where it cannot be divided so."""
