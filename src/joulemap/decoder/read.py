@@ -21,18 +21,7 @@ TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 
 def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
     """Return the decoder of a configuration; UnknownFamilyError for its model_type, ModelError for sizes."""
-    outer = dict(mapping)
-    for key in TEXT:
-        inner = outer.get(key)
-        if isinstance(inner, Mapping):
-            kind = outer.get("model_type")
-            shared = {one: outer[one] for one in ("tie_word_embeddings",) if one in outer}
-            told = {**shared, **inner}
-            told.setdefault("model_type", kind)
-            outer = told
-            if any(isinstance(outer.get(other), Mapping) for other in TEXT):
-                return read_config(outer, name)
-            break
+    outer = find_text(mapping)
     kind = str(outer.get("model_type", "")).lower()
     family = FAMILIES.get(kind) or FAMILIES.get(kind.removesuffix("_text"))
     if family is None:
@@ -43,3 +32,20 @@ def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
             "pip install torch transformers"
         )
     return family(Settings(name, outer))
+
+
+def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a configuration that says its decoder."""
+    outer = dict(mapping)
+    for key in TEXT:
+        inner = outer.get(key)
+        if isinstance(inner, Mapping):
+            kind = outer.get("model_type")
+            shared = {one: outer[one] for one in ("tie_word_embeddings",) if one in outer}
+            told = {**shared, **inner}
+            told.setdefault("model_type", kind)
+            outer = told
+            if any(isinstance(outer.get(other), Mapping) for other in TEXT):
+                return find_text(outer)
+            break
+    return outer

@@ -1,8 +1,8 @@
 """A model that decodes and whose passes are traced, not told: columns of many from those of a few.
 
 Each number of a pass is a polynomial in its sizes: straight in the sequences and in what is cached, a parabola in the
-tokens. A row of passes that differ in one size follows from the first, the last and one between, two for a parabola;
-one more must agree in every digit, or each half is a row of its own.
+tokens. A row of passes that differ in one size follows from the first and the last, and one between for a parabola; one
+more must agree in every digit, at both ends of the sizes behind it, or each half is a row of its own.
 
     v(x) = sum of v(node) x product of (x - others) / (node - others)
 """
@@ -119,8 +119,8 @@ class TracedDecoder(Decoder):
             return found[place]
 
         def prove(place: int) -> dict[Sizes, WorkloadColumns]:
-            middle = [[several[len(several) // 2]] for several in axes[axis + 1 :]]
-            return self._span([*axes[: axis + 1], *middle], (*fixed, place), logits)
+            ends = [sorted({several[0], several[-1]}) for several in axes[axis + 1 :]]
+            return self._span([*axes[: axis + 1], *ends], (*fixed, place), logits)
 
         _fill(found, axes[axis], axis, ask, prove)
         return {sizes: work for place in axes[axis] for sizes, work in found[place].items()}
@@ -169,7 +169,7 @@ def _fill(
     ask: Callable[[int], dict[Sizes, WorkloadColumns]],
     prove: Callable[[int], dict[Sizes, WorkloadColumns]],
 ) -> None:
-    """Find what is at places along an axis: from a few and a pass of another that agrees, else by halves."""
+    """Find what is at places along an axis: from a few, where another agrees at its ends, else by halves."""
     needed = DEGREES[axis] + 2
     if len(places) < needed:
         for place in places:

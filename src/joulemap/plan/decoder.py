@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from joulemap.domain.name import find_nearest
@@ -9,6 +10,8 @@ from joulemap.plan.workload import LIBRARY, can_trace_configurations, find_model
 from joulemap.system.errors import UnknownFamilyError, UnknownNameError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from joulemap.decoder.config import Decoder
     from joulemap.decoder.step import Step
     from joulemap.domain.settings import Settings
@@ -49,4 +52,17 @@ def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decod
         with holding_workload(source, asked) as (workload_id, connection):
             return read_columns(connection, workload_id), read_notes(connection, workload_id)
 
-    return TracedDecoder(name=model, prompt=prompt, sample=sample)
+    path = find_model(f"{model}()", settings, None).request.path
+    context = _read_context(path) if path is not None and path.suffix == ".json" else 0
+    return TracedDecoder(name=model, prompt=prompt, sample=sample, context_length=context)
+
+
+def _read_context(path: Path) -> int:
+    """Return the tokens that a configuration says its model was made for; 0 where it does not say."""
+    from joulemap.decoder.family import Settings as Sizes
+    from joulemap.decoder.read import find_text
+
+    try:
+        return Sizes(str(path), find_text(json.loads(path.read_text(encoding="utf-8")))).context
+    except (ValueError, AttributeError):
+        return 0  # who builds the model says what is wrong
