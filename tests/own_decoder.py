@@ -20,8 +20,12 @@ class Layer(nn.Module):
         self.k, self.v = (nn.Linear(WIDTH, HEADS * SIZE, bias=False) for _ in "kv")
         self.up, self.down = nn.Linear(WIDTH, HIDDEN, bias=False), nn.Linear(HIDDEN, WIDTH, bias=False)
 
-    def forward(self, x: Tensor, past: tuple[Tensor, Tensor] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(
+        self, x: Tensor, past: tuple[Tensor, Tensor] | None, angles: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         q, k, v = (one(x).unflatten(-1, (-1, SIZE)).transpose(1, 2) for one in (self.q, self.k, self.v))
+        if angles is not None:
+            q, k = q * angles, k * angles
         if past is not None:
             k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
         seen = functional.scaled_dot_product_attention(q, k, v, enable_gqa=True, is_causal=past is None)
@@ -38,10 +42,10 @@ class Net(nn.Module):
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
 
-    def forward(self, ids: Tensor, past: Past | None = None) -> tuple[Tensor, Past]:
+    def forward(self, ids: Tensor, past: Past | None = None, angles: Tensor | None = None) -> tuple[Tensor, Past]:
         x, made = self.embed(ids), []
         for index, layer in enumerate(self.layers):
-            x, held = layer(x, None if past is None else past[index])
+            x, held = layer(x, None if past is None else past[index], angles)
             made.append(held)
         return self.head(x), made
 
@@ -93,6 +97,11 @@ def ids(tokens: int = 1, batch: int = 1) -> Tensor:
 
 def example() -> tuple[nn.Module, object]:
     return Net(), (ids(), past(16))
+
+
+def turned() -> tuple[nn.Module, object]:
+    """One token, and a past that with it is as long as an angle is wide: no size says what it is of."""
+    return Net(), (ids(), past(SIZE - 1), torch.empty(1, 1, 1, SIZE))
 
 
 def stacked() -> tuple[nn.Module, object]:

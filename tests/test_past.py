@@ -31,7 +31,7 @@ from joulemap.plan.workload import find_model
 from joulemap.system.errors import JoulemapError, ModelError, UnknownFamilyError, UsageError
 from joulemap.trace.source import ModelRequest
 from joulemap.workspace import Workspace
-from own_decoder import VOCABULARY, WIDTH
+from own_decoder import SIZE, VOCABULARY, WIDTH
 
 FILE: Final = f"{own_decoder.__file__}:"
 TOKEN: Final = 45_056
@@ -39,7 +39,7 @@ HEAD: Final = WIDTH * VOCABULARY
 KEY: Final = 256
 HELD: Final = 64
 
-SIZES: Final = ((1, 1, 40), (3, 1, 40), (2, 8, 0), (2, 8, 40))
+PASSES: Final = ((1, 1, 40), (3, 1, 40), (2, 8, 0), (2, 8, 40))
 """Sequences, tokens of each, cached of each."""
 
 
@@ -53,14 +53,15 @@ def told(name: str, batch: int, tokens: int, cached: int) -> Workload:
     return fuse(trace_request(request(name, batch, tokens=tokens, cached=cached)))
 
 
-@pytest.mark.parametrize("name", ["Net", "example", "stacked", "objects", "sized"])
+@pytest.mark.parametrize("name", ["Net", "example", "turned", "stacked", "objects", "sized"])
 def test_a_pass_is_counted_at_its_sizes_however_a_past_is_handed_over(name: str) -> None:
-    for batch, tokens, cached in SIZES:
+    for batch, tokens, cached in PASSES:
         found = told(name, batch, tokens, cached)
         assert found.mac_count == batch * tokens * (TOKEN + HEAD + KEY * (tokens + cached)), (batch, tokens, cached)
         assert found.batch == batch
         held = [one for one in found.tensors if one.role == "input" and one.byte_count and one.dtype != "int64"]
-        assert sum(one.byte_count for one in held) == 4 * batch * cached * HELD
+        angles = tokens * SIZE if name == "turned" else 0
+        assert sum(one.byte_count for one in held) == 4 * batch * (cached * HELD + angles)
         assert any("logits are of all tokens" in note for note in found.notes) == (tokens > 1 and name != "sized")
 
 
@@ -137,6 +138,11 @@ def test_a_piece_of_another_prompt_is_a_pass_of_its_own() -> None:
     mixed = Step(cached=20, chunk=8, chunk_cached=4)
     work = Counter().decoder().describe([(mixed, 3)])[mixed, 3]
     assert work.mac_count.sum() == told("Net", 3, 1, 20).mac_count + told("Net", 1, 8, 4).mac_count
+
+
+def test_what_a_trace_cannot_do_is_named() -> None:
+    with pytest.raises(UsageError, match="in one piece: leave out cache=fp8, routing=balanced"):
+        Counter().decoder().describe([(Step(cached=20, cache="fp8", routing="balanced"), 1)])
 
 
 def test_what_is_held_follows_from_what_a_step_is_given() -> None:

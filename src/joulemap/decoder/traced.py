@@ -32,6 +32,9 @@ Sizes = tuple[int, int, int]
 TAKEN: Final = ("tokens", "cached", "logits", "data_devices")
 """Arguments of a pass that can be traced: sizes of inputs."""
 
+PARTED: Final = (*TAKEN, "chunk", "chunk_cached")
+"""Those that passes can be put together of."""
+
 TRACED_ARGUMENTS: Final = tuple(one for one in ARGUMENTS if one.name in TAKEN)
 
 DEGREES: Final = (2, 1, 1)
@@ -144,10 +147,9 @@ class TracedDecoder(Decoder):
 
 def _list_parts(step: Step, count: int) -> list[tuple[Sizes, str]]:
     """Return the passes that a pass is made of: a piece of another prompt is one of its own."""
-    if step.cache or step.routing:
-        raise UsageError(
-            "the cache and the experts of a traced model are as it computes them: leave out cache and routing"
-        )
+    others = [one for one in step.arguments if one.partition("=")[0] not in PARTED]
+    if others:
+        raise UsageError(f"a model that is traced is as it computes, in one piece: leave out {', '.join(others)}")
     parts = [((step.tokens, -(-count // step.data_devices), step.cached), _logits(step.tokens, step.logits))]
     return parts + [((step.chunk, 1, step.chunk_cached), _logits(step.chunk, step.logits))] * bool(step.chunk)
 

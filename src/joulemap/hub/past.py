@@ -139,13 +139,14 @@ class _Example:
         if ids is None:
             raise ModelError(f"{request.model} is no decoder: none of its inputs is whole numbers, batch x tokens")
         usual = _first_shape(run(*inputs))
-        for one in _read(inputs, leaves, ids):
-            sizes = {**one.sizes, "batch": one.sizes["batch"] + 1, "cached": one.sizes["cached"] + 3}
+        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some run with no more tokens
+            grown = {"batch": 1, "tokens": more, "cached": 3}
             try:
-                shape = _first_shape(run(*one.resized(sizes)))
+                first, *rest = _first_shape(run(*one.resized({name: one.sizes[name] + grown[name] for name in grown})))
             except ModelError:
                 continue
-            if shape == (usual[0] + 1, *usual[1:]):
+            between = zip(rest[:-1], usual[1:-1], strict=False)
+            if first == usual[0] + 1 and rest[-1:] == [*usual[-1:]] and all(a - b in (0, more) for a, b in between):
                 return one
         shapes = ", ".join(f"{place.lstrip('.')} {'x'.join(map(str, leaf.shape))}" for place, leaf in
                            named_tensors(inputs)[:8])  # fmt: skip
@@ -186,17 +187,20 @@ def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> 
     batch, tokens = ids.shape
     deep = [leaf for leaf in leaves if leaf.is_floating_point() and leaf.dim() > 2]
     most = max(leaf.dim() for leaf in deep)
-    for length, (first, thin) in product((-2, *range(-3, -most - 1, -1), -1), ((0, 1), (1, 1), (2, 1), (0, 0), (1, 0))):
+    seen: list[Mapping[int, Mapping[int, str]]] = []
+    lengths = -2, *range(-3, -most - 1, -1), -1
+    for length, has_masks, is_thin, first in product(lengths, (True, False), (True, False), range(3)):
         counts = [leaf.shape[length] for leaf in deep if leaf.dim() >= -length]
         for cached in sorted(set(counts), key=lambda size: (-counts.count(size), -size)):
-            grows = {}
+            grows: dict[int, Mapping[int, str]] = {}
             for place, leaf in enumerate(leaves):
                 is_past = any(leaf is one for one in deep) and leaf.dim() >= -length and leaf.shape[length] == cached
                 if is_past:
                     grows[place] = {leaf.dim() + length: "cached", **_find_batch(leaf, batch, length, first)}
                 else:
-                    grows[place] = _find_sizes(leaf, batch, tokens, cached, is_thin=bool(thin))
-            if any("cached" in one.values() for one in grows.values()):
+                    grows[place] = _find_sizes(leaf, batch, tokens, cached * has_masks, is_thin=is_thin)
+            if grows not in seen:
+                seen.append(grows)
                 yield _Example(inputs=inputs, grows=grows, sizes={"batch": batch, "tokens": tokens, "cached": cached})
 
 
@@ -207,7 +211,7 @@ def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict
 
 
 def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_thin: bool) -> dict[int, str]:
-    """Return what dimensions of another input grow with: ids, positions, masks, angles.
+    """Return what dimensions of another input grow with: ids, positions, angles, masks of them and `cached` ones.
 
     Of several that may be tokens all are, or where it `is_thin` the last before the width of an element.
     """
@@ -218,8 +222,8 @@ def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_
     if leaf.is_floating_point() and leaf.dim() > 1 and is_thin:
         alike = [index for index in alike if index == leaf.dim() - 2]
     found |= dict.fromkeys(alike, "tokens")
-    found |= {index: "total" for index, size in enumerate(leaf.shape) if size == cached + tokens and index not in found}
-    return found
+    total = cached + tokens if cached else 0
+    return {**{index: "total" for index, size in enumerate(leaf.shape) if size == total}, **found}
 
 
 def _first_shape(made: Any) -> tuple[int, ...]:
