@@ -340,9 +340,9 @@ def llm(
 
     `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
     configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
-    devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
-    hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
-    serves.
+    devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
+    reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
+    wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
     """
     from joulemap.decoder.step import CACHES
     from joulemap.serving.stack import find_stack
