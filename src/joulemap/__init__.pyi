@@ -333,6 +333,7 @@ from joulemap.system.errors import (
     NoMeasurementError as NoMeasurementError,
     OlderDatabaseError as OlderDatabaseError,
     SqlError as SqlError,
+    UnknownFamilyError as UnknownFamilyError,
     UnknownNameError as UnknownNameError,
     UnpricedActionError as UnpricedActionError,
     UnsupportedError as UnsupportedError,

@@ -57,7 +57,7 @@ class Workspace:
     plot = ModelQuestion("answer.plot", "")
     recommend = ModelQuestion("answer.recommend")
     cost = ModelQuestion("answer.cost")
-    llm = Question("answer.llm.answer", "SettingsKeywords", is_shared=True)
+    llm = ModelQuestion("answer.llm.answer")
     fleet = Question("answer.fleet.answer", "SettingsKeywords", is_shared=True)
     measure = Question("answer.measure", "RunKeywords")
     measure_host = Question("answer.launch")

@@ -593,6 +593,7 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer: ...
+    @overload
     def llm(
         self,
         model: str,
@@ -605,12 +606,25 @@ class Workspace:
     ) -> LlmAnswer:
         """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
 
-        `model` is a name that ships, or a `config.json` or its folder. Each configuration has two runs, of the pass of its
-        prompts and of a step at the middle of the output, both of one of its devices; energies of the answer are of all of
-        them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
-        hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
-        serves.
+        `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
+        configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
+        devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
+        reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
+        wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
         """
+    @overload
+    def llm(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> LlmAnswer: ...
     def fleet(
         self,
         model: str,

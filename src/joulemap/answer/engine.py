@@ -15,16 +15,16 @@ def say_engine(model: str, batch: int, runs: Sequence[tuple[str, float, float]])
     if "engine=" not in model:
         return []
     from joulemap.catalog.stack import find_engine
-    from joulemap.decoder.config import Experts
     from joulemap.decoder.name import find_pass
     from joulemap.domain.settings import MOST_GUESSED
 
     asked = find_pass(model)
     if asked is None or not asked.step.engine:
         return []
-    engine, layers = find_engine(asked.step.engine), asked.step.cut(asked.decoder).layers
-    experts = sum(layer.network.count for layer in layers if isinstance(layer.network, Experts))
-    launch_s = engine.launch(len(layers), experts, *(["prompt"] if asked.step.tokens > 1 + MOST_GUESSED else []))
+    engine, stage = find_engine(asked.step.engine), asked.step.cut(asked.decoder)
+    launch_s = engine.launch(
+        stage.layer_count, stage.expert_count, *(["prompt"] if asked.step.tokens > 1 + MOST_GUESSED else [])
+    )
     told = []
     for name, seconds, idle_w in runs:
         whole = float(engine.add_host(seconds, launch_s, batch))

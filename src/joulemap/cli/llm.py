@@ -19,7 +19,8 @@ def llm(
     model: Annotated[
         str,
         typer.Argument(
-            help="A language model by name, as llama-3.1-8b, or its config.json or the folder of that.",
+            help="A language model by name, as llama-3.1-8b, its config.json or the folder of that, or what is traced: "
+            "file.py:factory, hf:NAME.",
             autocompletion=complete_decoders,
         ),
     ],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import attrs
 
@@ -207,6 +207,27 @@ class Decoder:
     source: str = ""
     notes: tuple[str, ...] = ()
     """What is not certain of it."""
+
+    is_traced: ClassVar[bool] = False
+    """Whether passes are traced, and not told by these sizes."""
+
+    @property
+    def longest_pass(self) -> int:
+        """Tokens of a sequence that a pass may have; 0 for any number."""
+        return self.context_length
+
+    @property
+    def layer_count(self) -> int:
+        """Layers, each of which a host has to start."""
+        return len(self.layers)
+
+    @property
+    def expert_count(self) -> int:
+        """Experts of all layers, each of which a host without merged kernels has to start."""
+        return sum(layer.network.count for layer in self.layers if isinstance(layer.network, Experts))
+
+    def check_division(self, devices: int, expert_devices: int, pipeline_devices: int) -> None:
+        """Raise UsageError where nothing says how products or experts are divided: here their sizes say."""
 
     @cached_property
     def digest(self) -> str:

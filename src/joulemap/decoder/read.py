@@ -10,7 +10,7 @@ from joulemap.decoder.config import Decoder
 from joulemap.decoder.family import DENSE, Family, Settings
 from joulemap.decoder.hybrid import HYBRIDS
 from joulemap.decoder.mixture import MIXTURES
-from joulemap.system.errors import ModelError
+from joulemap.system.errors import UnknownFamilyError
 
 FAMILIES: Final[Mapping[str, Family]] = {**DENSE, **MIXTURES, **HYBRIDS}
 """model_type -> what reads it."""
@@ -20,7 +20,22 @@ TEXT: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
 def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
-    """Return the decoder of a configuration; ModelError for an unknown model_type, or sizes that are missing."""
+    """Return the decoder of a configuration; UnknownFamilyError for its model_type, ModelError for sizes."""
+    outer = find_text(mapping)
+    kind = str(outer.get("model_type", "")).lower()
+    family = FAMILIES.get(kind) or FAMILIES.get(kind.removesuffix("_text"))
+    if family is None:
+        near = difflib.get_close_matches(kind, FAMILIES, 1)
+        nearest = f"; the nearest that is known is {near[0]}" if near else ""
+        raise UnknownFamilyError(
+            f"{name}: the model_type {kind!r} is not known{nearest}. Tracing it needs torch and transformers: "
+            "pip install torch transformers"
+        )
+    return family(Settings(name, outer))
+
+
+def find_text(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a configuration that says its decoder."""
     outer = dict(mapping)
     for key in TEXT:
         inner = outer.get(key)
@@ -31,15 +46,6 @@ def read_config(mapping: Mapping[str, Any], name: str) -> Decoder:
             told.setdefault("model_type", kind)
             outer = told
             if any(isinstance(outer.get(other), Mapping) for other in TEXT):
-                return read_config(outer, name)
+                return find_text(outer)
             break
-    kind = str(outer.get("model_type", "")).lower()
-    family = FAMILIES.get(kind) or FAMILIES.get(kind.removesuffix("_text"))
-    if family is None:
-        near = difflib.get_close_matches(kind, FAMILIES, 1)
-        nearest = f"; the nearest that is known is {near[0]}" if near else ""
-        raise ModelError(
-            f"{name}: the model_type {kind!r} is not known{nearest}. Tracing it needs torch and transformers: "
-            "hf:FOLDER, or hf:NAME with --config FILE.json"
-        )
-    return family(Settings(name, outer))
+    return outer

@@ -96,9 +96,9 @@ class Step:
         told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
         return tuple(f"{name}={value}" for name, value, default in told if value != default)
 
-    def spell(self, name: str) -> str:
-        """Return the one spelling of the pass of a model of this name."""
-        return f"{name}({','.join(self.arguments)})" if self.arguments else name
+    def spell(self, name: str, *, is_whole: bool = False) -> str:
+        """Return the one spelling of the pass of a model of this name; `is_whole` where a bare name is no pass."""
+        return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
 
 
 def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
@@ -161,7 +161,7 @@ def check_step(decoder: Decoder, step: Step) -> None:
 
 def count_stage(decoder: Decoder, stages: int) -> int:
     """Return the layers of the largest of so many stages."""
-    return -(-len(decoder.layers) // stages)
+    return -(-decoder.layer_count // stages)
 
 
 def check_devices(
@@ -173,7 +173,8 @@ def check_devices(
         if count % of:
             raise UsageError(f"{decoder.name}: {count} {what} cannot be divided by {of} devices")
 
-    if pipeline_devices > len(decoder.layers):
+    decoder.check_division(devices, expert_devices, pipeline_devices)
+    if pipeline_devices > decoder.layer_count:
         raise UsageError(f"{decoder.name}: {len(decoder.layers)} layers are too few for {pipeline_devices} stages")
     if pipeline_devices > 1 and any(isinstance(one.mixer, Attention) and one.mixer.shares for one in decoder.layers):
         raise UsageError(f"{decoder.name}: layers use what others hold, so that they cannot be divided into stages")

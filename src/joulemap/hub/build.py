@@ -13,13 +13,14 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.workload import Workload
 from joulemap.hub import file, transformers
 from joulemap.hub.guess import NO_CACHE_NOTE, USE_CACHE, Guesses, describe_inputs
+from joulemap.hub.past import build_past
 from joulemap.system.errors import ModelError
 from joulemap.trace import block, library
 from joulemap.trace.argument import MOST_VALUES, has_values, named_tensors, replace_tensors, tensors_in
 from joulemap.trace.formula.own import own_formulas
 from joulemap.trace.guest import hosting
 from joulemap.trace.limit import limited_time
-from joulemap.trace.module import trace_module
+from joulemap.trace.module import run_module, trace_module
 from joulemap.trace.operator import build_operator
 from joulemap.trace.source import InputSpec, ModelRequest, is_text
 from joulemap.trace.tensor import DTYPES
@@ -64,16 +65,26 @@ def build_request(request: ModelRequest) -> BuiltModel:
         built, sized = build_operator(operator, batch)
         return BuiltModel(module=built, positional=sized, named={}, batch=batch, notes=())
     made, way = construct(lambda: _make(request), request.model, request.build_memory_bytes)
-    own = made.own if made.guesses is None else next(made.guesses)
-    positional, named = _given(request) if request.inputs and own is None else _own(own, request)
+    notes = made.notes
+    if request.sizes is not None:
+
+        def run(positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+            may_change = request.kind not in KEPT and way == "meta"
+            return run_module(made.module, positional, named, model=request.model, may_change=may_change)
+
+        (positional, named), told = build_past(made.module, made.own, request, run, is_sized=made.is_sized)
+        notes += told
+    else:
+        own = made.own if made.guesses is None else next(made.guesses)
+        positional, named = _given(request) if request.inputs and own is None else _own(own, request)
     return BuiltModel(
         module=made.module,
         positional=positional,
         named=named,
         batch=_batch_of(request, (positional, named)),
-        notes=made.notes,
+        notes=notes,
         way=way,
-        others=made.guesses,
+        others=None if request.sizes else made.guesses,
     )
 
 
@@ -84,6 +95,8 @@ class _Made:
     """Its own inputs."""
     guesses: Guesses | None = None
     notes: tuple[str, ...] = ()
+    is_sized: bool = False
+    """Whether its own inputs are of the sizes of the pass that is asked for."""
 
 
 def _make(request: ModelRequest) -> _Made:
@@ -102,7 +115,8 @@ def _make(request: ModelRequest) -> _Made:
 
         module, own = load_exported(request)
     elif request.kind == "file":
-        module, own = file.build_from_factory(request, _values(request))
+        module, own, is_sized = file.build_from_factory(request, _values(request))
+        return _Made(module=module, own=own, is_sized=is_sized)
     elif request.kind == "module":
         module, own = request.held  # type: ignore[misc]
     else:
@@ -123,7 +137,7 @@ def _trace(request: ModelRequest) -> Workload:
     try:
         workload = _trace_with(built, built.positional, built.named, request)
     except ModelError as error:
-        if request.kind != "hf":
+        if request.kind != "hf" or request.sizes is not None:
             raise
         found = _trace_with_others(built, request, error)
         if found is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 import traceback
 from collections.abc import Mapping
@@ -17,8 +18,10 @@ from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest, local_files
 
 
-def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any]:
-    """Return (module, its own inputs or None) of a factory, whose file is imported, so that its code runs.
+def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any, bool]:
+    """Return (module, its own inputs or None, whether they are of the sizes of the pass) of a factory.
+
+    The file of it is imported, so that its code runs.
 
     Its folder is left on `sys.path`: `hosting` takes it away. ModelError gives the file's own error and line.
     """
@@ -34,8 +37,10 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
     with refusing(lambda error: _explain(path, whole, error)), build_on_meta():
         specification.loader.exec_module(namespace)
         made = _find(namespace, request.factory, path)
+        sizes: Mapping[str, int] = {}
         if not isinstance(made, torch.nn.Module) and callable(made):
-            made = made(**arguments)
+            sizes = _read_sizes(made, request)
+            made = made(**{**sizes, **arguments})
         elif arguments:
             raise ModelError(f"{request.model} is not a factory: it takes no --model-arg")
     inputs: Any = None
@@ -45,7 +50,17 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
         raise ModelError(
             f"{request.model} gave a {type(made).__name__}, expected an nn.Module or a pair (module, inputs)"
         )
-    return made, inputs if inputs is not None else getattr(made, "example_inputs", None)
+    return made, inputs if inputs is not None else getattr(made, "example_inputs", None), bool(sizes)
+
+
+def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
+    """Return the sizes of a pass by the names that a factory takes; none where it takes no tokens and no past."""
+    asked = request.sizes
+    taken = inspect.signature(factory).parameters if asked is not None else {}
+    if asked is None or "tokens" not in taken or "cached" not in taken:
+        return {}
+    told = {"batch": request.sequences, "tokens": asked.tokens, "cached": asked.cached}
+    return {name: size for name, size in told.items() if name in taken}
 
 
 def _forget(files: list[Path]) -> None:

@@ -68,7 +68,7 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
         configuration = configure(kind, values, changes, request.model)
         notes = _fit_parts(configuration, changes) if values is None else ()
         with build_on_meta():
-            make = head._from_config if head is not None else transformers.AutoModel.from_config
+            make = head._from_config if head is not None else _find_maker(transformers, request, configuration)
             module: torch.nn.Module = make(configuration)
         notes += store_weights(module, quantization, source)
     except (ModelError, UnknownNameError, UsageError):
@@ -79,12 +79,18 @@ def build_transformers(request: ModelRequest) -> tuple[torch.nn.Module, Guesses 
                 f"{request.model} asks for {asked}, and nothing is downloaded: give a configuration that says all"
             ) from error
         raise ModelError(f"{request.model} could not be built: {first_line(deepest(error))}") from error
-    if any(not spec.name for spec in request.inputs):
+    if request.sizes is not None or any(not spec.name for spec in request.inputs):
         return module, None, notes
     given: Mapping[str, InputSpec] = {spec.name: spec for spec in request.inputs}
     own = getattr(module, "config", None)
     settings = own if is_configuration(own) else configuration
     return module, guess_inputs(module, settings, request.batch or 1, given, request.model), notes
+
+
+def _find_maker(transformers: Any, request: ModelRequest, configuration: Any) -> Any:
+    """Return what makes a model of a configuration alone: of one that decodes, with its logits."""
+    decodes = request.sizes is not None and type(configuration) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    return (transformers.AutoModelForCausalLM if decodes else transformers.AutoModel).from_config
 
 
 def deepest(error: BaseException) -> BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -16,14 +16,16 @@ from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.workload import SHIPPED, find_workload, find_workloads
-from joulemap.system.errors import DatabaseError, UntrustedError, UsageError
+from joulemap.system.errors import DatabaseError, UnknownFamilyError, UntrustedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
 from joulemap.trace.source import (
     CLOSED,
     HUBS,
     OWN_FORMULAS,
     InputSpec,
     ModelRequest,
+    PassSizes,
     check_batch,
     parse_input,
     resolve_model,
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.source import Source, Talk
+
+
+LIBRARY: Final = "hf"
+"""Prefix of models of the library that knows any configuration of a language model."""
 
 
 @frozen(kw_only=True)
@@ -81,6 +87,8 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     """Return a model at a batch; UnknownNameError, UsageError or ModelError where there is none."""
     if not isinstance(name, str):
         raise UsageError(f"the model is of type {type(name).__name__}, expected a name here")
+    if is_traced_pass(name, settings):
+        return _find_pass(name, settings, batch)
     held = settings.modules.get(name)
     if isinstance(held, Model):
         return _find_held(held, settings, batch)
@@ -89,7 +97,12 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     if len(set(named)) < len(named):
         raise UsageError(f"the input {max(named, key=named.count)} is given twice")
     models = load_models()
-    decoder = resolve_decoder(name, settings, batch, models)
+    try:
+        decoder = resolve_decoder(name, settings, batch, models)
+    except UnknownFamilyError:
+        if not can_trace_configurations():
+            raise
+        return find_model(f"{LIBRARY}:{name}", settings, batch)
     request = decoder or resolve_model(
         find_model_name(name, models),
         models,
@@ -102,6 +115,47 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
+
+
+def can_trace_configurations() -> bool:
+    """Whether what traces any configuration of a language model is installed."""
+    return "absent" not in (package_version("torch"), package_version(HUBS[LIBRARY]))
+
+
+def is_traced_pass(name: str, settings: Settings) -> bool:
+    """Whether a name is that of a pass of a model that is traced: a file's, a hub's or a module of this program."""
+    before = name.partition("(")[0]
+    return name.endswith(")") and (
+        before in settings.modules or before.startswith(f"{LIBRARY}:") or ".py:" in before[before.rfind("/") + 1 :]
+    )
+
+
+def _find_pass(name: str, settings: Settings, batch: int | None) -> Model:
+    """Return the pass of a model that is traced at the sizes of its name."""
+    from joulemap.decoder.name import EXAMPLE, split_pass
+    from joulemap.decoder.step import Step
+    from joulemap.decoder.traced import TRACED_ARGUMENTS
+    from joulemap.domain.operator.name import read_arguments
+
+    before, rest = split_pass(name) or (name, "()")
+    step = Step.of(read_arguments(before, name, rest, TRACED_ARGUMENTS, EXAMPLE))
+    if settings.inputs:
+        raise UsageError(f"{name} takes no --input: its sizes are its arguments")
+    model = settings.modules.get(before)
+    if not isinstance(model, Model):
+        model = find_model(before, settings, batch)
+    request = attrs.evolve(
+        model.request,
+        model=step.spell(before, is_whole=True),
+        batch=check_batch(batch) or 1,
+        sizes=PassSizes(
+            tokens=step.tokens,
+            cached=step.cached,
+            has_all_logits=step.logits == "all",
+            data_devices=step.data_devices,
+        ),
+    )
+    return attrs.evolve(model, request=request, traced=None)
 
 
 def resolve_decoder(

@@ -21,8 +21,8 @@ import attrs
 import numpy as np
 
 from joulemap.decoder.column import Asked, pass_columns
-from joulemap.decoder.config import Experts
 from joulemap.decoder.step import Step, count_stage
+from joulemap.decoder.traced import TracedDecoder
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.model.bulk import Together, Total
@@ -73,7 +73,11 @@ class Book:
         """Return the workloads of passes, with what was formed of them."""
         key = tuple(asked)
         if key not in self._together:
-            self._works |= pass_columns(self.decoder, [one for one in asked if one not in self._works])
+            missing = [one for one in asked if one not in self._works]
+            if isinstance(self.decoder, TracedDecoder):
+                self._works |= self.decoder.describe(missing)
+            else:
+                self._works |= pass_columns(self.decoder, missing)
             self._together[key] = Together(tuple(self._works[one] for one in asked))
         return self._together[key]
 
@@ -163,7 +167,7 @@ class Deployment:
         if self.stages > 1:
             before = self._work([(attrs.evolve(step, logits="none"), count) for step, count in asked])
             size = count_stage(self.decoder, self.stages)
-            more = (len(self.decoder.layers) - size) / size  # stages before the last, as large as it
+            more = (self.decoder.layer_count - size) / size  # stages before the last, as large as it
             device_s, drawn_s, device_j = (
                 last + more * one for last, one in zip((device_s, drawn_s, device_j), before, strict=True)
             )
@@ -236,11 +240,10 @@ class Deployment:
 
     def _launch(self, passes: Passes) -> Floats:
         """Return what the host takes for all layers of passes."""
-        layers = self.decoder.layers
-        experts = sum(layer.network.count for layer in layers if isinstance(layer.network, Experts))
+        layers, experts = self.decoder.layer_count, self.decoder.expert_count
         kind = self.weight_precision or self.precision
         has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
-        prompt, answer = (self.stack.launch(len(layers), experts, *kinds) for kinds in (("prompt", kind), (kind,)))
+        prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (kind,)))
         return np.where(has_prompt, prompt, answer)
 
     def step(

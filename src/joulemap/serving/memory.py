@@ -61,7 +61,8 @@ class Room:
     @cached_property
     def weights(self) -> float:
         """Of the model, as they are stored there."""
-        weights, _ = self._held(Step(tokens=1))
+        decoder = self.deployment.decoder
+        weights, _ = self._held(Step(cached=decoder.longest_pass if decoder.is_traced else 0))
         return weights + (self._draft.weights if self._draft else 0.0)
 
     @cached_property
@@ -72,11 +73,12 @@ class Room:
     def workspace(self) -> float:
         """Of activations of the largest pass over prompts, beside what it writes to the cache."""
         tokens = self.deployment.stack.step_tokens
-        most = self.deployment.decoder.context_length or tokens
+        decoder = self.deployment.decoder
         asked = max(1.0, self.prompts) if self.deployment.stack.waits else math.inf
-        tokens = math.ceil(min(tokens, most, asked))
-        _, activations = self._held(Step(tokens=tokens))
-        written = (self.cache(2) - self.cache(1)) * tokens * self.deployment.stages
+        size = math.ceil(min(tokens, decoder.longest_pass or tokens, asked))
+        sequences = max(1, tokens // size) if decoder.is_traced else 1
+        _, activations = self._held(Step(tokens=size), sequences)
+        written = (self.cache(2) - self.cache(1)) * size * sequences * self.deployment.stages
         return max(0.0, activations - written)
 
     def cache(self, tokens: float) -> float:
@@ -114,8 +116,8 @@ class Room:
         longest = self.deployment.decoder.context_length or 4096
         return max(0.0, self.free) / self.cache(longest) * longest if self.cache(longest) else math.inf
 
-    def _held(self, step: Step) -> tuple[float, float]:
-        """Return bytes of weights and of activations of a pass of one sequence, of the last stage."""
+    def _held(self, step: Step, sequences: int = 1) -> tuple[float, float]:
+        """Return bytes of weights and of activations of a pass of so many sequences, of the last stage."""
         one = self.deployment
         step = attrs.evolve(
             step,
@@ -125,7 +127,7 @@ class Room:
             pipeline_devices=one.stages,
             cache=one.cache,
         )
-        (found,) = one.book.describe([(step, 1)]).sizes(
+        (found,) = one.book.describe([(step, sequences)]).sizes(
             one.precision, one.stack.runtime, weight_precision=one.weight_precision
         )
         return found

@@ -147,6 +147,12 @@ def read_workload(connection: Connection, workload_id: int) -> Workload:
     )
 
 
+def read_notes(connection: Connection, workload_id: int) -> tuple[str, ...]:
+    """Return what the trace of a stored workload had to assume."""
+    found = execute(connection, "SELECT notes FROM internal.workload WHERE workload_id = ?", [workload_id]).fetchone()
+    return () if found is None else tuple(found[0])
+
+
 def _read_parts(connection: Connection, record: type[Part], workload_id: int) -> tuple[Part, ...]:
     part = record.__name__.lower()
     rows = _read_records(connection, f"workload_{part}", workload_id, f"{part}_index")

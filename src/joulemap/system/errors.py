@@ -135,6 +135,10 @@ class ModelError(JoulemapError):
     exit_code = ExitCode.MODEL
 
 
+class UnknownFamilyError(ModelError):
+    """A configuration of a language model whose sizes nobody here knows how to read; its own library does."""
+
+
 class UntrustedError(ModelError):
     """A model whose code nobody who asks has named."""
 

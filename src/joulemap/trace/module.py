@@ -251,19 +251,7 @@ def trace_module(
     The module is not changed, unless it `may_change`: a copy without weights runs on the meta device. Raises
     ModelError, naming the module path that was reached, where the forward pass fails.
     """
-    lazy = [name for name, parameter in module.named_parameters() if is_lazy(parameter)]
-    if lazy:
-        raise ModelError(
-            f"{model}: the parameter {lazy[0]} has no shape yet: run the lazy module once before it is handed over"
-        )
-    packed = tuple(find_quantized(module))
-    scripted = tuple(_scripts_on_meta(module))
-    if may_change and not packed and not scripted and all(parameter.is_meta for parameter in module.parameters()):
-        module = _without_storage(module)
-    else:
-        module = _copy_on_meta(module, (*packed, *scripted))
-    with contextlib.suppress(NotImplementedError):  # of an exported module
-        module = module.eval()
+    module, has_packed = _prepare(module, model, may_change=may_change)
     as_traced = _as_it_is if keeps_values else _as_input
     recorder, inputs, result = _run(
         module, lambda: replace_tensors((tuple(args), dict(kwargs or {})), as_traced), model
@@ -277,5 +265,31 @@ def trace_module(
         model=model,
         batch=batch,
         parameter_count=sum(parameter.numel() for parameter in module.parameters()),
-        notes=(*((NOTE,) if packed else ()), *recorder.notes),
+        notes=(*((NOTE,) if has_packed else ()), *recorder.notes),
     )
+
+
+def run_module(
+    module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], *, model: str, may_change: bool
+) -> Any:
+    """Return what `module(*args, **kwargs)` gives where it runs as it is traced; raises as `trace_module`."""
+    module, _ = _prepare(module, model, may_change=may_change)
+    return _run(module, lambda: replace_tensors((tuple(args), dict(kwargs)), _as_input), model)[2]
+
+
+def _prepare(module: torch.nn.Module, model: str, *, may_change: bool) -> tuple[torch.nn.Module, bool]:
+    """Return a module as it is traced, without storage and in inference, and whether it was quantized."""
+    lazy = [name for name, parameter in module.named_parameters() if is_lazy(parameter)]
+    if lazy:
+        raise ModelError(
+            f"{model}: the parameter {lazy[0]} has no shape yet: run the lazy module once before it is handed over"
+        )
+    packed = tuple(find_quantized(module))
+    scripted = tuple(_scripts_on_meta(module))
+    if may_change and not packed and not scripted and all(parameter.is_meta for parameter in module.parameters()):
+        module = _without_storage(module)
+    else:
+        module = _copy_on_meta(module, (*packed, *scripted))
+    with contextlib.suppress(NotImplementedError):  # of an exported module
+        module = module.eval()
+    return module, bool(packed)

@@ -89,6 +89,24 @@ class InputSpec:
 
 
 @attrs.frozen(kw_only=True)
+class PassSizes:
+    """Of a pass of a model that decodes, which is built at these sizes."""
+
+    tokens: int = 1
+    """Of each sequence."""
+    cached: int = 0
+    """Of each sequence, before these."""
+    has_all_logits: bool = False
+    """Whether logits of all tokens are asked for where a model can leave them out."""
+    data_devices: int = 1
+    """Over which sequences are divided."""
+
+    def __str__(self) -> str:
+        told = [f"tokens={self.tokens} cached={self.cached}", *["logits=all"] * self.has_all_logits]
+        return " ".join([*told, *[f"data_devices={self.data_devices}"] * (self.data_devices > 1)])
+
+
+@attrs.frozen(kw_only=True)
 class ModelRequest:
     """A model and its inputs, resolved far enough to know the key of its workload."""
 
@@ -118,6 +136,13 @@ class ModelRequest:
     content_digest: str = ""
     held: object = attrs.field(default=None, eq=False, repr=False)
     """A module of this program with its example inputs."""
+    sizes: PassSizes | None = None
+    """Of a pass of a model that decodes; None for a forward pass as the inputs have it."""
+
+    @property
+    def sequences(self) -> int:
+        """Of the batch, those that one device has."""
+        return -(-(self.batch or 1) // (self.sizes.data_devices if self.sizes else 1))
 
     @property
     def key(self) -> WorkloadKey:
@@ -149,7 +174,7 @@ class ModelRequest:
         formulas = _digest_own_formulas()
         if formulas:
             source += f"{OWN_FORMULAS}{formulas}"
-        inputs = " ".join(map(str, self.inputs)) or "example_inputs"
+        inputs = " ".join(map(str, self.inputs)) or str(self.sizes or "example_inputs")
         return WorkloadKey(
             source=source,
             input_spec=inputs if self.batch is None else f"{inputs} batch={self.batch}",

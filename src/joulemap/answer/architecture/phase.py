@@ -16,6 +16,7 @@ from joulemap.answer.scope import find_stored_scope, join_words
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
+from joulemap.plan.decoder import read_decoder
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
@@ -194,14 +195,14 @@ def contrast_phases(
     Without named hardware, a chip stands for each of CPU, GPU, TPU and NPU that holds the usual model. A hardware that
     lacks the precision has the nearest that it has; one that cannot run it is `unsupported`. Raises as `compare`.
     """
-    from joulemap.answer.llm.answer import read_decoder
     from joulemap.decoder.step import Step
 
     settings.check_single("architectures")
     if not settings.hardware:
         settings = attrs.evolve(settings, hardware=HARDWARE)
-    decoder = read_decoder(model)
-    passes = (Step(tokens=prompt).spell(decoder.name), Step(cached=prompt).spell(decoder.name))
+    decoder = read_decoder(source, model, settings, prompt)
+    steps = Step(tokens=prompt), Step(cached=prompt)
+    passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
     whole = plan_selected(passes, settings, select_hardware(settings))
     ids: dict[tuple[str, Pair], int] = {}
     *others, last = divide(whole)

@@ -30,10 +30,10 @@ from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_ins
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import Scope, find_stored_scope, join_words
 from joulemap.domain.default import SERVED, USAGE
-from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
+from joulemap.plan.decoder import read_decoder
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import name_pair, select_hardware
@@ -43,7 +43,7 @@ from joulemap.present.document import Block, Document, Grid, Section, Text, grid
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.llm import ServedPhase, ServedWinner
 from joulemap.store.query import fetch
-from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -381,11 +381,11 @@ def llm(
 ) -> LlmAnswer:
     """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
 
-    `model` is a name that ships, or a `config.json` or its folder. Each configuration has two runs, of the pass of its
-    prompts and of a step at the middle of the output, both of one of its devices; energies of the answer are of all of
-    them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
-    hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
-    serves.
+    `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
+    configuration has two runs, of the pass of its prompts and of a step at the middle of the output, both of one of its
+    devices; energies of the answer are of all of them. What does not fit, or lacks the precision, is a row with the
+    reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
+    wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
     """
     question, whole, cases = list_served(source, model, settings, serving)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
@@ -472,8 +472,8 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
 
     if serving.cache:
         check_name("precision of a cache", serving.cache, CACHES)
-    decoder = read_decoder(model)
-    guesser = find_guesser(decoder, serving.draft)
+    decoder = read_decoder(source, model, settings, serving.prompt)
+    guesser = find_guesser(source, decoder, settings, serving)
     question = Question(decoder=decoder, stack=find_engine(serving.engine), serving=serving, guesser=guesser)
     question.check()
     if serving.prefill_on:
@@ -486,31 +486,21 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,
     )
-    whole = plan_selected((question.decoder.name,), settings, select_hardware(settings))
+    name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
+    whole = plan_selected((name,), settings, select_hardware(settings))
     return question, whole, list_cases(question, whole, find_targets(source, whole))
 
 
-def read_decoder(model: str) -> Decoder:
-    """Return the decoder of a name or path; UnknownNameError, with the nearest, for one that is not there."""
-    from joulemap.decoder.name import find_decoder, list_decoders
-
-    decoder = find_decoder(model)
-    if decoder is None:
-        names = list_decoders()
-        raise UnknownNameError("language model", model, names, near=find_nearest(model, [(one,) for one in names]))
-    return decoder
-
-
-def find_guesser(decoder: Decoder, draft: str) -> Decoder | None:
+def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: Serving) -> Decoder | None:
     """Return the model that guesses tokens for another: of its name, or a layer like the last one; None for none.
 
     Raises UnknownNameError, and UsageError for one of other tokens.
     """
-    if not draft:
+    if not serving.draft:
         return None
-    if draft == OWN_LAYER:
+    if serving.draft == OWN_LAYER:
         return attrs.evolve(decoder, layers=decoder.layers[-1:])
-    found = read_decoder(draft)
+    found = read_decoder(source, serving.draft, settings, serving.prompt)
     if abs(found.vocabulary / decoder.vocabulary - 1.0) > PADDED:
         raise UsageError(
             f"{found.name} has {found.vocabulary:,} tokens and {decoder.name} {decoder.vocabulary:,}: its guesses mean "

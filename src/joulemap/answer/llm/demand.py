@@ -140,9 +140,9 @@ class Question:
             data_devices=serving.data_devices,
             pipeline_devices=serving.pipeline_devices,
             cache=serving.cache,
-            engine=self.stack.id,
+            engine="" if self.decoder.is_traced else self.stack.id,
         )
-        return step.spell(self.decoder.name)
+        return step.spell(self.decoder.name, is_whole=self.decoder.is_traced)
 
     def deploy(self, run: PlannedRun, target: Hardware, devices: int, weight_precision: str = "") -> Deployment:
         """Return the model on so many devices; UsageError where it cannot be divided so."""

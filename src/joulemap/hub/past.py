@@ -1,0 +1,232 @@
+"""What a pass of a model that decodes is called with: tokens, behind a past of keys, values and states.
+
+a factory that takes tokens and cached ──► its inputs as they are
+example inputs that hold a past        ──► the same, each size that grows with sequences, tokens or the past set anew
+an argument for a past                 ──► what the model itself returns for so many tokens
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, Final
+
+import attrs
+import torch
+
+from joulemap.hub.guess import USE_CACHE
+from joulemap.hub.modality import parameters_of
+from joulemap.system.errors import ModelError
+from joulemap.trace.argument import named_tensors, replace_tensors, tensors_in
+from joulemap.trace.source import ModelRequest
+
+Inputs = tuple[Sequence[Any], Mapping[str, Any]]
+Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
+"""Runs the module as it is traced."""
+
+PAST: Final = re.compile(r"(layer_)?past\w*|(kv_?|key_values?_?)?caches?(_params)?|kvs?|(key_value_)?states?|mems?")
+"""Arguments of a forward pass by which it is given what it keeps of earlier tokens."""
+
+OFFSETS: Final = ("start_pos", "start", "offset", "pos", "position")
+"""Arguments that are a number: how many tokens came before."""
+
+LAST: Final = "logits_to_keep"
+"""The argument of transformers' classes that says of how many last tokens logits are asked for."""
+
+IDS: Final = "input_ids"
+
+ALL_LOGITS: Final = "logits are of all tokens of a prompt, as its forward pass computes them"
+
+ADVICE: Final = (
+    "return (module, inputs) with a past in the inputs, take past=None and return (logits, past), or let the factory "
+    "take batch, tokens and cached"
+)
+"""How a module of one's own is made one that decodes."""
+
+
+def build_past(
+    module: torch.nn.Module, own: Any, request: ModelRequest, run: Run, *, is_sized: bool
+) -> tuple[Inputs, tuple[str, ...]]:
+    """Return what a pass is called with, and what is to be said of it; ModelError where that cannot be found.
+
+    `own` are the inputs that the module brings; those of a factory that `is_sized` are taken as they are.
+    """
+    if is_sized:
+        return _call(own, request), ()
+    if own is not None and any(leaf.is_floating_point() and leaf.dim() > 2 for leaf in tensors_in(own)):
+        inputs = _Example.find(_call(own, request), request, run).sized(request)
+        return inputs, _tell_logits(request)
+    return _return(module, request, run)
+
+
+def _call(own: Any, request: ModelRequest) -> Inputs:
+    """Return inputs as arguments by position and by name."""
+    if isinstance(own, Mapping):
+        return (), dict(own)
+    if isinstance(own, list | tuple) and len(own):
+        return tuple(own), {}
+    if isinstance(own, torch.Tensor):
+        return (own,), {}
+    raise ModelError(f"{request.model} brings no inputs: {ADVICE}")
+
+
+def _tell_logits(request: ModelRequest) -> tuple[str, ...]:
+    return (ALL_LOGITS,) if request.sizes is not None and request.sizes.tokens > 1 else ()
+
+
+def _tokens(sequences: int, tokens: int) -> torch.Tensor:
+    return torch.empty((sequences, tokens), dtype=torch.int64, device="meta")
+
+
+def _return(module: torch.nn.Module, request: ModelRequest, run: Run) -> tuple[Inputs, tuple[str, ...]]:
+    """Return tokens, and as their past what the module returns for as many tokens as there are to be in it."""
+    sizes, taken = request.sizes, parameters_of(module)
+    assert sizes is not None
+    past = next((name for name in taken if PAST.fullmatch(name)), "")
+    ids = IDS if IDS in taken else next(iter(taken), "")
+    if request.kind == "hf" and (ids != IDS or getattr(getattr(module, "config", None), "is_encoder_decoder", False)):
+        raise ModelError(f"{request.model} is no decoder: its forward pass takes {', '.join(taken)}, not tokens alone")
+    if not past or past == ids:
+        raise ModelError(
+            f"{request.model} takes nothing that it keeps of earlier tokens: its forward pass takes "
+            f"{', '.join(taken) or 'nothing'}; {ADVICE}"
+        )
+    usual: dict[str, Any] = {USE_CACHE: True} if USE_CACHE in taken else {}
+    if LAST in taken and not sizes.has_all_logits:
+        usual[LAST] = 1
+    offset = next((name for name in OFFSETS if name in taken), "")
+    notes = () if LAST in taken else _tell_logits(request)
+    held: dict[str, Any] = {}
+    if sizes.cached:
+        made = run((), {ids: _tokens(request.sequences, sizes.cached), **usual, **({offset: 0} if offset else {})})
+        held = {past: _find_past(made, past, request.model)}
+    elif taken[past].default is inspect.Parameter.empty:
+        raise ModelError(f"{request.model} must be given {past}, and brings none: {ADVICE}")
+    held |= {offset: sizes.cached} if offset else {}
+    return ((), {ids: _tokens(request.sequences, sizes.tokens), **held, **usual}), notes
+
+
+def _find_past(made: Any, name: str, model: str) -> Any:
+    """Return what a forward pass gives to be handed to the next; ModelError where it gives nothing of the sort."""
+    found: Any = None
+    if isinstance(made, Mapping):
+        found = made.get(name)
+    elif hasattr(made, name):
+        found = getattr(made, name)
+    elif isinstance(made, list | tuple) and len(made) > 1:
+        found = made[1] if len(made) == 2 else made[1:]
+    if not tensors_in(found):
+        raise ModelError(f"{model} takes {name} and returns none: expected (logits, {name}); {ADVICE}")
+    return found
+
+
+@attrs.frozen(kw_only=True)
+class _Example:
+    """Example inputs with a past, and which of their sizes grow with what."""
+
+    inputs: Inputs
+    grows: Mapping[int, Mapping[int, str]]
+    """Tensor, by its place among all -> dimension -> `batch`, `tokens`, `cached` or `total`, of both."""
+    sizes: Mapping[str, int]
+
+    @classmethod
+    def find(cls, inputs: Inputs, request: ModelRequest, run: Run) -> _Example:
+        """Return the reading of example inputs by which the module runs at other sizes as it should."""
+        leaves = [leaf for _, leaf in named_tensors(inputs)]
+        ids = next((leaf for leaf in leaves if leaf.dim() == 2 and not leaf.is_floating_point()), None)
+        if ids is None:
+            raise ModelError(f"{request.model} is no decoder: none of its inputs is whole numbers, batch x tokens")
+        usual = _first_shape(run(*inputs))
+        for more, one in product((1, 0), list(_read(inputs, leaves, ids))):  # some run with no more tokens
+            grown = {"batch": 1, "tokens": more, "cached": 3}
+            try:
+                first, *rest = _first_shape(run(*one.resized({name: one.sizes[name] + grown[name] for name in grown})))
+            except ModelError:
+                continue
+            between = zip(rest[:-1], usual[1:-1], strict=False)
+            if first == usual[0] + 1 and rest[-1:] == [*usual[-1:]] and all(a - b in (0, more) for a, b in between):
+                return one
+        shapes = ", ".join(f"{place.lstrip('.')} {'x'.join(map(str, leaf.shape))}" for place, leaf in
+                           named_tensors(inputs)[:8])  # fmt: skip
+        raise ModelError(
+            f"{request.model} runs with none of its inputs longer as a past of keys and values would be ({shapes}); "
+            f"{ADVICE}"
+        )
+
+    def sized(self, request: ModelRequest) -> Inputs:
+        """Return the inputs of a pass."""
+        sizes = request.sizes
+        assert sizes is not None
+        return self.resized({"batch": request.sequences, "tokens": sizes.tokens, "cached": sizes.cached})
+
+    def resized(self, sizes: Mapping[str, int]) -> Inputs:
+        """Return the inputs with tensors of other sizes, and numbers that say how long the past is."""
+        places = {id(leaf): place for place, (_, leaf) in enumerate(named_tensors(self.inputs))}
+        whole = {**sizes, "total": sizes["cached"] + sizes["tokens"]}
+
+        def resize(leaf: torch.Tensor) -> torch.Tensor:
+            grows = self.grows[places[id(leaf)]]
+            if not grows:
+                return leaf
+            shape = [whole[grows[index]] if index in grows else size for index, size in enumerate(leaf.shape)]
+            return torch.empty(shape, dtype=leaf.dtype, device="meta")
+
+        positional, named = replace_tensors(self.inputs, resize)
+        count = self.sizes["cached"]
+
+        def told(value: Any) -> Any:
+            return sizes["cached"] if type(value) is int and value == count else value
+
+        return tuple(map(told, positional)), {name: told(value) for name, value in named.items()}
+
+
+def _read(inputs: Inputs, leaves: Sequence[torch.Tensor], ids: torch.Tensor) -> Iterator[_Example]:
+    """Yield what sizes of inputs may be, the likeliest first: tokens of a past lie before the width of a head."""
+    batch, tokens = ids.shape
+    deep = [leaf for leaf in leaves if leaf.is_floating_point() and leaf.dim() > 2]
+    most = max(leaf.dim() for leaf in deep)
+    seen: list[Mapping[int, Mapping[int, str]]] = []
+    lengths = -2, *range(-3, -most - 1, -1), -1
+    for length, has_masks, is_thin, first in product(lengths, (True, False), (True, False), range(3)):
+        counts = [leaf.shape[length] for leaf in deep if leaf.dim() >= -length]
+        for cached in sorted(set(counts), key=lambda size: (-counts.count(size), -size)):
+            grows: dict[int, Mapping[int, str]] = {}
+            for place, leaf in enumerate(leaves):
+                is_past = any(leaf is one for one in deep) and leaf.dim() >= -length and leaf.shape[length] == cached
+                if is_past:
+                    grows[place] = {leaf.dim() + length: "cached", **_find_batch(leaf, batch, length, first)}
+                else:
+                    grows[place] = _find_sizes(leaf, batch, tokens, cached * has_masks, is_thin=is_thin)
+            if grows not in seen:
+                seen.append(grows)
+                yield _Example(inputs=inputs, grows=grows, sizes={"batch": batch, "tokens": tokens, "cached": cached})
+
+
+def _find_batch(leaf: torch.Tensor, batch: int, length: int, first: int) -> dict[int, str]:
+    """Return which dimension of a past is that of sequences: the first, or a later one of their number."""
+    alike = [index for index, size in enumerate(leaf.shape) if size == batch and index != leaf.dim() + length]
+    return {alike[first]: "batch"} if first < len(alike) else {}
+
+
+def _find_sizes(leaf: torch.Tensor, batch: int, tokens: int, cached: int, *, is_thin: bool) -> dict[int, str]:
+    """Return what dimensions of another input grow with: ids, positions, angles, masks of them and `cached` ones.
+
+    Of several that may be tokens all are, or where it `is_thin` the last before the width of an element.
+    """
+    found: dict[int, str] = {}
+    if leaf.dim() and leaf.shape[0] == batch and (leaf.dim() > 1 or tokens != batch):
+        found[0] = "batch"
+    alike = [index for index, size in enumerate(leaf.shape) if size == tokens and index not in found]
+    if leaf.is_floating_point() and leaf.dim() > 1 and is_thin:
+        alike = [index for index in alike if index == leaf.dim() - 2]
+    found |= dict.fromkeys(alike, "tokens")
+    total = cached + tokens if cached else 0
+    return {**{index: "total" for index, size in enumerate(leaf.shape) if size == total}, **found}
+
+
+def _first_shape(made: Any) -> tuple[int, ...]:
+    """Return the shape of the first tensor that a forward pass gives."""
+    first = next(iter(tensors_in(made)), None)
+    return () if first is None else tuple(first.shape)

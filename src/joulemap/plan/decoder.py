@@ -1,0 +1,68 @@
+"""A language model that is asked for: by a name that ships, by its configuration, or traced, pass by pass."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from joulemap.domain.name import find_nearest
+from joulemap.plan.workload import LIBRARY, can_trace_configurations, find_model, holding_workload, is_traced_pass
+from joulemap.system.errors import UnknownFamilyError, UnknownNameError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from joulemap.decoder.config import Decoder
+    from joulemap.decoder.step import Step
+    from joulemap.domain.settings import Settings
+    from joulemap.model.workload import WorkloadColumns
+    from joulemap.plan.source import Source
+
+
+def read_decoder(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
+    """Return the decoder of a name or path, or one whose passes are traced and kept; `prompt` is the longest of them.
+
+    Raises UnknownNameError, with the nearest, for one that is not there, ModelError for one that cannot be read or
+    traced.
+    """
+    from joulemap.decoder.name import find_decoder, list_decoders
+
+    if model.endswith(".py"):
+        find_model(model, settings, None)  # says what is missing of the name
+    if "(" not in model and is_traced_pass(f"{model}()", settings):
+        return _trace(source, model, settings, prompt)
+    try:
+        decoder = find_decoder(model)
+    except UnknownFamilyError:
+        if not can_trace_configurations():
+            raise
+        return _trace(source, f"{LIBRARY}:{model}", settings, prompt)
+    if decoder is None:
+        names = list_decoders()
+        raise UnknownNameError("language model", model, names, near=find_nearest(model, [(one,) for one in names]))
+    return decoder
+
+
+def _trace(source: Source, model: str, settings: Settings, prompt: int) -> Decoder:
+    from joulemap.decoder.traced import TracedDecoder
+    from joulemap.store.workload import read_columns, read_notes
+
+    def sample(step: Step, batch: int) -> tuple[WorkloadColumns, tuple[str, ...]]:
+        asked = find_model(step.spell(model, is_whole=True), settings, batch)
+        with holding_workload(source, asked) as (workload_id, connection):
+            return read_columns(connection, workload_id), read_notes(connection, workload_id)
+
+    path = find_model(f"{model}()", settings, None).request.path
+    context = _read_context(path) if path is not None and path.suffix == ".json" else 0
+    return TracedDecoder(name=model, prompt=prompt, sample=sample, context_length=context)
+
+
+def _read_context(path: Path) -> int:
+    """Return the tokens that a configuration says its model was made for; 0 where it does not say."""
+    from joulemap.decoder.family import Settings as Sizes
+    from joulemap.decoder.read import find_text
+
+    try:
+        return Sizes(str(path), find_text(json.loads(path.read_text(encoding="utf-8")))).context
+    except (ValueError, AttributeError):
+        return 0  # who builds the model says what is wrong
