@@ -253,7 +253,7 @@ CREATE TABLE internal.workload (
     inner_batch BIGINT NOT NULL CHECK (inner_batch > 0),
     parameter_count BIGINT NOT NULL CHECK (parameter_count >= 0),
     weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
-    work VARCHAR NOT NULL CHECK (work IN ('model', 'decode', 'experts')),
+    work VARCHAR NOT NULL CHECK (work IN ('model', 'decode', 'experts', 'training')),
     torch_version VARCHAR NOT NULL,
     torchvision_version VARCHAR NOT NULL,
     tracer_version VARCHAR NOT NULL,
