@@ -58,6 +58,7 @@ class Workspace:
     recommend = ModelQuestion("answer.recommend")
     cost = ModelQuestion("answer.cost")
     llm = Question("answer.llm.answer", "SettingsKeywords", is_shared=True)
+    train = Question("answer.train.answer", "SettingsKeywords", is_shared=True)
     measure = Question("answer.measure", "RunKeywords")
     measure_host = Question("answer.launch")
     evaluate = ModelQuestion("plan.hold")

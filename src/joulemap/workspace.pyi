@@ -38,10 +38,11 @@ from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sanity import SanityAnswer
 from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
+from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
-from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SETTINGS, USAGE
+from joulemap.domain.default import CANDIDATES, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (
@@ -61,6 +62,7 @@ from joulemap.domain.settings import (
     Serving,
     Settings,
     SettingsKeywords,
+    Training,
     Usage,
 )
 from joulemap.domain.table import Table
@@ -608,6 +610,23 @@ class Workspace:
         them. What does not fit, or lacks the precision, is a row with the reason. Raises UnknownNameError for a model, a
         hardware or an engine that is not there, UsageError for what is asked wrongly, UnsupportedError where nothing
         serves.
+        """
+    def train(
+        self,
+        model: str,
+        settings: Settings = LEARNED,
+        *,
+        training: Training = TRAINING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> TrainAnswer:
+        """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
+
+        `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the answer
+        are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or hardware that
+        is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it is traced,
+        UnsupportedError where nothing trains it.
         """
     def measure(
         self,

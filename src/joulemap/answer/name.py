@@ -12,6 +12,7 @@ from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import is_hardware, split_hardware
 from joulemap.system.errors import UnknownNameError
+from joulemap.training.name import is_step
 
 
 def list_hardware(words: Iterable[str]) -> tuple[str, ...]:
@@ -51,6 +52,7 @@ def _is_model(word: str) -> bool:
         ":" in word
         or word.endswith((".py", ".pt2"))
         or bool(find_kind(word))
+        or is_step(word)
         or find_model_name(word, known) in known
         or _is_pass(word)
     )

@@ -224,7 +224,7 @@ def trace(model: Model, talk: Talk) -> Workload:
     if model.traced is not None:
         return model.traced
     if model.trained is not None:
-        return _describe_step(model, _find_trained(model.trained, talk))
+        return _describe_step(model, find_trained(model.trained, talk))
     if model.request.kind in CLOSED:
         return describe_closed(model)
     from joulemap.fuse import fuse
@@ -237,8 +237,8 @@ def trace(model: Model, talk: Talk) -> Workload:
     return fuse(trace_request(request))
 
 
-def _find_trained(model: Model, talk: Talk) -> Workload:
-    """Return the workload of a model that is trained, which nothing stores: as it ships, or traced."""
+def find_trained(model: Model, talk: Talk) -> Workload:
+    """Return the workload of the model of a training step, which nothing stores: as it ships, or traced."""
     if model.shipped is None:
         return trace(model, talk)
     with using(open_in_memory(), "the shipped workloads") as scratch:
@@ -257,7 +257,7 @@ def describe_closed(model: Model) -> Workload:
     """Return the workload of a single operator or a decoder's pass; UsageError for one too large to be added up."""
     request = model.request
     if model.trained is not None:
-        return _describe_step(model, _find_trained(model.trained, _say_nothing))
+        return _describe_step(model, find_trained(model.trained, _say_nothing))
     if request.kind == "decoder":
         from joulemap.decoder.name import find_pass
         from joulemap.decoder.step import describe_step

@@ -18,7 +18,7 @@ from typing import Final
 import attrs
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import Operator, Workload
+from joulemap.domain.workload import OPTIMIZER, Operator, Workload
 from joulemap.fuse import fuse
 from joulemap.model.communication import AHEAD, BEHIND
 from joulemap.model.workload import number_calls
@@ -506,7 +506,7 @@ class _Step:
         self.tape.call(
             Operator(
                 name=self._name(f"optimizer.{unit.index}"),
-                module_path="optimizer",
+                module_path=OPTIMIZER,
                 operation=recipe.optimizer,
                 kind="elementwise",
                 aten=f"aten._fused_{recipe.optimizer}_.default",
