@@ -492,6 +492,7 @@ class _Step:
             told = Value(shape=(elements,), dtype="float32", byte_count=FIXED * elements, item_bytes=0,
                          name=f"optimizer.{unit.index}.{name}")  # fmt: skip
             states.append((self.tape.put(told, is_kept=True), told.byte_count))
+            self.tape.lasting.add(states[-1][0])
         if recipe.zero == 3:
             weights = [(self._hold_shard(unit), self.tape.tensors[unit.shard].byte_count)]
         else:

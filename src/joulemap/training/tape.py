@@ -75,6 +75,8 @@ class Tape:
     edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
     weights: set[int] = attrs.field(factory=set)
     """Tensors that are read as weights."""
+    lasting: set[int] = attrs.field(factory=set)
+    """Tensors that are there before the step and behind it."""
 
     def hold(self, byte_count: int, item_bytes: int, *, is_kept: bool = False) -> int:
         """Return a new storage."""
@@ -129,7 +131,7 @@ class Tape:
                     byte_count=byte_count,
                     fused_byte_count=byte_count,
                     item_bytes=self.item_bytes[tensor],
-                    is_boundary=self.tensors[tensor].role == "input",
+                    is_boundary=tensor in self.lasting or self.tensors[tensor].role == "input",
                 )
             )
 
