@@ -157,9 +157,7 @@ def _multiply(one: Backward) -> Iterator[Gradient]:
     counts: dict[str, Any] = {"mac_count": told.mac_count, "gemm_groups": told.gemm_groups, "variant": told.variant}
     wanted = tuple(use for use in sources if use[0] in one.needs)
     if wanted:
-        yield one.part(
-            wanted, "input", weight, gemm_m=m, gemm_n=k // taps, gemm_k=n * taps, tap_count=taps, **counts
-        )
+        yield one.part(wanted, "input", weight, gemm_m=m, gemm_n=k // taps, gemm_k=n * taps, tap_count=taps, **counts)
     if weight[0] in one.needs and place:
         kind = PLAIN.get(told.kind, told.kind)
         yield one.part((weight,), "weight", *sources, kind=kind, gemm_m=n, gemm_n=k, gemm_k=m, **counts)
@@ -270,7 +268,8 @@ def _pool(one: Backward) -> Iterator[Gradient]:
     told = one.call.operator
     kept = tuple((extra, one.forward.values[extra].byte_count) for extra in one.call.extras)
     for use in one.wanted():
-        yield one.part((use,), "", *kept, tap_count=told.tap_count, elementwise_count=one.count(use))
+        held = use[0], 0  # of which frameworks look at the shape alone, and hold it all
+        yield one.part((use,), "", *kept, held, tap_count=told.tap_count, elementwise_count=one.count(use))
 
 
 def _spread(one: Backward) -> Iterator[Gradient]:

@@ -47,8 +47,6 @@ class Unit:
     elements: int = 0
     gradients: dict[int, int] = attrs.field(factory=dict)
     """Weight -> its gradient on the tape."""
-    ready: int = -1
-    """What says that they are exchanged; -1 before."""
     shard: int = -1
     """Its share of weights on the tape, where they are divided."""
 
@@ -260,7 +258,7 @@ class _Step:
                 assert upstream is not None
                 self._attend(part, place, upstream)
                 continue
-            dy = (() if upstream is None else ((upstream[0], part.takes or upstream[1]),))
+            dy = () if upstream is None else ((upstream[0], part.takes or upstream[1]),)
             if part.operator is None:
                 self._hand_on(part, dy[0])
                 continue
@@ -423,7 +421,6 @@ class _Step:
         if self.recipe.devices == 1:
             return
         used = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]
-        token = self.tape.put(Value(shape=(), dtype="fp32", byte_count=0, item_bytes=0))
         if not self.recipe.zero:
             writes = list(used)
         elif self.recipe.zero == 1:
@@ -440,13 +437,7 @@ class _Step:
             writes = [(made, total)]
             unit.gradients = {-1: made}
         operation = "reduce_scatter" if self.recipe.zero else "all_reduce"
-        self._collective(
-            operation, f"exchange.{unit.index}.{operation}", BEHIND, unit.elements, used, [*writes, (token, 0)]
-        )
-        unit.ready = token
-        self.tape.tensors[token] = attrs.evolve(
-            self.tape.tensors[token], producer_index=len(self.tape.operators) - 1
-        )
+        self._collective(operation, f"exchange.{unit.index}.{operation}", BEHIND, unit.elements, used, writes)
 
     def _gather(self, unit: Unit, phase: str) -> dict[int, int]:
         """Return the weights of a bucket on the tape, gathered from all devices for a phase."""
@@ -492,7 +483,6 @@ class _Step:
             told = Value(shape=(elements,), dtype="float32", byte_count=FIXED * elements, item_bytes=0,
                          name=f"optimizer.{unit.index}.{name}")  # fmt: skip
             states.append((self.tape.put(told, is_kept=True), told.byte_count))
-            self.tape.lasting.add(states[-1][0])
         if recipe.zero == 3:
             weights = [(self._hold_shard(unit), self.tape.tensors[unit.shard].byte_count)]
         else:
@@ -503,7 +493,6 @@ class _Step:
         if recipe.zero == 1:
             gradients = [(one, self._share(byte_count)) for one, byte_count in gradients]
         own = [] if recipe.master else weights
-        token = self.tape.put(Value(shape=(), dtype="fp32", byte_count=0, item_bytes=0))
         self.tape.call(
             Operator(
                 name=self._name(f"optimizer.{unit.index}"),
@@ -518,12 +507,11 @@ class _Step:
                 output_element_count=elements,
             ),
             [*gradients, *own, *states],
-            [*states, *weights, (token, 0)],
-            (unit.ready,) if unit.ready >= 0 else (),
+            [*states, *weights],
+            is_apart=True,
         )
         if recipe.zero in (1, 2):
             self._collective(
                 "all_gather", f"exchange.{unit.index}.weights", "", unit.elements,
                 weights, [(self.kept[one], values[one].byte_count) for one in unit.weights],
             )  # fmt: skip
-

@@ -75,8 +75,6 @@ class Tape:
     edges: dict[tuple[int, int, int], None] = attrs.field(factory=dict)
     weights: set[int] = attrs.field(factory=set)
     """Tensors that are read as weights."""
-    lasting: set[int] = attrs.field(factory=set)
-    """Tensors that are there before the step and behind it."""
 
     def hold(self, byte_count: int, item_bytes: int, *, is_kept: bool = False) -> int:
         """Return a new storage."""
@@ -103,25 +101,39 @@ class Tape:
             self.weights.add(len(self.tensors) - 1)
         return len(self.tensors) - 1
 
-    def call(self, operator: Operator, reads: Iterable[Use], writes: Iterable[Use], waits: Iterable[int] = ()) -> int:
-        """Add an operator and return its place; what it is the first to write is made by it."""
+    def call(
+        self,
+        operator: Operator,
+        reads: Iterable[Use],
+        writes: Iterable[Use],
+        waits: Iterable[int] = (),
+        *,
+        is_apart: bool = False,
+    ) -> int:
+        """Add an operator and return its place; what it is the first to write is made by it.
+
+        One that is apart begins when all before it is done, so that no kernel computes it with what it reads.
+        """
         index = len(self.operators)
         self.operators.append(operator)
         reads, writes = tuple(reads), tuple(writes)
-        for tensor in dict.fromkeys((*(tensor for tensor, _ in reads), *waits)):
+        for tensor in () if is_apart else dict.fromkeys((*(tensor for tensor, _ in reads), *waits)):
             maker = self.tensors[tensor].producer_index
             if maker is not None and maker != index:
                 self.edges[maker, index, tensor] = None
+        changed = {tensor for tensor, _ in reads} & {tensor for tensor, _ in writes}
         for tensor, byte_count in reads:
-            self._access(index, tensor, "weight" if tensor in self.weights else "input", byte_count)
+            role = "weight" if tensor in self.weights else "input"
+            self._access(index, tensor, role, byte_count, is_outside=tensor in changed)
         for tensor, byte_count in writes:
-            self._access(index, tensor, "output", byte_count)
+            self._access(index, tensor, "output", byte_count, is_outside=tensor in changed)
             one = self.tensors[tensor]
             if one.producer_index is None and one.role == "activation":
                 self.tensors[tensor] = attrs.evolve(one, producer_index=index)
         return index
 
-    def _access(self, index: int, tensor: int, role: str, byte_count: int) -> None:
+    def _access(self, index: int, tensor: int, role: str, byte_count: int, *, is_outside: bool) -> None:
+        """Add an access; what an operator reads and writes anew comes from outside and goes there."""
         if byte_count:
             self.accesses.append(
                 Access(
@@ -131,7 +143,7 @@ class Tape:
                     byte_count=byte_count,
                     fused_byte_count=byte_count,
                     item_bytes=self.item_bytes[tensor],
-                    is_boundary=tensor in self.lasting or self.tensors[tensor].role == "input",
+                    is_boundary=is_outside or self.tensors[tensor].role == "input",
                 )
             )
 

@@ -46,7 +46,9 @@ class TrainingRow:
     exchange_seen_fraction: float | None = told("of that, what is not hidden; null of one device")
     weight_bytes: float = told("of one device, at the precision", "B")
     gradient_bytes: float = told("of one device", "B")
-    state_bytes: float = told("what the optimizer holds on one device, a copy of weights in single precision in it", "B")
+    state_bytes: float = told(
+        "what the optimizer holds on one device, a copy of weights in single precision in it", "B"
+    )
     activation_bytes: float = told("of one device: what gradients read, what is gathered, inputs", "B")
     capacity_bytes: float = told("of one device", "B")
     memory_fraction: float = told("of a device's memory that these take together; above 1 where they do not fit")
