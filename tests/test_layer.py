@@ -32,6 +32,7 @@ BELOW: dict[str, set[str]] = {
     "decoder": {"domain", "fuse", "model", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
+    "training": {"domain", "fuse", "model", "trace"},
     "serving": {"catalog", "decoder", "domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
@@ -45,6 +46,7 @@ BELOW: dict[str, set[str]] = {
         "serving",
         "store",
         "trace",
+        "training",
     },
     "present": {"domain"},
     "figure": {"domain", "present"},
@@ -66,6 +68,7 @@ BELOW: dict[str, set[str]] = {
         "row",
         "serving",
         "store",
+        "training",
         "webpage",
     },
     "question": {"plan"},
@@ -100,13 +103,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 14_000,
+    "answer": 14_700,
     "trace": 9_720,
     "decoder": 2_600,
-    "model": 8_680,
+    "model": 8_780,
     "store": 6_580,
-    "domain": 5_330,
-    "cli": 4_800,
+    "domain": 5_350,
+    "cli": 4_920,
     "catalog": 3_430,
     "hub": 2_160,
     "plan": 2_800,
@@ -120,6 +123,7 @@ LINES: dict[str, int] = {
     "exchange": 450,
     "figure": 750,
     "serving": 2_400,
+    "training": 1_500,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -142,7 +146,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "decoder", "model", "serving", "store"},
+    "numpy": {"calibrate", "decoder", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""
 

@@ -43,7 +43,8 @@ class Small(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = torch.relu(self.norm(self.stem(x)))
         x = self.pool(torch.nn.functional.gelu(self.conv(x) + self.down(x)))
-        return self.head(x.flatten(1))
+        made: torch.Tensor = self.head(x.flatten(1))
+        return made
 
 
 def step_of(module: torch.nn.Module, inputs: torch.Tensor, **recipe: Any) -> Workload:
@@ -147,6 +148,7 @@ def test_an_optimizer_reads_and_writes_what_its_rule_says(
 
 @pytest.mark.parametrize("name", ["small", "resnet18", pytest.param("densenet121", marks=pytest.mark.slow)])
 def test_gradients_have_the_macs_that_pytorch_counts(name: str) -> None:
+    module: torch.nn.Module
     if name == "small":
         with torch.device("meta"):
             module, inputs = Small(), torch.zeros(2, 3, 16, 16)

@@ -42,9 +42,9 @@ def complete_hardware(incomplete: str) -> list[str]:
 
 def complete_optimizers(incomplete: str) -> list[str]:
     """Return optimizers."""
-    from joulemap.training.recipe import OPTIMIZERS
+    from joulemap.answer.completion import list_optimizers
 
-    return begin(incomplete, OPTIMIZERS)
+    return begin(incomplete, list_optimizers())
 
 
 def complete_words(incomplete: str) -> list[str]:

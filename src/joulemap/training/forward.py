@@ -25,6 +25,9 @@ NOT_TRAINED: Final = frozenset({"nms", "roi_align"})
 
 LOSS: Final = "loss"
 
+INTEGERS: Final = ("int", "uint", "bool")
+"""What dtypes without gradients begin with."""
+
 ATTENTION: Final = "aten.scaled_dot_product_attention.default"
 """The call that is told as three operators."""
 
@@ -63,6 +66,7 @@ def read_forward(workload: Workload) -> Forward:
     made = Forward(_read_values(workload))
     of, waits = _sort(workload)
     same: dict[int, int] = {}
+    parts: dict[int, int] = {}
     for index, operator in enumerate(workload.operators):
         reads = tuple((same.get(one.tensor_index, one.tensor_index), one.byte_count) for one in of[index] if
                       one.role != "output")  # fmt: skip
@@ -70,13 +74,16 @@ def read_forward(workload: Workload) -> Forward:
         if operator.aten == "aten.cat.default" and operator.operation == APPEND and len(reads) == 1:
             same[writes[0][0]] = reads[0][0]
             continue
+        if operator.operation == "all_gather" and workload.tensors[writes[0][0]].is_output:
+            parts[writes[0][0]] = reads[0][0]  # each device takes the loss of its part
+            continue
         if operator.variant == APPEND:
             raise ModelError(f"{workload.model} has tokens behind a cache, which nobody trains: leave out cached")
         needed = tuple(same.get(one, one) for one in waits[index])
         made.calls.extend(_train(made, Call(operator=operator, reads=reads, writes=writes, waits=needed, origin=index)))
     if any(one.operation == "dropout" for one in workload.operators):
         made.notes.append("dropout is left out: a trace of inference does not say how much of it there is")
-    _add_loss(made, workload, same)
+    _add_loss(made, workload, parts)
     return made
 
 
@@ -185,21 +192,21 @@ def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:
     )
 
 
-def _add_loss(made: Forward, workload: Workload, same: dict[int, int]) -> None:
+def _add_loss(made: Forward, workload: Workload, parts: dict[int, int]) -> None:
     """Add a cross-entropy of what the pass returns, in single precision.
 
     What else a loss may be is of the same size.
     """
     written = {tensor for call in made.calls for tensor, _ in call.writes}
-    for index, one in enumerate(workload.tensors):
-        if not one.is_output or index in same or index not in written or not made.values[index].item_bytes:
+    for index in (parts.get(index, index) for index, one in enumerate(workload.tensors) if one.is_output):
+        if index not in written or made.values[index].dtype.startswith(INTEGERS):
             continue
         logits = made.values[index]
         kept = _hold_fixed(logits.shape)
         extra = made.add(kept)
         count = logits.element_count
         operator = Operator(
-            name=LOSS if not made.calls[-1].operator.module_path == LOSS else f"{LOSS}.{index}",
+            name=LOSS if made.calls[-1].operator.module_path != LOSS else f"{LOSS}.{index}",
             module_path=LOSS,
             operation="log_softmax",
             kind="softmax",

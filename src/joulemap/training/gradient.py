@@ -10,8 +10,8 @@ With M, N, K of a product, dy what comes from behind and x, W what it multiplied
     pooling        spreads dy, by the places that were kept; a sum spreads it evenly
     rows of tables zeros as large as the table, and dy added where its rows were found
 
-Source: PyTorch, tools/autograd/derivatives.yaml (recalled); MACs are compared with torch.utils.flop_counter, what is kept
-with torch.autograd.graph.saved_tensors_hooks (tests); attention: Dao, FlashAttention-2, 2023 (backward recomputes scores).
+Source: PyTorch, tools/autograd/derivatives.yaml (recalled); tests compare MACs with torch.utils.flop_counter, and what
+is kept with torch.autograd.graph.saved_tensors_hooks; attention: Dao, FlashAttention-2, 2023.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where a pass is cut for recomputation: kept are the values at the cuts, between them all is computed again.
 
-A cut lies where one value alone is handed on, as between the layers of a model. Of all cuts those are taken that let the
-kept values and the largest piece between two of them need the least memory together.
+A cut lies where one value alone is handed on, as between the layers of a model. Of all cuts those are taken that let
+the kept values and the largest piece between two of them need the least memory together.
 
 Source: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016.
 """

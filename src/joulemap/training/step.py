@@ -3,9 +3,9 @@
     forward ─► loss ─► gradients, last layer first ─► optimizer
                             └─ each bucket of them is exchanged while the next is computed
 
-What the gradients read of the forward pass stays until they have; with recomputation what lies between a few kept values
-is computed once more. With ZeRO each device holds a share: of what the optimizer holds (1), of gradients (2), of weights
-(3), which are gathered bucket by bucket before they are read, forward and backward, and let go behind.
+What the gradients read of the forward pass stays until they have; with recomputation what lies between a few kept
+values is computed once more. With ZeRO each device holds a share: of what the optimizer holds (1), of gradients (2), of
+weights (3), which are gathered bucket by bucket before they are read, forward and backward, and let go behind.
 
 Source: Li et al., PyTorch Distributed, 2020 (buckets); Rajbhandari et al., ZeRO, 2020; Zhao et al., PyTorch FSDP, 2023.
 """
@@ -23,7 +23,7 @@ from joulemap.fuse import fuse
 from joulemap.model.communication import AHEAD, BEHIND
 from joulemap.model.workload import number_calls
 from joulemap.system.errors import ModelError
-from joulemap.training.forward import FIXED, Forward, is_trained, read_forward
+from joulemap.training.forward import FIXED, INTEGERS, Forward, is_trained, read_forward
 from joulemap.training.gradient import Backward, Gradient, differentiate
 from joulemap.training.recipe import OPTIMIZERS, Recipe
 from joulemap.training.segment import find_segments
@@ -34,8 +34,6 @@ LIBRARY: Final = "nccl"
 
 BUCKET_ITEM: Final = 2
 """Bytes of an element of a bucket, whatever the precision."""
-
-INTEGERS: Final = ("int", "uint", "bool")
 
 
 @attrs.define
@@ -258,16 +256,14 @@ class _Step:
                 assert upstream is not None
                 self._attend(part, place, upstream)
                 continue
-            dy = () if upstream is None else ((upstream[0], part.takes or upstream[1]),)
             if part.operator is None:
-                self._hand_on(part, dy[0])
+                assert upstream is not None
+                for value, byte_count in part.results:
+                    self.gradients.setdefault(value, []).append((upstream[0], byte_count))
                 continue
+            dy = [] if upstream is None else [(upstream[0], part.takes or upstream[1])]
             reads = [(self._read(value, "backward"), byte_count) for value, byte_count in part.reads]
             self._tell(part.operator, [*dy, *reads], part.results)
-
-    def _hand_on(self, part: Gradient, dy: Use) -> None:
-        for value, byte_count in part.results:
-            self.gradients.setdefault(value, []).append((dy[0], byte_count))
 
     def _tell(self, operator: Operator, reads: Iterable[Use], results: Iterable[Use], waits: Iterable[int] = ()) -> int:
         """Tell an operator that gives gradients, and return the first."""
@@ -331,7 +327,7 @@ class _Step:
         )
         inner = values[calls[place - 2].writes[0][0]]
         wanted = {use[0] for use in part.results}
-        results = {name: calls_use for name, calls_use in zip("qkv", part.reads[:3], strict=True)}
+        results = dict(zip("qkv", part.reads[:3], strict=True))
         base = f"{summed.name}.backward"
 
         def pass_on(told: Operator, name: str, reads: Iterable[Use], waits: Iterable[int] = ()) -> int:

@@ -50,8 +50,8 @@ WORDS: Final[Mapping[str, str]] = {
 }
 
 NOTES: Final = (
-    "of peak: MACs of the forward pass and its gradients over the time, against the dense peak (MFU); what a mask hides "
-    "or is computed a second time does not count",
+    "of peak: MACs of the forward pass and its gradients over the time, against the dense peak (MFU); what a mask "
+    "hides or is computed a second time does not count",
     "gradients are exchanged by buckets while the next are computed; a collective's units are not taken from products "
     "beside it, so that what is hidden is rather too much",
     "the loss is a cross-entropy of what the model returns, in single precision; reading samples is not counted, nor "
@@ -109,7 +109,8 @@ class TrainAnswer(RunAnswer):
             ),
             notes=[
                 *NOTES,
-                f"cost and carbon: {describe_use(self.assumptions, self.pay)}; `joulemap cost` says what else is assumed",
+                f"cost and carbon: {describe_use(self.assumptions, self.pay)}; "
+                "`joulemap cost` says what else is assumed",
                 *self.scope.describe(),
             ],
             steps=self._steps(repeated),
@@ -121,9 +122,9 @@ class TrainAnswer(RunAnswer):
         rate = self._rate(row)
         fastest = ", the fastest" if len(self.trained) > 1 else ""
         return (
-            f"{self.scope.mark(row.label)} takes {show_quantity(row.step_s, 's')} for a step of {row.batch:,}{fastest}: "
-            f"{rate}, {show_share(row.utilization_fraction)} of its peak, {show_quantity(row.sample_j, 'J')} a sample, "
-            f"{show_share(row.memory_fraction)} of its memory"
+            f"{self.scope.mark(row.label)} takes {show_quantity(row.step_s, 's')} for a step of {row.batch:,}"
+            f"{fastest}: {rate}, {show_share(row.utilization_fraction)} of its peak, "
+            f"{show_quantity(row.sample_j, 'J')} a sample, {show_share(row.memory_fraction)} of its memory"
         )
 
     def _rate(self, row: TrainingRow) -> str:
@@ -281,10 +282,10 @@ def train(
 ) -> TrainAnswer:
     """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
 
-    `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the answer
-    are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or hardware that
-    is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it is traced,
-    UnsupportedError where nothing trains it.
+    `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
+    answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
+    hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
+    is traced, UnsupportedError where nothing trains it.
     """
     is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
     settings = attrs.evolve(settings, hardware=settings.hardware if is_chosen else HARDWARE)

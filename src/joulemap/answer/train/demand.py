@@ -138,7 +138,7 @@ def _find_batches(batches: Sequence[int], replicas: int) -> dict[int, int]:
 
 
 def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
-    """Return what would fit where a step does not: another way of the same batch, or fewer samples; empty for neither."""
+    """Return what would fit where a step does not: another way of the same batch, or fewer samples; else nothing."""
     from joulemap.model.workload import columns_of
     from joulemap.plan.workload import find_model, find_trained
     from joulemap.training.step import describe_training

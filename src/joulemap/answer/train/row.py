@@ -77,7 +77,7 @@ def form_row(
     samples: float,
 ) -> TrainingRow:
     """Return the row of a configuration; `place` is what it is, `samples` what is learned from in all, 0 for none."""
-    held = {
+    held: dict[str, Any] = {
         "weight_bytes": memory.weights,
         "gradient_bytes": memory.gradients,
         "state_bytes": memory.states,
@@ -86,13 +86,13 @@ def form_row(
         "memory_fraction": memory.total / capacity,
     }
     if step is None:
-        names = (
+        missing: dict[str, Any] = dict.fromkeys((
             "step_s", "latency_half_width", "samples_per_s", "tokens_per_s", "utilization_fraction", "sample_j",
             "energy_half_width", "device_power_w", "forward_s", "backward_s", "again_s", "exchange_s", "optimizer_s",
             "exchange_alone_s", "exchange_seen_fraction", "usd_per_million", "usd_half_width", "gco2_per_million",
             "total_s", "total_kwh", "total_usd", "total_gco2", "run_id",
-        )  # fmt: skip
-        return TrainingRow(**place, **held, **dict.fromkeys(names), way="", is_available=False)
+        ))  # fmt: skip
+        return TrainingRow(**place, **held, **missing, way="", is_available=False)
     rate = place["batch"] / step.step_s
     parts = samples / MILLION
     return TrainingRow(
