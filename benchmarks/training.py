@@ -81,7 +81,9 @@ def main() -> None:
             errors.append(error)
             held += abs(error) <= width
             told = f"{row['model']} {row['hardware']} x{row['device_count']} {row['precision']}"
-            print(f"{told:62s} published {published:9.4g}/s predicted {predicted:9.4g}/s {predicted / published - 1:+7.1%}")
+            print(
+                f"{told:62s} published {published:9.4g}/s predicted {predicted:9.4g}/s {predicted / published - 1:+7.1%}"
+            )
     mean = sum(map(abs, errors)) / len(errors)
     print(f"mean error {math.expm1(mean):.1%} of {len(errors)} rows, all recalled; {held} within their 80 % interval")
 
