@@ -13,7 +13,7 @@ import math
 import re
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from joulemap.domain.settings import Training
 from joulemap.workspace import Workspace
@@ -39,7 +39,7 @@ def write_config(model: str, folder: Path) -> tuple[str, dict[str, int]]:
 def count_samples(row: dict[str, str], sizes: dict[str, int]) -> float:
     """Return published samples a second of a GPT, of operations a second of a device."""
     batch, layers, hidden = int(row["batch"]), sizes["layers"], sizes["hidden"]
-    step = 96 * batch * TOKENS * layers * hidden**2
+    step = 96.0 * batch * TOKENS * layers * hidden**2
     step *= 1 + TOKENS / (6 * hidden) + VOCABULARY / (16 * layers * hidden)
     return batch * float(row["samples_per_s"]) * int(row["device_count"]) / step
 
@@ -56,14 +56,9 @@ def score(row: dict[str, str], workspace: Workspace, folder: Path, runtime: str)
         recompute=row["recompute"] == "true",
         tokens=TOKENS if is_gpt else None,
     )
-    (found,) = workspace.train(
-        model,
-        hardware=row["hardware"],
-        precision=row["precision"],
-        batch=int(row["batch"]),
-        runtime=runtime or row["runtime"],
-        training=training,
-    ).rows
+    told: dict[str, Any] = {"precision": row["precision"], "runtime": runtime or row["runtime"]}
+    answer = workspace.train(model, hardware=row["hardware"], batch=int(row["batch"]), training=training, **told)
+    (found,) = answer.rows
     return published, found.samples_per_s or math.nan, found.latency_half_width or math.nan
 
 
@@ -81,9 +76,8 @@ def main() -> None:
             errors.append(error)
             held += abs(error) <= width
             told = f"{row['model']} {row['hardware']} x{row['device_count']} {row['precision']}"
-            print(
-                f"{told:62s} published {published:9.4g}/s predicted {predicted:9.4g}/s {predicted / published - 1:+7.1%}"
-            )
+            ratio = predicted / published - 1.0
+            print(f"{told:62s} published {published:9.4g}/s predicted {predicted:9.4g}/s {ratio:+7.1%}")
     mean = sum(map(abs, errors)) / len(errors)
     print(f"mean error {math.expm1(mean):.1%} of {len(errors)} rows, all recalled; {held} within their 80 % interval")
 

@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.domain.catalogue import find_entry, find_model_name, is_step
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.selection import is_hardware, split_hardware
 from joulemap.system.errors import UnknownNameError
-from joulemap.training.name import is_step
 
 
 def list_hardware(words: Iterable[str]) -> tuple[str, ...]:

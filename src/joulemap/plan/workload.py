@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.catalogue import find_model_name, is_step
 from joulemap.domain.operator.name import find_kind, find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
@@ -29,7 +29,6 @@ from joulemap.trace.source import (
     resolve_model,
 )
 from joulemap.trace.version import tracer_version
-from joulemap.training.name import TRAINING, is_step, read_step
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import ModelEntry, ShippedWorkload
@@ -113,6 +112,8 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
 
 def _find_step(name: str, settings: Settings, batch: int | None) -> Model:
     """Return the training step of a model; raises as `find_model`."""
+    from joulemap.training.name import read_step
+
     inner, recipe = read_step(name)
     model = find_model(inner, settings, batch)
     request = model.request
@@ -121,7 +122,7 @@ def _find_step(name: str, settings: Settings, batch: int | None) -> Model:
     return Model(
         request=ModelRequest(
             model=recipe.spell(name_model(request)),
-            kind=TRAINING,
+            kind="training",
             batch=request.batch,
             is_default=True,
             content_digest=model.workload_keys[-1].replace(":", "-"),
@@ -247,6 +248,7 @@ def find_trained(model: Model, talk: Talk) -> Workload:
 
 
 def _describe_step(model: Model, inner: Workload) -> Workload:
+    from joulemap.training.name import read_step
     from joulemap.training.step import describe_training
 
     _, recipe = read_step(model.request.model)

@@ -13,21 +13,14 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from joulemap.domain.catalogue import is_step
 from joulemap.domain.operator.name import read_arguments
 from joulemap.system.errors import UsageError
 from joulemap.training.recipe import ARGUMENTS, Recipe
 
-TRAINING: Final = "training"
-"""Kind of a request, and sort of work."""
-
 EXAMPLE: Final = "train(resnet50,optimizer=momentum,devices=8)"
 
 _CALL: Final = re.compile(r"\s*train\s*\((?P<inside>.*)\)\s*", re.DOTALL | re.IGNORECASE)
-
-
-def is_step(name: str) -> bool:
-    """Whether a name is that of a training step."""
-    return name.lstrip().lower().startswith("train(")
 
 
 def read_step(name: str, given: Iterable[tuple[str, str]] = ()) -> tuple[str, Recipe]:
