@@ -241,6 +241,10 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     assert eight.exchange_s is not None
     assert eight.exchange_alone_s is not None
     assert 0.0 < eight.exchange_s < eight.exchange_alone_s
+    # whatever hides, a step takes no less than its kernels, nor than all that is exchanged
+    assert eight.step_s is not None
+    assert eight.step_s >= eight.exchange_alone_s
+    assert workspace.sql("SELECT count(DISTINCT model) FROM runs WHERE model LIKE 'train%'").rows == ((3,),)
     assert not workspace.check().findings.rows
     wide = [row.latency_half_width or 0.0 for row in answer.rows]
     inference = workspace.compare("resnet50", hardware="h100_sxm5", batch=256, precision="bf16").scope.doubts

@@ -365,7 +365,8 @@ def _form(
                 place["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
                 place["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
             elif status == REFUSED:
-                place["reason"] = f"{place['hardware']} does not run it at {step.precision} over {step.devices} devices"
+                many = f" on {step.devices:,} devices" if step.devices > 1 else ""
+                place["reason"] = f"{place['hardware']} does not run it at {step.precision}{many}"
             made.append(
                 form_row(
                     place, memory, capacity, told, alone.get(own),

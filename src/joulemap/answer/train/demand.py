@@ -16,6 +16,7 @@ import attrs
 from joulemap.domain.name import find_nearest
 from joulemap.domain.settings import Settings, Training
 from joulemap.plan.run import Plan, plan_selected
+from joulemap.store.connection import log
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 from joulemap.training.memory import Memory, measure
@@ -145,7 +146,7 @@ def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
 
     def need(recipe: Recipe, samples: int) -> Memory:
         model = find_model(step.model, attrs.evolve(step.plan.settings, batch=(samples,)), samples)
-        work = describe_training(find_trained(model, print), recipe, "", model.request.key)
+        work = describe_training(find_trained(model, log), recipe, "", model.request.key)
         return measure(columns_of(work), step.precision, runtime)
 
     for way in WAYS:
