@@ -253,7 +253,7 @@ CREATE TABLE internal.workload (
     inner_batch BIGINT NOT NULL CHECK (inner_batch > 0),
     parameter_count BIGINT NOT NULL CHECK (parameter_count >= 0),
     weight_bytes BIGINT NOT NULL CHECK (weight_bytes >= 0),
-    work VARCHAR NOT NULL CHECK (work IN ('model', 'decode', 'experts')),
+    work VARCHAR NOT NULL CHECK (work IN ('model', 'decode', 'experts', 'training')),
     torch_version VARCHAR NOT NULL,
     torchvision_version VARCHAR NOT NULL,
     tracer_version VARCHAR NOT NULL,
@@ -272,7 +272,7 @@ COMMENT ON COLUMN internal.workload.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.workload.inner_batch IS 'Samples in each of those: the batch that a single operator states of itself, else 1';
 COMMENT ON COLUMN internal.workload.parameter_count IS 'Elements of all parameters, shared ones once';
 COMMENT ON COLUMN internal.workload.weight_bytes IS 'Of parameters and buffers that the forward pass reads, at the traced dtype';
-COMMENT ON COLUMN internal.workload.work IS 'Sort of work, by which errors of predictions are told apart: decode, a few tokens behind a cache; experts, tokens that choose among weights; model, all else';
+COMMENT ON COLUMN internal.workload.work IS 'Sort of work, by which errors of predictions are told apart: decode, a few tokens behind a cache; experts, tokens that choose among weights; training, what changes weights; model, all else';
 COMMENT ON COLUMN internal.workload.torch_version IS 'torch that traced it';
 COMMENT ON COLUMN internal.workload.torchvision_version IS 'torchvision that built it';
 COMMENT ON COLUMN internal.workload.tracer_version IS 'Digest of the rules by which it was traced and fused';
@@ -1147,7 +1147,7 @@ COMMENT ON TABLE internal.error_scale IS 'How far predictions were from measurem
 COMMENT ON COLUMN internal.error_scale.scale_index IS 'Order in the catalogue';
 COMMENT ON COLUMN internal.error_scale.quantity IS 'latency or energy';
 COMMENT ON COLUMN internal.error_scale.level IS 'How fine the group is: 0 all, 1 work, 2 class, 3 work in a class, then runtime, precision, hardware';
-COMMENT ON COLUMN internal.error_scale.work IS 'model, decode or experts, or the kind of a single operator';
+COMMENT ON COLUMN internal.error_scale.work IS 'model, decode, experts or training, or the kind of a single operator';
 COMMENT ON COLUMN internal.error_scale.architecture IS 'Architecture class';
 COMMENT ON COLUMN internal.error_scale.runtime IS 'eager, graph, fused or engine';
 COMMENT ON COLUMN internal.error_scale.precision IS 'Of the runs';

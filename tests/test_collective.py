@@ -226,6 +226,7 @@ def test_a_path_is_the_same_for_several_at_once() -> None:
             hops=1.0,
             is_direct=True,
             is_in_host=True,
+            near=8,
         )
         for name in names
     ]

@@ -32,6 +32,7 @@ BELOW: dict[str, set[str]] = {
     "decoder": {"catalog", "domain", "fuse", "model", "trace"},
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
+    "training": {"domain", "fuse", "model", "trace"},
     "serving": {"catalog", "decoder", "domain", "model"},
     "capacity": {"domain"},
     "calibrate": {"domain", "model"},
@@ -46,6 +47,7 @@ BELOW: dict[str, set[str]] = {
         "serving",
         "store",
         "trace",
+        "training",
     },
     "present": {"domain"},
     "figure": {"domain", "present"},
@@ -68,6 +70,7 @@ BELOW: dict[str, set[str]] = {
         "row",
         "serving",
         "store",
+        "training",
         "webpage",
     },
     "question": {"plan"},
@@ -102,13 +105,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 15_800,
+    "answer": 16_500,
     "trace": 9_750,
     "decoder": 2_980,
-    "model": 8_700,
+    "model": 8_800,
     "store": 6_620,
-    "domain": 5_510,
-    "cli": 5_020,
+    "domain": 5_530,
+    "cli": 5_140,
     "catalog": 3_650,
     "hub": 2_440,
     "plan": 2_830,
@@ -123,6 +126,7 @@ LINES: dict[str, int] = {
     "capacity": 700,
     "figure": 750,
     "serving": 2_400,
+    "training": 1_500,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -145,7 +149,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "capacity", "decoder", "model", "serving", "store"},
+    "numpy": {"calibrate", "capacity", "decoder", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""
 

@@ -55,6 +55,8 @@ from joulemap.answer.sanity import SanityAnswer as SanityAnswer
 from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
+from joulemap.answer.train.answer import TrainAnswer as TrainAnswer
+from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.domain.calibration import (
@@ -115,6 +117,7 @@ from joulemap.domain.settings import (
     Serving as Serving,
     Settings as Settings,
     SettingsKeywords as SettingsKeywords,
+    Training as Training,
     Usage as Usage,
 )
 from joulemap.domain.table import Column as Column, Table as Table
@@ -311,6 +314,7 @@ from joulemap.shortcut import (
     sensitivity as sensitivity,
     sql as sql,
     sweep as sweep,
+    train as train,
     use as use,
     utilization as utilization,
     workload as workload,

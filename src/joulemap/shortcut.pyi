@@ -32,8 +32,9 @@ from joulemap.answer.record import Run
 from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
+from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
-from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SETTINGS, USAGE
+from joulemap.domain.default import CANDIDATES, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
@@ -49,6 +50,7 @@ from joulemap.domain.settings import (
     Serving,
     Settings,
     SettingsKeywords,
+    Training,
     Usage,
 )
 from joulemap.domain.table import Table
@@ -591,6 +593,23 @@ def fleet(
     takes batches of what waits; a language model, where the time to its first token or between its tokens is promised,
     is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
     where no hardware keeps the promise, with the nearest.
+    """
+
+def train(
+    model: str,
+    settings: Settings = LEARNED,
+    *,
+    training: Training = TRAINING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+    **keywords: Unpack[SettingsKeywords],
+) -> TrainAnswer:
+    """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
+
+    `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
+    answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
+    hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
+    is traced, UnsupportedError where nothing trains it.
     """
 
 @overload

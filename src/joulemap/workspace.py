@@ -59,6 +59,7 @@ class Workspace:
     cost = ModelQuestion("answer.cost")
     llm = ModelQuestion("answer.llm.answer")
     fleet = Question("answer.fleet.answer", "SettingsKeywords", is_shared=True)
+    train = Question("answer.train.answer", "SettingsKeywords", is_shared=True)
     measure = Question("answer.measure", "RunKeywords")
     measure_host = Question("answer.launch")
     evaluate = ModelQuestion("plan.hold")

@@ -36,3 +36,10 @@ def list_decoder_names() -> tuple[str, ...]:
     from joulemap.decoder.name import list_decoders
 
     return list_decoders()
+
+
+def list_optimizers() -> tuple[str, ...]:
+    """Return what changes weights of models that are trained."""
+    from joulemap.training.recipe import OPTIMIZERS
+
+    return tuple(OPTIMIZERS)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.domain.catalogue import find_entry, find_model_name, is_step
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
@@ -51,6 +51,7 @@ def _is_model(word: str) -> bool:
         ":" in word
         or word.endswith((".py", ".pt2"))
         or bool(find_kind(word))
+        or is_step(word)
         or find_model_name(word, known) in known
         or _is_pass(word)
     )

@@ -40,6 +40,13 @@ def complete_hardware(incomplete: str) -> list[str]:
     return begin(incomplete, list_hardware_names())
 
 
+def complete_optimizers(incomplete: str) -> list[str]:
+    """Return optimizers."""
+    from joulemap.answer.completion import list_optimizers
+
+    return begin(incomplete, list_optimizers())
+
+
 def complete_words(incomplete: str) -> list[str]:
     """Return models, and hardware."""
     return [*complete_models(incomplete), *complete_hardware(incomplete)]

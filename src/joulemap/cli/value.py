@@ -39,7 +39,7 @@ def read_number(option: str, text: str, unit: str) -> float | None:
     from joulemap.system.units import parse_si
 
     bare = BARE_NUMBER.fullmatch(text.strip())
-    if bare:
+    if bare and unit != "1":
         raise UsageError(f"{option}: {text!r} has no unit: write {_example(bare[1], unit)}")
     try:
         check_digits(text)

@@ -230,6 +230,11 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     ]
 
 
+def is_step(name: str) -> bool:
+    """Whether a name is that of a training step: `train(resnet50)`."""
+    return name.lstrip().lower().startswith("train(")
+
+
 def find_model_name(name: str, known: Collection[str]) -> str:
     """Return the model of the catalogue that a name is, as in `ResNet-50` or `ViT-B/16`; any other name as it is.
 

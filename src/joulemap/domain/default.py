@@ -15,5 +15,8 @@ CANDIDATES: Final = Settings(precision=("fp32", "fp16", "bf16", "int8"))
 SERVED: Final = Settings(precision=("bf16",), batch=(1, 8, 64), runtime=("engine",))
 """What language models are served at."""
 
+LEARNED: Final = Settings(precision=("bf16",))
+"""What models are trained at: 256 samples at a time, or a sequence for each device."""
+
 LIMITS: Final = Limits()
 USAGE: Final = Usage()

@@ -509,6 +509,26 @@ class Serving:
 
 
 @frozen(kw_only=True)
+class Training:
+    """How a model is trained: over how many devices, by which optimizer, and what is kept or divided."""
+
+    devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_are_counts)
+    """All that work together, one number or several to compare."""
+    tensor_devices: int = attrs.field(default=1, validator=_is_count)
+    """Of those, that divide each product of a language model."""
+    tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
+    """Of each sequence of a language model; None for 2,048."""
+    optimizer: str = "adamw"
+    zero: int = 0
+    """What is divided over devices: 1 what the optimizer holds, 2 gradients too, 3 weights too."""
+    recompute: bool = False
+    """Whether activations are computed once more and not kept."""
+    samples: float | None = attrs.field(default=None, validator=_ABOVE_0)
+    """That are learned from in all, of an epoch."""
+    epochs: float = attrs.field(default=1.0, validator=_ABOVE_0)
+
+
+@frozen(kw_only=True)
 class Price:
     """What a person pays for a chip, in place of what the catalogue says; None for what the catalogue says."""
 

@@ -37,7 +37,10 @@ ROUTED: Final = ("grouped_mm", "scatter_add")
 FEW_TOKENS: Final = 4
 """Queries of a sequence up to which attention is that of a step behind a cache, guesses of a few tokens included."""
 
-Work = Literal["model", "decode", "experts"]
+OPTIMIZER: Final = "optimizer"
+"""Module path of what changes weights, which training alone does."""
+
+Work = Literal["model", "decode", "experts", "training"]
 
 
 @attrs.frozen(kw_only=True)
@@ -200,9 +203,11 @@ class Workload:
     def work(self) -> Work:
         """Sort of work, by which errors of predictions are told apart: what was measured of one says little of another.
 
-        `experts`: tokens choose among weights. `decode`: most attention is of a few tokens behind a cache. `model`: all
-        else.
+        `training`: weights are changed. `experts`: tokens choose among weights. `decode`: most attention is of a few
+        tokens behind a cache. `model`: all else.
         """
+        if any(one.module_path == OPTIMIZER for one in self.operators):
+            return "training"
         routed = any(one.operation in ROUTED for one in self.operators)
         if routed and any(EVENLY in note for note in self.notes):
             return "experts"

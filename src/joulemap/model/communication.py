@@ -19,6 +19,12 @@ the library too. Words of `variant` name a library where one is meant.
     R    = B of a switch, a pair, a ring; B (n - 1) / (D - 1) in a mesh of D devices; B host_share over PCIe beyond two
     hops = max(1, d n^(1/d) / 4)     of all to all in a ring or torus of d dimensions, which others' bytes pass; else 1
 
+Of a training step a collective may reach beyond the devices of a link: then rings cross from host to host over a
+network card of each device, m of n devices in a host, others in between left out, N what a card sends:
+
+    R       = min(R of the link, m N);  N of all to all
+    steps   = w (m - 1), and  network_latency w ceil(log2(n / m))  beside them, in a tree of hosts
+
 A device without such links exchanges over PCIe with others in its host. A collective is a kernel of its own: its start
 and steps are the launch, its bytes the memory time; in eager the host launches it like any other. What the device sends
 is counted in the ledger: w (n - 1) / n S, or (n - 1) S in one stage.
@@ -29,6 +35,7 @@ two stages; recalled); the numbers are fitted, docs/model.md says to what.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import attrs
@@ -45,6 +52,12 @@ from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 
 KIND: Final = "communication"
+
+BEHIND: Final = "behind"
+"""Word of what devices exchange while others compute, which waits for nothing but the end of the step."""
+
+AHEAD: Final = "ahead"
+"""Word of what is fetched while what stands before it computes."""
 
 DIRECT_MOST: Final = 8.0 * 2**20
 """Bytes that direct kernels sum. Source: vLLM, CustomAllreduce.max_size (recalled); the times of both libraries are one
@@ -75,6 +88,12 @@ class Path:
     is_direct: bool
     """Whether each reads the memory of each at full rate."""
     is_in_host: bool
+    near: float
+    """Devices of the group that the link joins."""
+    far_rate: float = 0.0
+    """Bytes per second of a device to other hosts; 0 where the link joins all of the group."""
+    far_latency: float = 0.0
+    """Of all steps between hosts, one way."""
 
 
 @define(kw_only=True, eq=False)
@@ -89,12 +108,18 @@ class Exchange:
 
 
 @of_each
-def find_path(hardware: Hardware, devices: int) -> Path:
-    """Return how so many devices of a kind reach each other; UnsupportedError where they do not."""
+def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
+    """Return how so many devices of a kind reach each other; UnsupportedError where they do not.
+
+    Of a group that may reach beyond a link `stride` says how many devices stand from one of it to the next; 0 of one
+    that may not.
+    """
     links = [link for link in hardware.links if link.connects == "device" or link.name == "pcie"]
     if not links:
         raise UnsupportedError(f"{hardware.id} has no link to others of its kind")
-    able = [link for link in links if devices <= _most(link)]
+    able = [link for link in links if devices * max(stride, 1) <= _most(link)]
+    if not able and stride:
+        return _cross_hosts(hardware, links, devices, stride)
     if not able:
         most = max(map(_most, links))
         raise UnsupportedError(f"{hardware.id}: its links join {most:g} devices at most, not {devices}")
@@ -117,6 +142,26 @@ def find_path(hardware: Hardware, devices: int) -> Path:
         hops=max(1.0, size * devices ** (1.0 / size) / 4.0) if size else 1.0,
         is_direct=reaches_all and hardware.architecture == "gpu",
         is_in_host=devices <= own,
+        near=devices,
+    )
+
+
+def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: int) -> Path:
+    """Return how devices of several hosts reach each other: over the link in each, and a network between."""
+    card = hardware.coefficient("network_bytes")
+    near = max(1, int(max(map(_most, links))) // stride)
+    inner = find_path(hardware, near * stride) if near > 1 else None
+    hosts = -(-devices // near)
+    return Path(
+        ring_rate=min(inner.ring_rate, near * card) if inner else card,
+        peer_rate=card,
+        latency=inner.latency if inner else 0.0,
+        hops=1.0,
+        is_direct=False,
+        is_in_host=False,
+        near=near,
+        far_rate=card,
+        far_latency=hardware.coefficient("network_latency") * math.ceil(math.log2(hosts)),
     )
 
 
@@ -133,17 +178,20 @@ def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None
     if not is_ours.any():
         return None
     found = Exchange(**{field.name: np.zeros(len(is_ours)) for field in attrs.fields(Exchange)})
-    groups = kernels.work.gemm_groups
-    for devices in np.unique(groups[is_ours]).tolist():
-        rows = np.flatnonzero(is_ours & (groups == devices))
-        _fill(found, kernels, rows, take(hardware, rows), int(devices))
+    groups, strides = kernels.work.gemm_groups, kernels.work.gemm_k
+    for devices, stride in np.unique(np.stack([groups, strides])[:, is_ours], axis=1).T.tolist():
+        rows = np.flatnonzero(is_ours & (groups == devices) & (strides == stride))
+        mine = take(hardware, rows)
+        _fill(found, kernels, rows, mine, find_path(mine, int(devices), int(stride)), int(devices))
     return found
 
 
-def _fill(found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Hardware, devices: int) -> None:
+def _fill(
+    found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path, devices: int
+) -> None:
     """Write what collectives of so many devices take and send into their rows."""
-    path = find_path(hardware, devices)
-    operation, named = kernels.work.operation[rows], kernels.work.variant[rows]
+    operation = kernels.work.operation[rows]
+    named = np.array([one.partition(" ")[0] for one in kernels.work.variant[rows].tolist()], dtype=np.str_)
     whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[rows]
     others = devices - 1.0
     is_sum, is_send = operation == "all_reduce", operation == "send"
@@ -153,15 +201,18 @@ def _fill(found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Har
     latency = np.broadcast_to(path.latency, len(rows))
 
     times = np.where(is_sum, 2.0, 1.0)
-    steps = np.where(operation == "all_to_all", 1.0 + hardware.coefficient("link_peer_steps") * others, times * others)
+    near = path.near - 1.0
+    steps = np.where(operation == "all_to_all", 1.0 + hardware.coefficient("link_peer_steps") * near, times * near)
     steps = np.where(is_send, 1.0, steps)
     passed = times * (others / devices + hardware.coefficient("link_own_share"))
     passed = np.where(operation == "all_to_all", passed * path.hops, passed)
     rate = np.where(is_send, path.peer_rate, path.ring_rate)
+    rate = np.where((operation == "all_to_all") & (path.far_rate > 0.0), path.far_rate, rate)
     busy = np.where(is_send, 1.0, passed) * whole / rate
     slow, ramp = busy / hardware.coefficient("link_low_share"), hardware.coefficient("link_ramp_clocks") * clocks
     is_short = slow <= busy + ramp
     start = hardware.coefficient("link_start_clocks") * clocks + latency * steps + np.where(is_short, 0.0, ramp)
+    start = start + path.far_latency * times
     busy = np.where(is_short, slow, busy)
     sent = np.where(is_send, 1.0, times * others / devices) * whole
 
@@ -207,6 +258,49 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
         memory_s=own(placement.memory_s, np.maximum(found.busy_s, placement.memory_s)),
         launch_s=np.where(led, np.maximum(placement.launch_s, start), placement.launch_s),
         overlap=overlap,
+    )
+
+
+def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
+    """Return the placement in which devices exchange while they compute, as far as a training step lets them.
+
+    One exchange is under way at a time. What is sent behind others begins when it is there, and the step ends with the
+    last of it; what is fetched ahead begins as the one before it is read, and is waited for. What does not end in time
+    is what a kernel takes; what it reads and writes of the memory takes that from others in any case.
+    """
+    work, leader = kernels.work, kernels.leader
+    behind, ahead = (work.has_word(word)[leader] for word in (BEHIND, AHEAD))
+    if not (behind | ahead).any():
+        return placement
+    count = kernels.workload_count
+    seconds = placement.launch_s + np.maximum(*map(kernels.per_kernel, (placement.compute_s, placement.memory_s)))
+    rows = seconds.reshape(count, -1)
+    places = np.flatnonzero((behind | ahead).reshape(count, -1)[0])
+    own = rows.copy()
+    own[:, places] = 0.0
+    before = np.cumsum(own, axis=1)
+    waited, linked, read = np.zeros(count), np.zeros(count), np.zeros(count)
+    seen = np.zeros_like(rows)
+    for place in places.tolist():
+        now = before[:, place] + waited
+        if ahead[place]:
+            linked = np.maximum(linked, read) + rows[:, place]
+            seen[:, place] = np.maximum(linked - now, 0.0)
+            waited, read = waited + seen[:, place], now + seen[:, place]
+        else:
+            linked = np.maximum(linked, now) + rows[:, place]
+    last = [place for place in places.tolist() if behind[place]]
+    left = np.maximum(linked - before[:, last[-1]] - waited, 0.0) if last else np.zeros(count)
+    for place in reversed(last):
+        seen[:, place] = np.minimum(rows[:, place], left)
+        left = left - seen[:, place]
+    is_hidden = behind | ahead
+    shown = kernels.per_operator(is_hidden.astype(float)) > 0.0
+    return attrs.evolve(
+        placement,
+        compute_s=np.where(shown, 0.0, placement.compute_s),
+        memory_s=np.where(shown, kernels.per_operator(seen.ravel()), placement.memory_s),
+        launch_s=np.where(is_hidden, 0.0, placement.launch_s),
     )
 
 

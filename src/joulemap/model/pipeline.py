@@ -40,7 +40,7 @@ from joulemap.domain.configuration import MERGING, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.column import gather, is_one, members, take
-from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links
+from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
 from joulemap.model.ledger import (
     MAX_LINE_FJ,
@@ -656,7 +656,7 @@ def _place(
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not (is_one(device) and is_one(launch)):
         placement = placement.scaled(device, take(hardware, kernels.leader).coefficient("launch_time_scale"))
-    placement = placement.above_roofline(kernels, hardware)
+    placement = hide_exchange(placement, kernels).above_roofline(kernels, hardware)
     return of_one_step(placement, one, step), placement
 
 

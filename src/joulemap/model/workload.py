@@ -108,26 +108,27 @@ class Work:
     @cached_property
     def is_causal(self) -> Booleans:
         """Operators of an attention whose tokens see none that come behind them."""
-        return self._has_word(CAUSAL)
+        return self.has_word(CAUSAL)
 
     @cached_property
     def has_narrow_cache(self) -> Booleans:
         """Operators of an attention whose keys and values are stored in one byte each."""
-        return self._has_word(*NARROW_CACHES.values())
+        return self.has_word(*NARROW_CACHES.values())
 
     @cached_property
     def has_float_cache(self) -> Booleans:
         """Those of them that are stored as numbers which products can take as they are."""
-        return self._has_word(NARROW_CACHES["fp8"])
+        return self.has_word(NARROW_CACHES["fp8"])
 
     @cached_property
     def has_wide_cache(self) -> Booleans:
         """Operators of an attention whose keys and values are stored in two bytes each at any precision."""
-        return self._has_word(WIDE_CACHE)
+        return self.has_word(WIDE_CACHE)
 
-    def _has_word(self, *words: str) -> Booleans:
+    def has_word(self, *words: str) -> Booleans:
+        """Return a mask of the operators whose variant has one of these words."""
         if self.origin is not None:
-            found: Booleans = self.origin[0]._has_word(*words)[self.origin[1]]
+            found: Booleans = self.origin[0].has_word(*words)[self.origin[1]]
             return found
         told = self.variant.tolist()
         found_of = {one: not {*words}.isdisjoint(one.split()) for one in set(told)}

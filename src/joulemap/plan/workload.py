@@ -10,12 +10,12 @@ import attrs
 
 from joulemap.catalog.digest import ZOO
 from joulemap.catalog.sheet import load_models, load_shipped
-from joulemap.domain.catalogue import find_model_name
+from joulemap.domain.catalogue import find_model_name, is_step
 from joulemap.domain.operator.name import find_kind, find_operator
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.source import reading_if_there
-from joulemap.store.connection import Connection, transaction
-from joulemap.store.workload import SHIPPED, find_workload, find_workloads
+from joulemap.store.connection import Connection, open_in_memory, transaction, using
+from joulemap.store.workload import SHIPPED, find_workload, find_workloads, read_workload
 from joulemap.system.errors import DatabaseError, UnknownFamilyError, UntrustedError, UsageError
 from joulemap.system.record import frozen
 from joulemap.system.resource import package_version
@@ -54,6 +54,8 @@ class Model:
     """Whether a file of code may be run to trace it."""
     traced: Workload | None = attrs.field(default=None, eq=False, repr=False)
     """Of a module of this program, by which it is known."""
+    trained: Model | None = None
+    """Of a training step, the model whose step it is."""
 
     @property
     def shipped(self) -> ShippedWorkload | None:
@@ -66,6 +68,8 @@ class Model:
     @property
     def is_traced(self) -> bool:
         """Whether its workload must be traced where it is not stored: it neither ships nor follows from its name."""
+        if self.trained is not None:
+            return self.trained.is_traced
         return self.request.kind not in CLOSED and self.shipped is None
 
     @property
@@ -87,6 +91,8 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
     """Return a model at a batch; UnknownNameError, UsageError or ModelError where there is none."""
     if not isinstance(name, str):
         raise UsageError(f"the model is of type {type(name).__name__}, expected a name here")
+    if is_step(name):
+        return _find_step(name, settings, batch)
     if is_traced_pass(name, settings):
         return _find_pass(name, settings, batch)
     held = settings.modules.get(name)
@@ -156,6 +162,29 @@ def _find_pass(name: str, settings: Settings, batch: int | None) -> Model:
         ),
     )
     return attrs.evolve(model, request=request, traced=None)
+
+
+def _find_step(name: str, settings: Settings, batch: int | None) -> Model:
+    """Return the training step of a model; raises as `find_model`."""
+    from joulemap.training.name import read_step
+
+    inner, recipe = read_step(name)
+    model = find_model(inner, settings, batch)
+    request = model.request
+    if request.kind == "operator":
+        raise UsageError(f"{request.model} is a single operator, which is not trained: name a model")
+    return Model(
+        request=ModelRequest(
+            model=recipe.spell(name_model(request)),
+            kind="training",
+            batch=request.batch,
+            is_default=True,
+            content_digest=model.workload_keys[-1].replace(":", "-"),
+        ),
+        retrace=settings.retrace,
+        may_run=model.may_run,
+        trained=model,
+    )
 
 
 def resolve_decoder(
@@ -249,6 +278,8 @@ def trace(model: Model, talk: Talk) -> Workload:
     """
     if model.traced is not None:
         return model.traced
+    if model.trained is not None:
+        return _describe_step(model, find_trained(model.trained, talk))
     if model.request.kind in CLOSED:
         return describe_closed(model)
     from joulemap.fuse import fuse
@@ -261,9 +292,28 @@ def trace(model: Model, talk: Talk) -> Workload:
     return fuse(trace_request(request))
 
 
+def find_trained(model: Model, talk: Talk) -> Workload:
+    """Return the workload of the model of a training step, which nothing stores: as it ships, or traced."""
+    if model.shipped is None:
+        return trace(model, talk)
+    with using(open_in_memory(), "the shipped workloads") as scratch:
+        ensure_shipped(scratch, (model,))
+        return read_workload(scratch, find_workload_id(scratch, model.workload_keys[-1]))
+
+
+def _describe_step(model: Model, inner: Workload) -> Workload:
+    from joulemap.training.name import read_step
+    from joulemap.training.step import describe_training
+
+    _, recipe = read_step(model.request.model)
+    return describe_training(inner, recipe, model.request.model, model.request.key)
+
+
 def describe_closed(model: Model) -> Workload:
     """Return the workload of a single operator or a decoder's pass; UsageError for one too large to be added up."""
     request = model.request
+    if model.trained is not None:
+        return _describe_step(model, find_trained(model.trained, _say_nothing))
     if request.kind == "decoder":
         from joulemap.decoder.name import find_pass
         from joulemap.decoder.step import describe_step
@@ -276,6 +326,10 @@ def describe_closed(model: Model) -> Workload:
     operator = find_operator(request.model)
     assert operator is not None
     return describe(operator, request.batch or 1, request.key)
+
+
+def _say_nothing(_text: str) -> None:
+    """Tell nobody: what ships or follows from a name takes no time to speak of."""
 
 
 def ensure_workload(connection: Connection, model: Model, workload: Workload | None) -> str:

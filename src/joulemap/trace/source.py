@@ -22,7 +22,7 @@ from joulemap.domain.operator.name import find_operator
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
 from joulemap.system.resource import package_version
-from joulemap.trace.version import builder_version, decoder_version, operator_version, tracer_version
+from joulemap.trace.version import builder_version, closed_version, tracer_version
 
 MOST_BYTES: Final = 10_000_000
 """Of a configuration, or a file of code."""
@@ -41,8 +41,8 @@ DTYPES: Final = ("fp64", "fp32", "fp16", "bf16", "int64", "int32", "int8", "bool
 SHIPPING: Final = ("zoo", "block")
 """Kinds of which workloads ship."""
 
-CLOSED: Final = ("operator", "decoder")
-"""Kinds of which workloads follow from their names, without torch."""
+CLOSED: Final = ("operator", "decoder", "training")
+"""Kinds of which workloads follow from their names, without torch; of a training step from the model's workload."""
 
 HUBS: Final = {"timm": "timm", "hf": "transformers"}
 """prefix of a model's name -> package that has it."""
@@ -114,7 +114,7 @@ class ModelRequest:
     """As asked for."""
     kind: str = attrs.field(
         validator=attrs.validators.in_(
-            ("zoo", "block", "operator", "decoder", "file", "exported", "timm", "hf", "module")
+            ("zoo", "block", "operator", "decoder", "training", "file", "exported", "timm", "hf", "module")
         )
     )
     batch: int | None
@@ -154,7 +154,7 @@ class ModelRequest:
                 input_spec=f"batch={self.batch}",
                 torch_version="",
                 torchvision_version="",
-                tracer_version=operator_version() if self.kind == "operator" else decoder_version(),
+                tracer_version=closed_version(self.kind),
             )
         if self.kind == "zoo":
             source = f"torchvision:{self.model}"

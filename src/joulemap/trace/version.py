@@ -20,6 +20,9 @@ CLOSED_FORMS: Final = ("domain/operator", "domain/workload.py", "trace/formula",
 DECODERS: Final = ("decoder", "fuse")
 """Rooms that decide, with these, what a pass of a language model is that is known by its sizes."""
 
+STEPS: Final = ("training", "fuse")
+"""Rooms that decide, with these, what a training step is of the workload of a forward pass."""
+
 BUILDERS: Final = ("hub",)
 """Room that decides which module and inputs a name stands for that ships no workload."""
 
@@ -46,3 +49,14 @@ def operator_version() -> str:
 def decoder_version() -> str:
     """Return sixteen hexadecimal digits, part of the key of every pass of a decoder that is known by its sizes."""
     return digest_code(*CLOSED_FORMS, *DECODERS)
+
+
+@cache
+def training_version() -> str:
+    """Return sixteen hexadecimal digits, part of the key of every training step, beside the key of its model."""
+    return digest_code(*CLOSED_FORMS, *STEPS)
+
+
+def closed_version(kind: str) -> str:
+    """Return the version of a kind whose workloads follow from names."""
+    return {"operator": operator_version, "decoder": decoder_version, "training": training_version}[kind]()

@@ -158,6 +158,21 @@ class ServedHardwareOptions(NamedHardwareOptions):
 
 
 @frozen(kw_only=True)
+class TrainedHardwareOptions(NamedHardwareOptions):
+    """Which hardware trains models."""
+
+    hardware: Annotated[
+        str,
+        typer.Option(
+            "--hardware",
+            help=SEVERAL_HARDWARE,
+            show_default="three that models are trained on",
+            autocompletion=complete_hardware,
+        ),
+    ] = ""
+
+
+@frozen(kw_only=True)
 class OneHardwareOptions:
     """Which one hardware is asked about, by an argument or as an option."""
 

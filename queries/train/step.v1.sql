@@ -1,0 +1,109 @@
+/*
+name = "train.step"
+record = "TrainedStep"
+version = 1
+schema = 1
+summary = "Training steps of one device: time, energy, MACs and cost, and what of the time each phase takes"
+grain = "one row per run asked for that was evaluated"
+order = ["position"]
+listed = [
+    "position", "run_id", "model", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "step_s",
+    "step_j", "power_w", "latency_half_width", "energy_half_width", "forward_s", "backward_s", "again_s",
+    "exchange_s", "optimizer_s", "model_mac_count", "again_mac_count", "peak_ops_per_s", "memory_bytes", "pay", "way",
+    "kwh_per_million", "gco2_per_million", "usd_per_million", "usd_half_width", "is_available",
+]
+[parameters]
+run_ids = { type = "INTEGER[]", meaning = "runs of training steps, of one device each" }
+[columns]
+position = { type = "INTEGER", meaning = "of the run in run_ids" }
+model = { type = "VARCHAR", meaning = "name of the step, by which it is asked about" }
+batch = { type = "INTEGER", meaning = "samples of one device" }
+step_s = { type = "DOUBLE", unit = "s", meaning = "of a step" }
+step_j = { type = "DOUBLE", unit = "J", meaning = "of a step, of one device" }
+power_w = { type = "DOUBLE", unit = "W", meaning = "of one device" }
+forward_s = { type = "DOUBLE", unit = "s", meaning = "of it the forward pass and the loss; kernels that several phases share by their operators" }
+backward_s = { type = "DOUBLE", unit = "s", meaning = "of it gradients" }
+again_s = { type = "DOUBLE", unit = "s", meaning = "of it what is computed a second time: activations that were not kept, scores of attention" }
+exchange_s = { type = "DOUBLE", unit = "s", meaning = "of it what devices exchange, as far as nothing hides it" }
+optimizer_s = { type = "DOUBLE", unit = "s", meaning = "of it the optimizer" }
+model_mac_count = { type = "HUGEINT", meaning = "MACs of the forward pass and of its gradients, without those that a mask hides" }
+again_mac_count = { type = "HUGEINT", meaning = "MACs of what is computed a second time, likewise" }
+memory_bytes = { type = "BIGINT", unit = "B", meaning = "of one device at the peak" }
+kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million samples: work and idling between, times PUE" }
+gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million samples" }
+usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million samples, in that way" }
+usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of its natural logarithm, by the rate and the price" }
+is_available = { type = "BOOLEAN", meaning = "it can be bought or rented" }
+*/
+WITH place AS (
+    SELECT
+        r.run_id,
+        CASE
+            WHEN q.module_path = 'optimizer' THEN 'optimizer'
+            WHEN q.kind = 'communication' THEN 'exchange'
+            WHEN regexp_matches(q.name, '[._]again(:\d+)?$') THEN 'again'
+            WHEN regexp_matches(q.name, '[.]backward([.]\w+)?(:\d+)?$') THEN 'backward'
+            ELSE 'forward'
+        END AS phase,
+        CAST(o.latency_fs AS HUGEINT) AS latency_fs,
+        CAST(q.mac_count - skipped_mac_count(q.variant, q.elementwise_count, q.mac_count, q.gemm_m, q.gemm_n, q.gemm_k) AS HUGEINT)
+            AS mac_count
+    FROM internal.run AS r
+    JOIN internal.run_operator AS o ON o.run_id = r.run_id
+    JOIN internal.workload_operator AS q ON q.workload_id = r.workload_id AND q.operator_index = o.operator_index
+    WHERE r.run_id IN (SELECT unnest($run_ids))
+),
+spent AS (
+    SELECT
+        run_id,
+        seconds(coalesce(sum(latency_fs) FILTER (phase = 'forward'), 0)) AS forward_s,
+        seconds(coalesce(sum(latency_fs) FILTER (phase = 'backward'), 0)) AS backward_s,
+        seconds(coalesce(sum(latency_fs) FILTER (phase = 'again'), 0)) AS again_s,
+        seconds(coalesce(sum(latency_fs) FILTER (phase = 'exchange'), 0)) AS exchange_s,
+        seconds(coalesce(sum(latency_fs) FILTER (phase = 'optimizer'), 0)) AS optimizer_s,
+        CAST(coalesce(sum(mac_count) FILTER (phase IN ('forward', 'backward')), 0) AS HUGEINT) AS model_mac_count,
+        CAST(coalesce(sum(mac_count) FILTER (phase = 'again'), 0) AS HUGEINT) AS again_mac_count
+    FROM place
+    GROUP BY run_id
+)
+SELECT
+    r.position,
+    r.run_id,
+    r.model,
+    r.hardware,
+    r.hardware_id,
+    r.architecture,
+    r.precision,
+    r.batch,
+    r.runtime,
+    r.interval_s AS step_s,
+    r.energy_j AS step_j,
+    r.average_power_w AS power_w,
+    r.latency_half_width,
+    r.energy_half_width,
+    s.forward_s,
+    s.backward_s,
+    s.again_s,
+    s.exchange_s,
+    s.optimizer_s,
+    s.model_mac_count,
+    s.again_mac_count,
+    r.peak_ops_per_s,
+    r.peak_memory_bytes AS memory_bytes,
+    c.pay,
+    c.way,
+    c.kwh_per_million,
+    c.gco2_per_million,
+    c.usd_per_million,
+    sqrt(
+        pow(metric_half_width('cost', r.latency_half_width, r.energy_half_width), 2)
+        + pow(c.price_half_width, 2)
+    ) AS usd_half_width,
+    c.is_available
+FROM cube.run(run_ids := $run_ids, rows := 'evaluated') AS r
+JOIN cube.cost(
+    run_ids := $run_ids, utilization := $utilization, lifetime_years := $lifetime_years, hours_per_year := $hours_per_year, pue := $pue, usd_per_kwh := $usd_per_kwh, host_share := $host_share, region := $region,
+    gco2_per_kwh := $gco2_per_kwh, price_of := $price_of, price_usd := $price_usd, pay := $pay
+) AS c ON c.run_id = r.run_id
+JOIN spent AS s ON s.run_id = r.run_id
+ORDER BY r.position

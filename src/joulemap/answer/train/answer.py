@@ -1,0 +1,398 @@
+"""Training: what a step of a model takes on each hardware and number of devices, and what all of it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer
+from joulemap.answer.candidate import describe_use, read_usage
+from joulemap.answer.computed import make_table
+from joulemap.answer.price import price_parameters
+from joulemap.answer.scope import find_stored_scope, join_words
+from joulemap.answer.train.demand import TOKENS, Step, list_steps, suggest
+from joulemap.answer.train.row import OK, PHASES, REFUSED, TOO_LARGE, TrainingRow, form_row
+from joulemap.domain.default import LEARNED, USAGE
+from joulemap.domain.settings import Price, Settings, Training, Usage
+from joulemap.domain.table import Table
+from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
+from joulemap.plan.selection import name_pair, select_hardware
+from joulemap.plan.source import Source
+from joulemap.plan.workload import find_workload_id, stored_key
+from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.row.cost import AssumedNumber
+from joulemap.row.train import TrainedStep
+from joulemap.store.query import fetch
+from joulemap.store.workload import read_columns
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.training.memory import measure
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.plan.run import PlannedRun
+
+TRAINING: Final = Training()
+"""On one device, by AdamW."""
+
+HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
+"""Where none is asked for."""
+
+WORDS: Final[Mapping[str, str]] = {
+    "forward_s": "forward",
+    "backward_s": "gradients",
+    "again_s": "computed again",
+    "exchange_s": "exchange",
+    "optimizer_s": "optimizer",
+}
+
+NOTES: Final = (
+    "of peak: MACs of the forward pass and its gradients over the time, against the dense peak (MFU); what a mask "
+    "hides or is computed a second time does not count",
+    "gradients are exchanged by buckets while the next are computed; a collective's units are not taken from products "
+    "beside it, so that what is hidden is rather too much",
+    "the loss is a cross-entropy of what the model returns, in single precision; reading samples is not counted, nor "
+    "augmentation, dropout, clipping and scaling of gradients",
+    "over several devices each has the same part of the batch (data parallel), or of each product as well "
+    "(--tensor-devices); a pipeline of layers is not there",
+)
+
+
+@frozen(kw_only=True)
+class TrainAnswer(RunAnswer):
+    """A model that is trained on several hardware, numbers of devices, precisions and batches."""
+
+    model: str
+    training: Training
+    rows: Table[TrainingRow]
+    """In the order of asking; what is refused too."""
+    assumptions: Table[AssumedNumber]
+    """What cost and carbon rest on."""
+    pay: str
+    """How chips are paid for."""
+
+    @property
+    def trained(self) -> tuple[TrainingRow, ...]:
+        """The rows that fit, the most samples a second first."""
+        return tuple(sorted((row for row in self.rows if row.status == OK), key=lambda row: -(row.samples_per_s or 0)))
+
+    def title(self) -> str:
+        """Return what was asked about."""
+        training = self.training
+        batches = join_words([f"{batch:,}" for batch in sorted({row.batch for row in self.rows})])
+        told = [training.optimizer]
+        told += [f"ZeRO {training.zero}"] * bool(training.zero) + ["recomputation"] * training.recompute
+        told += [f"{training.tensor_devices} devices a product"] * (training.tensor_devices > 1)
+        precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
+        return f"training {self.model}, batch {batches}, {precisions}, {', '.join(told)}"
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get, with the model and how it is trained."""
+        return {"model": self.model, "training": attrs.asdict(self.training), "pay": self.pay, **super().data()}
+
+    def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` configurations; programs get every one."""
+        return self._compose(
+            self.title(),
+            (Section("", (self._figures(limit), *say_rest(len(self.rows), limit, "configurations"))),),
+            self.rows,
+            answer=self._say_best(),
+            insights=[*self._say_time(), *self._say_exchange(), *self._say_refused(), *self._say_total()],
+            sure=self._say_doubt(),
+            details=(
+                Section("Memory of one device", self._memory(limit)),
+                Section("Time of a step", self._phases(limit)),
+                Section("Cost and carbon", self._costs(limit)),
+            ),
+            notes=[
+                *NOTES,
+                f"cost and carbon: {describe_use(self.assumptions, self.pay)}; "
+                "`joulemap cost` says what else is assumed",
+                *self.scope.describe(),
+            ],
+            steps=self._steps(repeated),
+        )
+
+    def _say_best(self) -> str:
+        """Return what the fastest takes."""
+        row = self.trained[0]
+        rate = self._rate(row)
+        fastest = ", the fastest" if len(self.trained) > 1 else ""
+        return (
+            f"{self.scope.mark(row.label)} takes {show_quantity(row.step_s, 's')} for a step of {row.batch:,}"
+            f"{fastest}: {rate}, {show_share(row.utilization_fraction)} of its peak, "
+            f"{show_quantity(row.sample_j, 'J')} a sample, {show_share(row.memory_fraction)} of its memory"
+        )
+
+    def _rate(self, row: TrainingRow) -> str:
+        if row.tokens_per_s is not None:
+            return f"{show_quantity(row.tokens_per_s, '').strip()} tokens/s"
+        return f"{show_quantity(row.samples_per_s, '').strip()} samples/s"
+
+    def _say_time(self) -> list[str]:
+        row = self.trained[0]
+        parts = sorted(((getattr(row, name) or 0.0, WORDS[name]) for name in PHASES), reverse=True)
+        total = row.step_s or 1.0
+        told = [f"{word} {show_share(part / total)}" for part, word in parts if part / total >= 0.005]
+        return [f"of its step: {', '.join(told)}"]
+
+    def _say_exchange(self) -> list[str]:
+        row = self.trained[0]
+        if row.exchange_alone_s is None:
+            return []
+        return [
+            f"what devices exchange would take {show_quantity(row.exchange_alone_s, 's')} by itself; "
+            f"{show_share(row.exchange_seen_fraction)} of it is not hidden behind gradients"
+        ]
+
+    def _say_refused(self) -> list[str]:
+        found: dict[str, str] = {}
+        for row in self.rows:
+            if row.status == TOO_LARGE:
+                would = f"; it would with {row.fits_with}" if row.fits_with else ""
+                found.setdefault(row.label, f"batch {row.batch:,} does not fit {self.scope.mark(row.label)}{would}")
+            elif row.status == REFUSED:
+                found.setdefault(row.label, row.reason)
+        return list(dict.fromkeys(found.values()))
+
+    def _say_total(self) -> list[str]:
+        row = self.trained[0]
+        if row.total_s is None:
+            return []
+        epochs = show_count(round(self.training.epochs), "epoch") if self.training.epochs != 1.0 else "all samples"
+        told = [show_quantity(row.total_s / 3600.0, "").strip() + " hours", show(row.total_kwh, "", "kWh")]
+        told += [f"{show(row.total_usd, '', 'USD')} {row.way}"] if row.total_usd is not None else []
+        told += [f"{show(row.total_gco2, '', 'g')} of CO2"] if row.total_gco2 is not None else []
+        return [f"{epochs} on {self.scope.mark(row.label)}: {', '.join(told)}"]
+
+    def _say_doubt(self) -> str:
+        widths = {name: sorted(getattr(row, name) for row in self.trained) for name in
+                  ("energy_half_width", "latency_half_width")}  # fmt: skip
+        spans = [f"{show_doubt(found[-1])} ({name.partition('_')[0]})" for name, found in widths.items() if found]
+        return (
+            f"4 in 5 steps should be within {join_words(spans)} of the figure, judged by other work: nobody measured "
+            "training here"
+        )
+
+    def _select(self, limit: int) -> Table[TrainingRow]:
+        refused = tuple(row for row in self.rows if row.status != OK)
+        return attrs.evolve(self.rows, rows=(*self.trained, *refused)[:limit])
+
+    def _figures(self, limit: int) -> Grid:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("batch", "batch"),
+                *((("precision", "precision"),) if len({row.precision for row in self.rows}) > 1 else ()),
+                ("step", "step_s"),
+                ("80 %", lambda row: show_doubt(row.latency_half_width) if row.step_s else row.status),
+                ("tokens/s", lambda row: show_quantity(row.tokens_per_s, "").strip())
+                if any(row.tokens_per_s for row in self.rows)
+                else ("samples/s", lambda row: show_quantity(row.samples_per_s, "").strip()),
+                ("of peak", "utilization_fraction"),
+                ("J/sample", "sample_j"),
+                ("power", "device_power_w"),
+                ("memory", "memory_fraction"),
+                ("not hidden", "exchange_seen_fraction"),
+                ("USD/M", lambda row: "" if row.usd_per_million is None else f"{row.usd_per_million:.3g}"),
+            ),
+            limit=limit,
+            keep=("batch", "step", "80 %", "tokens/s", "samples/s", "of peak", "J/sample", "memory"),
+        )
+
+    def _memory(self, limit: int) -> Grid:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("batch", "batch"),
+                ("weights", "weight_bytes"),
+                ("gradients", "gradient_bytes"),
+                ("optimizer", "state_bytes"),
+                ("activations", "activation_bytes"),
+                ("of it", "memory_fraction"),
+                ("would fit with", "fits_with"),
+            ),
+            limit=limit,
+            keep=("batch", "weights", "gradients", "optimizer", "activations", "of it"),
+        )
+
+    def _phases(self, limit: int) -> Grid:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("batch", "batch"),
+                *((WORDS[name], name) for name in PHASES),
+                ("exchange alone", "exchange_alone_s"),
+                ("run", "run_id"),
+            ),
+            limit=limit,
+            keep=("batch", *WORDS.values()),
+        )
+
+    def _costs(self, limit: int) -> Grid:
+        return grid(
+            self._select(limit),
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                ("batch", "batch"),
+                ("way", "way"),
+                ("a million samples", "usd_per_million"),
+                ("80 %", lambda row: show_doubt(row.usd_half_width)),
+                ("CO2", "gco2_per_million"),
+                ("hours in all", lambda row: "" if row.total_s is None else f"{row.total_s / 3600.0:.3g}"),
+                ("energy in all", "total_kwh"),
+                ("cost in all", "total_usd"),
+                ("CO2 in all", "total_gco2"),
+            ),
+            limit=limit,
+            keep=("batch", "a million samples", "80 %", "CO2"),
+        )
+
+    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
+        """Return what to ask next: where the energy of the fastest goes."""
+        row = self.trained[0]
+        model = next(one for one in self.scope.models if one in self._names and self._names[one] == row.run_id)
+        replicas = row.device_count // self.training.tensor_devices
+        beside = ["--precision", row.precision, "--batch", str(row.batch // replicas), *repeated]
+        return [["analyze", model, self.scope.spell(row.hardware), *beside]]
+
+    @property
+    def _names(self) -> dict[str, int | None]:
+        """Name of a step -> the run of the fastest that it names."""
+        return {self.step_names[row.run_id]: row.run_id for row in reversed(self.trained) if row.run_id is not None}
+
+    step_names: Mapping[int, str]
+    """Run -> the name of its step, by which every other question takes it."""
+
+
+def train(
+    source: Source,
+    model: str,
+    settings: Settings = LEARNED,
+    *,
+    training: Training = TRAINING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+) -> TrainAnswer:
+    """Return what a training step of a model takes on each hardware: time, energy, memory, and what its samples cost.
+
+    `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
+    answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
+    hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
+    is traced, UnsupportedError where nothing trains it.
+    """
+    is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+    settings = attrs.evolve(settings, hardware=settings.hardware if is_chosen else HARDWARE)
+    selection = select_hardware(settings)
+    steps = list(list_steps(model, training, settings, selection))
+    ensure_all(source, [plan for step in steps for plan in (step.plan, step.alone) if plan is not None])
+    used, pay = read_usage(usage)
+    given = price_parameters(prices)
+    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    rows: list[TrainingRow] = []
+    names: dict[int, str] = {}
+    for step in steps:
+        targets = find_targets(source, step.plan)
+        alone: dict[object, TrainedStep] = {}
+        if step.alone is not None:
+            with holding_runs(source, step.alone) as runs:
+                alone = _fetch(runs, {**used, **paid, **pay})
+        with holding_runs(source, step.plan, needs_catalogue=True) as runs:
+            found = _fetch(runs, {**used, **paid, **pay})
+            names |= {one.run_id: one.model for one in found.values()}
+            rows += _form(runs, step, targets, found, alone, training)
+            if step is steps[-1]:
+                assumptions = fetch(runs.connection, AssumedNumber, **used)
+                ids = [row.run_id for row in rows if row.run_id is not None]
+                if not ids:
+                    raise UnsupportedError(_refuse(rows))
+                scope = find_stored_scope(runs.connection, ids)
+                chosen = next((one.pay for one in found.values()), "")
+    return TrainAnswer(
+        scope=attrs.evolve(scope, spelling=selection.spelling, budget=selection.budget, left_out=selection.left_out),
+        model=steps[0].model,
+        training=training,
+        rows=make_table("train", TrainingRow, rows),
+        assumptions=assumptions,
+        pay=chosen,
+        step_names=names,
+    )
+
+
+def _fetch(runs: StoredRuns, told: Mapping[str, Any]) -> dict[object, TrainedStep]:
+    """Return what runs of a plan take, by their place in it."""
+    rows = fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **told)
+    return {key: row for key, run_id in zip(_keys(runs), runs.ids, strict=True) for row in rows if row.run_id == run_id}
+
+
+def _keys(runs: StoredRuns) -> list[object]:
+    return [
+        (model.request.batch, run.target, tuple(run.point.values()))
+        for model in runs.plan.models
+        for run in runs.plan.runs("")
+    ]
+
+
+def _form(
+    runs: StoredRuns,
+    step: Step,
+    targets: Mapping[Any, Hardware],
+    found: Mapping[object, TrainedStep],
+    alone: Mapping[object, TrainedStep],
+    training: Training,
+) -> list[TrainingRow]:
+    """Return the rows of a step, batch by batch."""
+    made = []
+    is_language = step.model.endswith(")") and "tokens=" in step.model
+    for model in runs.plan.models:
+        key = stored_key(runs.connection, model)
+        assert key is not None
+        work = read_columns(runs.connection, find_workload_id(runs.connection, key))
+        for run in runs.plan.runs(""):
+            batch, capacity = model.request.batch or 1, targets[run.target].memory_capacity.value
+            memory = measure(work, step.precision, run.point["runtime"])
+            own = (batch, run.target, tuple(run.point.values()))
+            told = found.get(own)
+            status = OK if told else TOO_LARGE if memory.total > capacity else REFUSED
+            place = _describe(run, step, batch, status)
+            if status == TOO_LARGE:
+                place["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
+                place["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
+            elif status == REFUSED:
+                many = f" on {step.devices:,} devices" if step.devices > 1 else ""
+                place["reason"] = f"{place['hardware']} does not run it at {step.precision}{many}"
+            made.append(
+                form_row(
+                    place, memory, capacity, told, alone.get(own),
+                    tokens=(training.tokens or TOKENS) if is_language else 0,
+                    samples=(training.samples or 0.0) * training.epochs,
+                )
+            )  # fmt: skip
+    return made
+
+
+def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:
+    hardware = name_pair(run.hardware, run.power_mode)
+    return {
+        "label": hardware if step.devices == 1 else f"{hardware} x{step.devices}",
+        "hardware": hardware,
+        "device_count": step.devices,
+        "precision": step.precision,
+        "batch": step.batches[batch],
+        "status": status,
+        "reason": "",
+        "fits_with": "",
+    }
+
+
+def _refuse(rows: Sequence[TrainingRow]) -> str:
+    """Return why nothing trains it, and what would."""
+    row = rows[0]
+    would = f"; {row.fits_with} would" if row.fits_with else ""
+    return f"{row.label}, batch {row.batch:,}: {row.reason or row.status}{would}"

@@ -1,0 +1,167 @@
+"""The configurations that a question about training is about, as plans of runs of one device each.
+
+devices x precision ─► a name of the step ─► its batches, of one device each ─► a run of every hardware
+
+Beside each step on several devices stands the same with nothing hidden: what devices exchange takes by itself is read
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.domain.name import find_nearest
+from joulemap.domain.settings import Settings, Training
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.store.connection import log
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.training.memory import Memory, measure
+from joulemap.training.recipe import OPTIMIZERS, Recipe
+
+if TYPE_CHECKING:
+    from joulemap.plan.selection import Selection
+
+TRAINED: Final = ("bf16", "fp16", "tf32", "fp32", "fp64")
+"""Precisions that weights learn at here: narrower products keep wider weights beside them, which is not told."""
+
+WIDE: Final = ("tf32", "fp32", "fp64")
+"""Of those, that an optimizer works on as they are, with no wider copy."""
+
+TOKENS: Final = 2048
+"""Of a sequence, where none is asked for."""
+
+SAMPLES: Final = 256
+"""Of a batch, where none is asked for; of a language model a sequence for each device."""
+
+WAYS: Final[tuple[Mapping[str, object], ...]] = (
+    {"recompute": True},
+    {"zero": 1},
+    {"zero": 1, "recompute": True},
+    {"zero": 2, "recompute": True},
+    {"zero": 3, "recompute": True},
+)
+"""What lets a step need less memory, the least trouble first."""
+
+
+@frozen(kw_only=True)
+class Step:
+    """A model that is trained on so many devices at a precision, at each batch."""
+
+    recipe: Recipe
+    model: str
+    """As the step names it."""
+    devices: int
+    """All of them, those that divide products included."""
+    precision: str
+    batches: Mapping[int, int]
+    """Samples of one device -> of all."""
+    plan: Plan
+    alone: Plan | None
+    """With nothing hidden; None of one device."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of its workload."""
+        return frozenset(model.request.model for model in self.plan.models)
+
+
+def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:
+    """Yield every configuration that is asked for; UsageError for one that cannot be."""
+    if training.optimizer not in OPTIMIZERS:
+        near = find_nearest(training.optimizer, [(one,) for one in OPTIMIZERS])
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"optimizer is {training.optimizer!r}, expected one of {', '.join(OPTIMIZERS)}{hint}")
+    for precision in settings.precision:
+        if precision not in TRAINED:
+            raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)}: weights learn at these")
+    name, is_language = _name_model(model, training)
+    for devices in training.devices:
+        replicas = _divide(devices, training.tensor_devices)
+        batches = _find_batches(settings.batch or ((replicas,) if is_language else (SAMPLES,)), replicas)
+        for precision in settings.precision:
+            recipe = Recipe(
+                optimizer=training.optimizer,
+                devices=replicas,
+                zero=training.zero,
+                recompute=training.recompute,
+                master=precision not in WIDE,
+            )
+            recipe.check()
+            one = attrs.evolve(settings, batch=tuple(batches), precision=(precision,))
+            told = attrs.evolve(recipe, overlap=False)
+            yield Step(
+                recipe=recipe,
+                model=name,
+                devices=devices,
+                precision=precision,
+                batches=batches,
+                plan=plan_selected((recipe.spell(name),), one, selection),
+                alone=plan_selected((told.spell(name),), one, selection) if replicas > 1 else None,
+            )
+
+
+def _name_model(model: str, training: Training) -> tuple[str, bool]:
+    """Return a model as a step names it, with its tokens, and whether it is a language model."""
+    from joulemap.decoder.name import is_pass, split_pass
+
+    if not is_pass(model):
+        if training.tokens is not None or training.tensor_devices > 1:
+            option = "--tokens" if training.tokens is not None else "--tensor-devices"
+            raise UsageError(f"{model} is no language model known by its sizes: leave out {option}")
+        return model, False
+    parts = split_pass(model)
+    assert parts is not None
+    if parts[1] != "()":
+        raise UsageError(f"{model}: leave out the brackets; --tokens and --tensor-devices say what is in them")
+    told = [f"tokens={training.tokens or TOKENS}", "logits=all"]
+    told += [f"devices={training.tensor_devices}"] * (training.tensor_devices > 1)
+    return f"{parts[0]}({','.join(told)})", True
+
+
+def _divide(devices: int, tensor_devices: int) -> int:
+    if devices % tensor_devices:
+        raise UsageError(f"{devices} devices cannot be divided in groups of {tensor_devices} (--tensor-devices)")
+    return devices // tensor_devices
+
+
+def _find_batches(batches: Sequence[int], replicas: int) -> dict[int, int]:
+    """Return samples of one device -> of all; UsageError for a batch that does not divide."""
+    for batch in batches:
+        if batch % replicas:
+            lower, upper = batch - batch % replicas, batch - batch % replicas + replicas
+            near = f"{lower} or {upper}" if lower else f"{upper}"
+            raise UsageError(f"batch {batch} cannot be divided over {replicas} devices: take {near}")
+    return {batch // replicas: batch for batch in sorted(batches)}
+
+
+def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
+    """Return what would fit where a step does not: another way of the same batch, or fewer samples; else nothing."""
+    from joulemap.model.workload import columns_of
+    from joulemap.plan.workload import find_model, find_trained
+    from joulemap.training.step import describe_training
+
+    def need(recipe: Recipe, samples: int) -> Memory:
+        model = find_model(step.model, attrs.evolve(step.plan.settings, batch=(samples,)), samples)
+        work = describe_training(find_trained(model, log), recipe, "", model.request.key)
+        return measure(columns_of(work), step.precision, runtime)
+
+    for way in WAYS:
+        if way.get("zero") and step.recipe.devices == 1:
+            continue
+        recipe = attrs.evolve(step.recipe, **way)  # type: ignore[arg-type]
+        if (recipe.zero, recipe.recompute) <= (step.recipe.zero, step.recipe.recompute):
+            continue
+        if need(recipe, batch).total <= capacity:
+            told = [f"--zero {recipe.zero}"] * (recipe.zero > step.recipe.zero)
+            told += ["--recompute"] * (recipe.recompute > step.recipe.recompute)
+            return " ".join(told)
+    samples = batch // 2
+    while samples:
+        if need(step.recipe, samples).total <= capacity:
+            return f"--batch {samples * step.recipe.devices}"
+        samples //= 2
+    return ""

@@ -1,0 +1,41 @@
+"""What a device holds of a training step: weights, gradients, what the optimizer holds, and activations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joulemap.domain.configuration import MERGING
+from joulemap.model.workload import WorkloadColumns, precision_scale
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class Memory:
+    """Bytes of one device at the peak of a step."""
+
+    weights: float
+    gradients: float
+    states: float
+    """What the optimizer holds of weights, a copy in single precision included."""
+    activations: float
+    """All else: what gradients read, what is gathered, inputs."""
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.weights + self.gradients + self.states + self.activations
+
+
+def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
+    """Return what a device holds of a training step; its storages from first to last are gradients and states."""
+    is_kept = (work.buffer_birth == 0) & (work.buffer_death == work.operator_count - 1)
+    is_scaled = work.buffer_item_bytes > 0.0
+    held = work.buffer_bytes * precision_scale(work.buffer_item_bytes, precision)
+    peak = work.peak_activation_bytes(precision, is_fused=runtime in MERGING)
+    gradients, states = (float(np.sum(held[is_kept & mask])) for mask in (is_scaled, ~is_scaled))
+    return Memory(
+        weights=work.weight_bytes_at(precision),
+        gradients=gradients,
+        states=states,
+        activations=peak - gradients - states,
+    )

@@ -1,0 +1,322 @@
+"""Training steps: counts by hand and as PyTorch counts them, what is kept as PyTorch keeps it, devices, refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchvision
+from torch.utils.flop_counter import FlopCounterMode
+
+from command import run_here
+from compare import assert_close
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.settings import Settings, Training
+from joulemap.domain.workload import Operator, Workload
+from joulemap.model.communication import find_path
+from joulemap.model.workload import columns_of
+from joulemap.plan.workload import find_model, hold_module, trace
+from joulemap.system.errors import ModelError, UsageError
+from joulemap.training.memory import measure
+from joulemap.training.name import read_step
+from joulemap.training.recipe import Recipe
+from joulemap.training.step import describe_training
+from joulemap.workspace import Workspace
+
+
+class Small(torch.nn.Module):
+    """A bit of everything: a stem, a residual block, pooling, two functions of an element, a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1, bias=True)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.conv = torch.nn.Conv2d(8, 8, 3, stride=2, padding=1, bias=False)
+        self.down = torch.nn.Conv2d(8, 8, 1, stride=2, bias=False)
+        self.pool = torch.nn.MaxPool2d(2)
+        self.head = torch.nn.Linear(8 * 4 * 4, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.norm(self.stem(x)))
+        x = self.pool(torch.nn.functional.gelu(self.conv(x) + self.down(x)))
+        made: torch.Tensor = self.head(x.flatten(1))
+        return made
+
+
+def step_of(module: torch.nn.Module, inputs: torch.Tensor, **recipe: Any) -> Workload:
+    traced = hold_module(module, inputs).traced
+    assert traced is not None
+    return describe_training(traced, Recipe(**recipe), "train(net)", NO_KEY)
+
+
+def step(name: str, batch: int) -> Workload:
+    return trace(find_model(name, Settings(), batch), lambda _: None)
+
+
+def is_again(one: Operator) -> bool:
+    return one.name.endswith((".again", "_again"))
+
+
+def backward_macs(workload: Workload) -> int:
+    return sum(one.mac_count for one in workload.operators if ".backward." in one.name and not is_again(one))
+
+
+def kept_bytes(workload: Workload) -> int:
+    """Return what is alive behind the forward pass and read later, without what is there from first to last."""
+    end = max(index for index, one in enumerate(workload.operators) if one.name == "loss")
+    last = len(workload.operators) - 1
+    return sum(
+        one.byte_count
+        for one in workload.buffers
+        if one.birth_index <= end < one.death_index and (one.birth_index, one.death_index) != (0, last)
+    )
+
+
+def train_in_torch(module: torch.nn.Module, inputs: torch.Tensor) -> tuple[int, int, int]:
+    """Return MACs of the forward pass, of gradients, and the bytes that PyTorch keeps for them."""
+    module.train()
+    weights = {one.untyped_storage()._cdata for one in (*module.parameters(), *module.buffers())}
+    storages: dict[int, Any] = {}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        storages[storage._cdata] = storage
+        return tensor
+
+    with FlopCounterMode(display=False) as counter:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            logits = module(inputs)
+            targets = torch.zeros(len(logits), dtype=torch.long, device=inputs.device)
+            loss = torch.nn.functional.cross_entropy(logits, targets)
+        forward = counter.get_total_flops()
+        kept = sum(one.nbytes() for key, one in storages.items() if key not in weights)
+        loss.backward()
+    return forward // 2, (counter.get_total_flops() - forward) // 2, kept
+
+
+def build(name: str, batch: int, device: str = "meta") -> tuple[torch.nn.Module, torch.Tensor]:
+    with torch.device(device):
+        return getattr(torchvision.models, name)(), torch.zeros(batch, 3, 224, 224)
+
+
+def test_two_layers_by_hand() -> None:
+    """8 to 16 to 4, no bias, two samples: 2 x 128 and 2 x 64 MACs; nothing before the first layer has a gradient."""
+    module = torch.nn.Sequential(
+        torch.nn.Linear(8, 16, bias=False), torch.nn.ReLU(), torch.nn.Linear(16, 4, bias=False)
+    )
+    workload = step_of(module, torch.zeros(2, 8))
+    by_name = {one.name: one for one in workload.operators}
+    assert by_name["0"].mac_count == by_name["0.backward.weight"].mac_count == 256
+    assert "0.backward.input" not in by_name
+    assert by_name["2.backward.input"].mac_count == by_name["2.backward.weight"].mac_count == 128
+    shape = by_name["2.backward.weight"]
+    assert (shape.gemm_m, shape.gemm_n, shape.gemm_k) == (4, 16, 2)
+    # kept: the input, what the function gives, and the logarithms of probabilities
+    assert kept_bytes(workload) == 4 * (2 * 8 + 2 * 16 + 2 * 4)
+    assert workload.parameter_count == 192
+    assert workload.work == "training"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "states", "read", "written"),
+    [
+        # of each weight four bytes: gradient, two moments and the copy; the same but the gradient, and the weight
+        ({"optimizer": "adamw"}, 3, 4, 4),
+        ({"optimizer": "adamw", "master": False}, 2, 4, 3),
+        ({"optimizer": "momentum"}, 2, 3, 3),
+        ({"optimizer": "sgd", "master": False}, 0, 2, 1),
+    ],
+)
+def test_an_optimizer_reads_and_writes_what_its_rule_says(
+    recipe: dict[str, Any], states: int, read: int, written: int
+) -> None:
+    workload = step_of(torch.nn.Linear(16, 8, bias=False), torch.zeros(2, 16), **recipe)
+    (place,) = (index for index, one in enumerate(workload.operators) if one.module_path == "optimizer")
+    moved = Counter[bool]()
+    for access in workload.accesses:
+        if access.operator_index == place:
+            assert access.fused_byte_count == access.byte_count
+            moved[access.role == "output"] += access.byte_count
+    assert (moved[False], moved[True]) == (4 * 128 * read, 4 * 128 * written)
+    memory = measure(columns_of(workload), "fp32", "graph")
+    assert (memory.weights, memory.gradients, memory.states) == (512, 512, 512 * states)
+
+
+@pytest.mark.parametrize("name", ["small", "resnet18", pytest.param("densenet121", marks=pytest.mark.slow)])
+def test_gradients_have_the_macs_that_pytorch_counts(name: str) -> None:
+    module: torch.nn.Module
+    if name == "small":
+        with torch.device("meta"):
+            module, inputs = Small(), torch.zeros(2, 3, 16, 16)
+        workload = step_of(module, inputs)
+    else:
+        module, inputs = build(name, 2)
+        workload = step(f"train({name})", 2)
+    _, gradients, kept = train_in_torch(module, inputs)
+    assert backward_macs(workload) == gradients
+    assert_close(kept_bytes(workload), kept, rel=0.03)
+
+
+def test_gradients_of_groups_have_the_macs_of_their_groups() -> None:
+    """PyTorch's counter takes the gradient of grouped weights for that of one group of all channels."""
+    module, inputs = build("mobilenet_v2", 2)
+    _, gradients, kept = train_in_torch(module, inputs)
+    workload = step("train(mobilenet_v2)", 2)
+    forward = {one.name: one for one in workload.operators}
+    more = sum(
+        (one.gemm_groups - 1) * one.mac_count
+        for one in forward.values()
+        if one.kind in ("depthwise_conv", "grouped_conv") and ".backward" not in one.name
+    )
+    assert backward_macs(workload) + more == gradients
+    assert_close(kept_bytes(workload), kept, rel=0.01)
+
+
+@pytest.mark.slow
+def test_attention_is_computed_again_and_keeps_what_pytorch_keeps() -> None:
+    module, inputs = build("vit_b_16", 1, "cpu")
+    _, gradients, kept = train_in_torch(module, inputs)
+    workload = step("train(vit_b_16)", 1)
+    scores = sum(one.mac_count for one in workload.operators if one.name.endswith("scores_again"))
+    assert backward_macs(workload) + scores == gradients
+    assert_close(kept_bytes(workload), kept, rel=0.01)
+
+
+def test_recomputation_keeps_less_and_computes_no_more_than_a_forward_pass() -> None:
+    plain, again = step("train(resnet18)", 8), step("train(resnet18,recompute=true)", 8)
+    repeated = sum(one.mac_count for one in again.operators if is_again(one))
+    forward = sum(one.mac_count for one in plain.operators if ".backward" not in one.name)
+    assert 0 < repeated < forward
+    assert backward_macs(plain) == backward_macs(again)
+    assert kept_bytes(again) < 0.5 * kept_bytes(plain)
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_stages_of_zero_divide_what_they_say(zero: int) -> None:
+    """Weights and gradients of two bytes, three times four bytes of the optimizer; each divided by four or not."""
+    workload = step(f"train(resnet18,devices=4{f',zero={zero}' * (zero > 0)})", 2)
+    memory = measure(columns_of(workload), "bf16", "graph")
+    count = 11_689_512
+    assert_close(memory.weights, 2 * count / (4 if zero > 2 else 1), rel=1e-6)
+    assert_close(memory.gradients, 2 * count / (4 if zero > 1 else 1), rel=1e-6)
+    assert_close(memory.states, 12 * count / (4 if zero else 1), rel=1e-6)
+    talk = Counter(one.operation for one in workload.operators if one.kind == "communication")
+    elements = sum(one.output_element_count for one in workload.operators if one.kind == "communication")
+    assert set(talk) == ({"reduce_scatter", "all_gather"} if zero else {"all_reduce"})
+    # gathered once behind the optimizer, or before the forward pass and before gradients
+    assert elements == count * (1, 2, 2, 3)[zero]
+
+
+def test_a_network_joins_hosts_by_hand() -> None:
+    h100 = load_catalogue().find("h100_sxm5")
+    inside, beyond, alone = (find_path(h100, *asked) for asked in ((8, 1), (16, 1), (16, 8)))
+    assert (inside.ring_rate, inside.far_rate, inside.near) == (450e9, 0.0, 8)
+    # eight cards of 50 GB/s are slower than the links of a device; one of each host has its own card alone
+    assert (beyond.ring_rate, beyond.near, beyond.far_latency) == (400e9, 8, 5e-6)
+    assert (alone.ring_rate, alone.near, alone.far_latency) == (50e9, 1, 20e-6)
+
+
+def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "train.duckdb")
+    training = Training(devices=(1, 8), optimizer="momentum", samples=1e6, epochs=2.0)
+    answer = workspace.train("resnet50", hardware="h100_sxm5", batch=256, training=training)
+    one, eight = answer.rows
+    for row in answer.rows:
+        parts = (row.forward_s, row.backward_s, row.again_s, row.exchange_s, row.optimizer_s)
+        assert row.step_s is not None
+        assert row.samples_per_s is not None
+        assert_close(sum(part or 0.0 for part in parts), row.step_s, rel=1e-9)
+        assert_close(row.samples_per_s, 256 / row.step_s, rel=1e-9)
+        assert row.total_s is not None
+        assert_close(row.total_s, 2e6 / row.samples_per_s, rel=1e-9)
+        # 4.089 GMACs forward, as many twice but for the first layer
+        assert row.utilization_fraction is not None
+        macs = 256 / row.device_count * (3 * 4_089_184_256 - 118_013_952)
+        assert_close(row.utilization_fraction, 2 * macs / row.step_s / 989.4e12, rel=2e-3)
+    assert one.exchange_alone_s is None
+    assert eight.exchange_s is not None
+    assert eight.exchange_alone_s is not None
+    assert 0.0 < eight.exchange_s < eight.exchange_alone_s
+    # whatever hides, a step takes no less than its kernels, nor than all that is exchanged
+    assert eight.step_s is not None
+    assert eight.step_s >= eight.exchange_alone_s
+    assert workspace.sql("SELECT count(DISTINCT model) FROM runs WHERE model LIKE 'train%'").rows == ((3,),)
+    assert not workspace.check().findings.rows
+    wide = [row.latency_half_width or 0.0 for row in answer.rows]
+    inference = workspace.compare("resnet50", hardware="h100_sxm5", batch=256, precision="bf16").scope.doubts
+    assert min(wide) > inference["h100_sxm5"]["latency"][0]
+
+
+def test_what_does_not_fit_says_what_would(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "train.duckdb")
+    answer = workspace.train("resnet50", hardware=("l4", "h100_sxm5"), batch=1024, training=Training())
+    small, large = answer.rows
+    assert (small.status, large.status) == ("does not fit", "ok")
+    assert small.memory_fraction > 1.0
+    assert small.fits_with == "--recompute"
+    fitting = workspace.train("resnet50", hardware="l4", batch=1024, training=Training(recompute=True))
+    assert fitting.rows[0].memory_fraction <= 1.0
+
+
+@pytest.mark.slow
+def test_a_language_model_is_trained_at_a_usual_share_of_the_peak(tmp_path: Path) -> None:
+    training = Training(devices=(8,), tokens=2048, zero=1, recompute=True)
+    answer = Workspace(tmp_path / "train.duckdb").train(
+        "llama-3.1-8b", hardware="h100_sxm5", batch=8, training=training
+    )
+    assert 0.35 < (answer.rows[0].utilization_fraction or 0.0) < 0.5
+
+
+def test_a_name_has_one_spelling() -> None:
+    inner, recipe = read_step("Train( llama-3.1-8b(tokens=64,logits=all) , devices=8, ZERO=1, master=true)".lower())
+    assert recipe.spell(inner) == "train(llama-3.1-8b(tokens=64,logits=all),devices=8,zero=1)"
+    asked = find_model("train(llama3.1-8b(logits=all,tokens=64),zero=1,devices=8)", Settings(), 1).request.model
+    assert asked == recipe.spell(inner)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("train(resnet18,zero=1)", "zero=1 divides over devices, and there is one"),
+        ("train(resnet18,zero=4,devices=2)", "zero is 4, expected a stage from 0 to 3"),
+        ("train(resnet18,optimizer=lion)", "train: optimizer is 'lion', expected one of sgd, momentum, adam, adamw"),
+        ("train(resnet18", "cannot read 'train(resnet18': write train(resnet50"),
+        ("train(train(resnet18))", "cannot read 'train(train(resnet18))'"),
+        ("train(gemm(m=1,n=1,k=1))", "gemm(m=1,n=1,k=1) is a single operator, which is not trained: name a model"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_in_a_line(name: str, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        find_model(name, Settings(), 1)
+    assert str(refused.value).startswith(told)
+
+
+def test_what_is_not_trained_as_it_is_traced_is_refused() -> None:
+    with pytest.raises(ModelError, match="weights could learn from"):
+        step("train(stream_copy)", 1)
+    with pytest.raises(ModelError, match="tokens behind a cache, which nobody trains"):
+        step("train(llama-3.2-1b(cached=64))", 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["resnet18", "--batch", "250", "--devices", "8"],
+            "batch 250 cannot be divided over 8 devices: take 248 or 256",
+        ),
+        (["resnet18", "--precision", "int8"], "precision is int8, expected one of bf16, fp16, tf32, fp32, fp64"),
+        (["resnet18", "--optimizer", "adamx"], "optimizer is 'adamx', expected one of sgd, momentum, adam, adamw"),
+        (["resnet18", "--tokens", "64"], "resnet18 is no language model known by its sizes: leave out --tokens"),
+        (["llama-3.1-8b", "--devices", "12", "--tensor-devices", "8"], "12 devices cannot be divided in groups of 8"),
+    ],
+)
+def test_commands_refuse_in_a_line(words: list[str], told: str, tmp_path: Path) -> None:
+    done = run_here(["train", *words, "--db", str(tmp_path / "none.duckdb")], tmp_path, {})
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
