@@ -33,9 +33,11 @@ BELOW: dict[str, set[str]] = {
     "device": {"domain", "hub", "trace"},
     "model": {"domain"},
     "serving": {"catalog", "decoder", "domain", "model"},
+    "box": {"domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
+        "box",
         "catalog",
         "decoder",
         "domain",
@@ -52,6 +54,7 @@ BELOW: dict[str, set[str]] = {
     "row": {"domain"},
     "exchange": {"row"},
     "answer": {
+        "box",
         "calibrate",
         "catalog",
         "decoder",
@@ -100,16 +103,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 14_000,
+    "answer": 14_600,
     "trace": 9_720,
     "decoder": 2_600,
-    "model": 8_680,
+    "model": 8_720,
     "store": 6_580,
-    "domain": 5_330,
-    "cli": 4_800,
-    "catalog": 3_430,
+    "domain": 5_500,
+    "cli": 4_900,
+    "catalog": 3_680,
     "hub": 2_160,
-    "plan": 2_800,
+    "plan": 2_960,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
@@ -120,6 +123,7 @@ LINES: dict[str, int] = {
     "exchange": 450,
     "figure": 750,
     "serving": 2_400,
+    "box": 1_680,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -142,7 +146,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "decoder", "model", "serving", "store"},
+    "numpy": {"box", "calibrate", "decoder", "model", "serving", "store"},
 }
 """library -> rooms that may import it."""
 

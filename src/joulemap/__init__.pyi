@@ -38,6 +38,13 @@ from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
+from joulemap.answer.place import (
+    DeviceRow as DeviceRow,
+    PlaceAnswer as PlaceAnswer,
+    PlacedLine as PlacedLine,
+    PlacementRow as PlacementRow,
+    SubgraphRow as SubgraphRow,
+)
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,
@@ -53,6 +60,7 @@ from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityA
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.load import load_catalogue as load_catalogue
+from joulemap.domain.box import Goal as Goal
 from joulemap.domain.calibration import (
     Calibration as Calibration,
     CalibrationEntry as CalibrationEntry,
@@ -296,6 +304,7 @@ from joulemap.shortcut import (
     llm as llm,
     operators as operators,
     pareto as pareto,
+    place as place,
     plot as plot,
     profile as profile,
     rank_hardware as rank_hardware,

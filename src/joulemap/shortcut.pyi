@@ -25,6 +25,7 @@ from joulemap.answer.llm.answer import SERVING, LlmAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
+from joulemap.answer.place import PLACED, PlaceAnswer
 from joulemap.answer.query import BOUNDS
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
@@ -32,6 +33,7 @@ from joulemap.answer.report.answer import ReportAnswer
 from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.domain.box import Goal
 from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
@@ -542,6 +544,23 @@ def cost(
     prices: Sequence[Price] = (),
     **keywords: Unpack[SettingsKeywords],
 ) -> CostAnswer: ...
+def place(
+    model: str,
+    box: str = "",
+    *,
+    settings: Settings = PLACED,
+    on: Sequence[str] = (),
+    links: Sequence[str] = (),
+    goal: Goal = "latency",
+    **keywords: Unpack[SettingsKeywords],
+) -> PlaceAnswer:
+    """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+
+    A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
+    link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
+    traced.
+    """
+
 def llm(
     model: str,
     settings: Settings = SERVED,

@@ -57,6 +57,7 @@ class Workspace:
     plot = ModelQuestion("answer.plot", "")
     recommend = ModelQuestion("answer.recommend")
     cost = ModelQuestion("answer.cost")
+    place = Question("answer.place", "SettingsKeywords", is_shared=True)
     llm = Question("answer.llm.answer", "SettingsKeywords", is_shared=True)
     measure = Question("answer.measure", "RunKeywords")
     measure_host = Question("answer.launch")

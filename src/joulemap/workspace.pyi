@@ -31,6 +31,7 @@ from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
+from joulemap.answer.place import PLACED, PlaceAnswer
 from joulemap.answer.query import BOUNDS, STREAMED
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
@@ -39,6 +40,7 @@ from joulemap.answer.sanity import SanityAnswer
 from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.domain.box import Goal
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
 from joulemap.domain.default import CANDIDATES, LIMITS, SERVED, SETTINGS, USAGE
@@ -591,6 +593,23 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer: ...
+    def place(
+        self,
+        model: str,
+        box: str = "",
+        *,
+        settings: Settings = PLACED,
+        on: Sequence[str] = (),
+        links: Sequence[str] = (),
+        goal: Goal = "latency",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PlaceAnswer:
+        """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+
+        A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
+        link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
+        traced.
+        """
     def llm(
         self,
         model: str,
