@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from joulemap.domain.catalogue import find_entry
 from joulemap.domain.compiler import Compiler
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.name import fold_name
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.domain.settings import Settings
 from joulemap.model.pipeline import evaluate
@@ -304,9 +306,18 @@ def test_every_box_that_ships_is_of_known_hardware() -> None:
     for box in boxes.values():
         for device in box.devices:
             assert find_entry(entries, device.hardware.partition("@")[0]).id
-    names = [name for box in boxes.values() for name in (box.id, *box.aliases)]
+    names = [fold_name(name) for box in boxes.values() for name in (box.id, *box.aliases)]
     assert len({*names}) == len(names)
-    assert not {*names} & {*entries}
+    assert not {*names} & {fold_name(name) for entry in entries.values() for name in entry.names}
+
+
+def test_a_box_is_shown_and_told_where_one_hardware_is_asked_for(tmp_path: Path) -> None:
+    listed = run_here(["hardware", "list", "--boxes", "--format", "json"], tmp_path, {})
+    assert {row["box"] for row in json.loads(listed.stdout)} == {*load_boxes()}
+    shown = json.loads(run_here(["hardware", "show", "dgx_h100", "--format", "json"], tmp_path, {}).stdout)
+    assert (shown["parts"][0]["hardware"], shown["parts"][0]["alike_count"]) == ("h100_sxm5", 8)
+    done = run_here(["compare", "resnet18", "dgx_h100"], tmp_path, {})
+    assert "joulemap place MODEL dgx_h100" in done.stderr
 
 
 def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: Path) -> None:
@@ -316,7 +327,7 @@ def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: 
     """
     answer = Workspace(own_database).place(
         "resnet50",
-        "jetson_agx_orin",
+        "jetson_agx_orin_module",
         settings=Settings(precision="int8", runtime="engine", batch=64),
         goal="throughput",
     )
@@ -335,7 +346,7 @@ def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: 
         (["--on", "l4,t4", "--link", "nvlink"], "no bandwidth"),
         (["--on", "l4,t4", "--link", "8GB"], "no bandwidth"),
         (["--on", "l4,t4", "--link", "a-t4=8GB/s"], "none of the devices"),
-        (["jetson_agx_orin", "--on", "l4"], "name a box, or devices"),
+        (["jetson_agx_orin_module", "--on", "l4"], "name a box, or devices"),
         (["--on", "l4,t4,epyc_9654", "--link", "l4-t4=8GB/s"], "no link joins epyc_9654"),
     ],
 )

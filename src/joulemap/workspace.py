@@ -78,6 +78,8 @@ class Workspace:
     describe = Question("answer.query")
     hardware_list = Question("answer.listing")
     hardware = Question("answer.hardware")
+    box_list = Question("answer.box")
+    box = Question("answer.box")
     energy_reference = Question("answer.hardware")
     sanity = Question("answer.sanity")
     measurements = Question("answer.measurement")

@@ -11,6 +11,7 @@ from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.contrast import EVERYWHERE
 from joulemap.answer.architecture.phase import MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.answer.box import BoxAnswer, ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
@@ -943,6 +944,15 @@ class Workspace:
         The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
         file that breaks a rule.
         """
+    def box_list(
+        self,
+    ) -> Table[ListedBox]:
+        """Return the boxes of the catalogue, by id."""
+    def box(
+        self,
+        name: str,
+    ) -> BoxAnswer:
+        """Return one box by id, alias or file; UnknownNameError for what is none, CatalogueError for a file."""
     def energy_reference(
         self,
         name: str,

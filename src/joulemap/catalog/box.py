@@ -106,6 +106,17 @@ def is_box_text(text: str) -> bool:
     return any(line.strip() == "[[devices]]" for line in text.splitlines())
 
 
+def describe_box(name: str) -> str:
+    """Return what to ask of a box where one hardware is asked for; empty for what is none."""
+    found = find_box(name)
+    if found is None:
+        return ""
+    told = f"it is a box of several: `joulemap place MODEL {name}`"
+    (first, *others) = found.devices
+    alike = "" if others else f", or `joulemap llm MODEL {first.hardware} --devices {first.count}`"
+    return f"{told}{alike}"
+
+
 def refuse_box(name: str) -> UnknownNameError:
     """Return what to raise for what is no box."""
     near = find_nearest(name, [(box.id, *box.aliases) for box in load_boxes().values()])

@@ -62,7 +62,7 @@ def place(
     Copies between devices take time and energy, and are lines of the ledger; what a device cannot run goes to another.
 
     \b
-    joulemap place resnet50 jetson_agx_orin --precision int8 --batch 8 --goal throughput
+    joulemap place resnet50 jetson_agx_orin_module --precision int8 --batch 8 --goal throughput
     joulemap place mobilenet_v2 raspberry_pi_5_hailo --precision int8
     joulemap place resnet50 --on xeon_8490h,l4 --link pcie4x16
     joulemap place vit_b_16 --on cpu,gpu,npu --link cpu-gpu=25GB/s,cpu-npu=pcie3x4
