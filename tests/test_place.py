@@ -337,6 +337,30 @@ def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: 
     assert answer.best.placement != "gpu"
 
 
+def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_difference(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "place.duckdb")
+    settings = Settings(precision="int8", runtime="engine")
+    answer = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
+    stored = workspace.sql(
+        "SELECT p.devices, p.form, p.energy_fj, sum(l.line_energy_fj) FROM placements AS p "
+        "JOIN placement_ledger AS l USING (placement_id) GROUP BY ALL ORDER BY p.energy_fj"
+    ).rows
+    assert {(devices, form) for devices, form, *_ in stored} == {
+        (row.placement, row.form) for row in answer.placements if not row.refusal
+    }
+    totals = {(devices, form): whole for devices, form, whole, _ in stored}
+    assert all(whole == parts for _, _, whole, parts in stored)
+    alone = next(row for row in answer.placements if row.form == "alone" and not row.refusal)
+    mixed = next(row for row in answer.placements if row.form != "alone")
+    difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
+    assert sum(row.difference_fj for row in answer.differences) == difference
+    assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]
+    again = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
+    assert again.placements.rows == answer.placements.rows
+    assert len(workspace.sql("SELECT placement_id FROM placements").rows) == len(stored)
+    assert not workspace.check().findings.rows
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -42,7 +42,6 @@ from joulemap.answer.part import PartAnswer as PartAnswer
 from joulemap.answer.place import (
     DeviceRow as DeviceRow,
     PlaceAnswer as PlaceAnswer,
-    PlacedLine as PlacedLine,
     PlacementRow as PlacementRow,
     SubgraphRow as SubgraphRow,
 )
@@ -252,6 +251,7 @@ from joulemap.row.model import (
     PatternShare as PatternShare,
 )
 from joulemap.row.pareto import ParetoPoint as ParetoPoint
+from joulemap.row.place import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
 from joulemap.row.recommend import RankedConfiguration as RankedConfiguration, Violation as Violation
 from joulemap.row.report import (
     EnergyLeaf as EnergyLeaf,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Answer
@@ -11,9 +11,11 @@ from joulemap.answer.computed import make_table, told
 from joulemap.domain.box import Goal
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_quantity, show_share
+from joulemap.plan.source import Source, reading
+from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Section, grid
+from joulemap.row.place import PlacedLine, PlacementDifference
+from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
@@ -88,22 +90,6 @@ class SubgraphRow:
 
 
 @frozen(kw_only=True)
-class PlacedLine:
-    """A line of the best placement's ledger."""
-
-    device: str = told("of the box; of a copy the one that sends")
-    subgraph_index: int | None = told("none where it belongs to none")
-    component: str = told("that acts")
-    action: str = told("what it does")
-    per: str = told("what one count is")
-    action_count: float = told("how often")
-    energy_per_action_j: float = told("at the full voltage", "J")
-    energy_fj: int = told("of the line, exact", "fJ")
-    basis: str = told("where the price comes from")
-    source: str = told("who says so")
-
-
-@frozen(kw_only=True)
 class PlaceAnswer(Answer):
     """A model placed on a box."""
 
@@ -116,6 +102,9 @@ class PlaceAnswer(Answer):
     devices: Table[DeviceRow]
     subgraphs: Table[SubgraphRow]
     ledger: Table[PlacedLine]
+    """Of the best; empty where devices work side by side."""
+    differences: Table[PlacementDifference]
+    """What the best device alone spends, as the first, and the best mixture as the second; empty without both."""
     why: str
 
     @property
@@ -170,6 +159,18 @@ class PlaceAnswer(Answer):
             ),
             limit=limit,
         )
+        differences = grid(
+            self.differences,
+            (
+                ("device", "device"),
+                ("component", "component"),
+                ("action", "action"),
+                ("alone", "first_j"),
+                ("mixture", "second_j"),
+                ("difference", lambda row: show_signed(row.difference_j, "J")),
+            ),
+            limit=limit,
+        )
         best = self.best
         answer = f"{best.placement}, {best.form}, is best for {self.goal}"
         return Document(
@@ -177,7 +178,11 @@ class PlaceAnswer(Answer):
             answer=answer,
             sections=(Section("", rows),),
             insights=(self.why,),
-            details=(Section("Devices of the best", devices), Section("Subgraphs", subgraphs)),
+            details=(
+                Section("Devices of the best", devices),
+                Section("Subgraphs", subgraphs),
+                Section("Energy of the mixture less that of the best device alone", differences),
+            ),
             notes=NOTES,
             sure=self._say_gap(),
             steps=self._list_steps(repeated),
@@ -195,10 +200,8 @@ class PlaceAnswer(Answer):
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return the commands about the devices that have a part, each with the whole model, the busiest first."""
         busy = sorted((row for row in self.devices if row.subgraph_count), key=lambda row: -row.busy_s)
-        return tuple(
-            shlex.join(["joulemap", "analyze", self.model, row.hardware, "--precision", row.precision, *repeated])
-            for row in busy
-        )
+        told = [[self.model, row.hardware, "--precision", row.precision, *repeated] for row in busy]
+        return tuple(dict.fromkeys(shlex.join(["joulemap", "analyze", *words]) for words in told))
 
 
 def place(
@@ -222,7 +225,8 @@ def place(
     from joulemap.box.problem import pose
     from joulemap.domain.box import GOALS
     from joulemap.plan.box import find_hardware, find_members, read_box
-    from joulemap.plan.workload import find_model, holding_workload
+    from joulemap.plan.placement import PlacedQuestion, ensure_placements
+    from joulemap.plan.workload import find_model, holding_workload, stored_key
     from joulemap.store.workload import read_columns
 
     check_name("goal", goal, GOALS)
@@ -234,14 +238,19 @@ def place(
         named = find_hardware(source, model, [device.hardware for device in described.devices], settings)
         described = read_box(box, on, links, [hardware for _, _, hardware in named])
     batch = settings.batch[0] if settings.batch else None
-    with holding_workload(source, find_model(model, settings, batch)) as (workload_id, connection):
-        work = read_columns(connection, workload_id)
+    asked = find_model(model, settings, batch)
+    with holding_workload(source, asked) as (workload_id, connection):
+        work, key = read_columns(connection, workload_id), stored_key(connection, asked) or ""
     members = find_members(source, model, described, settings, work.batch)
     problem = pose(work, members, find_ways(described, members))
     found = sorted(list_candidates(problem, described, goal), key=lambda one: one.value(goal))
     if found[0].refusal:
         told_all = "; ".join(f"{one.label}: {one.refusal}" for one in found)
         raise UnsupportedError(f"{model} does not run on {described.id}: {told_all}")
+    question = PlacedQuestion(
+        workload_key=key, model=model, box=described, goal=goal, settings=settings, problem=problem
+    )
+    ids = ensure_placements(source, question, found)
     return PlaceAnswer(
         model=model,
         box=described.id,
@@ -250,9 +259,26 @@ def place(
         placements=make_table("placements", PlacementRow, [_form(one, found[0], work.batch) for one in found]),
         devices=make_table("devices", DeviceRow, _list_devices(problem, found[0].run)),
         subgraphs=make_table("subgraphs", SubgraphRow, _list_subgraphs(problem, found[0].run)),
-        ledger=make_table("ledger", PlacedLine, _list_lines(found[0].run)),
+        **_read_stored(source, found, ids),
         why=explain(found, goal),
     )
+
+
+def _read_stored(source: Source, found: Sequence[Candidate], ids: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """Return the ledger of the best, and what the best mixture spends more than the best device alone, by field."""
+    run = [one for one in found if one.run is not None]
+    alone, mixed = (
+        next((ids[one.label, one.form] for one in run if (one.form == "alone") is is_alone), 0)
+        for is_alone in (True, False)
+    )
+    best = ids.get((found[0].label, found[0].form), 0)
+    with reading(source) as connection:
+        return {
+            "ledger": fetch(connection, PlacedLine, placement=best),
+            "differences": (fetch if alone and mixed else fetch_none)(
+                connection, PlacementDifference, first=alone, second=mixed
+            ),
+        }
 
 
 def _form(one: Candidate, best: Candidate, batch: int) -> PlacementRow:
@@ -331,24 +357,6 @@ def _list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow
             )
         )
     return found
-
-
-def _list_lines(run: PlacedRun | None) -> list[PlacedLine]:
-    return [
-        PlacedLine(
-            device=line.device,
-            subgraph_index=line.subgraph,
-            component=line.component,
-            action=line.action,
-            per=line.per,
-            action_count=line.action_count,
-            energy_per_action_j=line.energy_per_action_fj / 1e15,
-            energy_fj=line.energy_fj,
-            basis=line.basis,
-            source=line.source,
-        )
-        for line in (run.lines if run is not None else ())
-    ]
 
 
 WORDS: Final = {"latency": "time of a batch", "throughput": "time between batches", "energy": "energy of a batch"}

@@ -20,7 +20,7 @@ import numpy as np
 from joulemap.box.member import Member
 from joulemap.box.problem import Problem, conversion_fj, converts
 from joulemap.box.score import share_memory
-from joulemap.domain.box import Box
+from joulemap.domain.box import Box, PlacementLine
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.model.fallback import split_work
@@ -33,24 +33,6 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 IDLE: Final = ("chip", "idle_power")
 """What a device draws that has no part of the model."""
-
-
-@frozen(kw_only=True)
-class Line:
-    """A line of a placement's ledger."""
-
-    device: str
-    """Of the box: that the energy is of, or that sends."""
-    subgraph: int | None
-    """None of what belongs to none."""
-    component: str
-    action: str
-    per: str
-    action_count: float
-    energy_per_action_fj: float
-    energy_fj: int
-    basis: str
-    source: str
 
 
 @frozen(kw_only=True)
@@ -84,7 +66,7 @@ class PlacedRun:
     """For which the box draws static power for a batch: the latency, or the interval."""
     limit: str
     """What the period is: devices in turn, a device or link by name, a shared memory, or the power budget."""
-    lines: tuple[Line, ...]
+    lines: tuple[PlacementLine, ...]
 
     @property
     def energy_fj(self) -> int:
@@ -198,7 +180,7 @@ def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
     return round(own_fj / FJ_PER_J / left_w * FS_PER_S)
 
 
-def _list_parts(problem: Problem, parts: dict[int, RunColumns]) -> list[Line]:
+def _list_parts(problem: Problem, parts: dict[int, RunColumns]) -> list[PlacementLine]:
     """Return the lines of each part, by subgraph and action."""
     found = []
     for number, run in parts.items():
@@ -213,9 +195,9 @@ def _list_parts(problem: Problem, parts: dict[int, RunColumns]) -> list[Line]:
         for one, count, fj in zip(distinct.tolist(), counts.tolist(), energy.tolist(), strict=True):
             action = actions[one % len(actions)]
             found.append(
-                Line(
+                PlacementLine(
                     device=problem.members[number].name,
-                    subgraph=one // len(actions),
+                    subgraph_index=one // len(actions),
                     component=action.component,
                     action=action.action,
                     per=action.per,
@@ -229,16 +211,16 @@ def _list_parts(problem: Problem, parts: dict[int, RunColumns]) -> list[Line]:
     return found
 
 
-def _list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Line]:
+def _list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:
     """Return a line for each link that a copy crosses, and two for what is read and written where it is converted."""
     found = []
     for copy in copies:
         sender, receiver = problem.members[copy.start], problem.members[copy.end]
         component, action = LINK_ACTION
         found += [
-            Line(
+            PlacementLine(
                 device=sender.name,
-                subgraph=copy.subgraph,
+                subgraph_index=copy.subgraph,
                 component=component,
                 action=action,
                 per="B",
@@ -261,7 +243,7 @@ def _kept_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
     return copy.byte_count * widths[0] / widths[1]
 
 
-def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[Line]:
+def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[PlacementLine]:
     found = []
     for action, amount, price in zip(("read", "write"), (copy.byte_count, kept), conversion_fj(receiver), strict=True):
         position = receiver.hardware.reference.position(("dram", action))
@@ -269,9 +251,9 @@ def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[Line]:
             continue
         row = receiver.hardware.reference.actions[position]
         found.append(
-            Line(
+            PlacementLine(
                 device=receiver.name,
-                subgraph=copy.subgraph,
+                subgraph_index=copy.subgraph,
                 component="dram",
                 action=f"convert_{action}",
                 per=row.per,
@@ -285,7 +267,7 @@ def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[Line]:
     return found
 
 
-def _list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[Line]:
+def _list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
     """Return what each device draws for the rest of the period."""
     found = []
     for number, member in enumerate(problem.members):
@@ -297,9 +279,9 @@ def _list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) 
             told = member.hardware.idle_power
         if rest_s > 0.0:
             found.append(
-                Line(
+                PlacementLine(
                     device=member.name,
-                    subgraph=None,
+                    subgraph_index=None,
                     component=component,
                     action=action,
                     per="s",

@@ -113,3 +113,21 @@ class Box:
     def memory_of(self, device: BoxDevice) -> BoxMemory | None:
         """Return the memory of the box that a device works in; None for one of its own."""
         return next((memory for memory in self.memories if memory.name == device.memory), None)
+
+
+@frozen(kw_only=True)
+class PlacementLine:
+    """A line of the ledger of a model on the devices of a box."""
+
+    device: str
+    """That the energy is of, or that sends."""
+    subgraph_index: int | None
+    """None of what belongs to none."""
+    component: str
+    action: str
+    per: str
+    action_count: float
+    energy_per_action_fj: float
+    energy_fj: int
+    basis: str
+    source: str
