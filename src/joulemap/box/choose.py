@@ -22,12 +22,12 @@ import numpy as np
 
 from joulemap.box.problem import Problem
 from joulemap.box.score import Scores, add_up, score
-from joulemap.box.search import Costs, Found, search
+from joulemap.box.search import FEW_STATES, Costs, Found, search
 from joulemap.domain.box import GOALS, Goal
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 
-ROUNDS: Final = 12
+ROUNDS: Final = 16
 """Weights of stages that are tried."""
 
 FEW_DEVICES: Final = 4
@@ -35,6 +35,15 @@ FEW_DEVICES: Final = 4
 
 MOST_KINDS: Final = 4
 """Of device that stretches are cut for, one behind the other."""
+
+GAIN: Final = 0.01
+"""Share by which a bound grows that is worth another round."""
+
+PATIENCE: Final = 3
+"""Rounds without."""
+
+LINK_WEIGHT: Final = 0.1
+"""Of a link over that of a device, to begin with."""
 
 MOVES: Final = 24
 """Times that the best single move is looked for."""
@@ -156,25 +165,21 @@ def _fits(problem: Problem, devices: Integers, most: Floats) -> Booleans:
 
 def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:
     """Return a placement with a short interval, and the bound of the weights that were tried."""
-    weights = np.zeros(len(problem.members))
-    weights[list(allowed)] = 1.0 / len(allowed)
-    bound, best = 0.0, None
-    seeds = [*_cut(problem, is_out, allowed)]
-    if seeds:
-        best = _take_best(problem, np.array(seeds), None)
+    seeds = list(_cut(problem, is_out, allowed))
+    best = _take_best(problem, np.array(seeds), None) if seeds else None
+    weights, bound, since = _begin(problem, allowed), 0.0, 0
     for number in range(ROUNDS if len(allowed) <= FEW_DEVICES else 1):
-        node = np.where(is_out, np.inf, problem.paced_s * weights)
-        found = search(Costs(node, np.where(np.isinf(problem.copy_s), np.inf, 0.0), problem.maker, problem.readers))
+        found = search(_weigh_stages(problem, is_out, weights), FEW_STATES)
         if found is None:
             return None
+        since = 0 if found.bound > bound * (1.0 + GAIN) else since + 1
         bound = max(bound, found.bound)
         best = _take_best(problem, found.devices[None], best)
-        busy = score(problem, found.devices[None]).busy_s[0]
-        step = 0.5 / (1.0 + number)
-        moved = np.where(weights > 0.0, weights * np.exp(step * (busy - busy.mean()) / max(busy.max(), 1e-30)), 0.0)
-        weights = moved / moved.sum()
-        if best is not None and best[1] <= bound * (1.0 + ENOUGH):
+        if since == PATIENCE or (best is not None and best[1] <= bound * (1.0 + ENOUGH)):
             break
+        loads = score(problem, found.devices[None]).stages[0]
+        drawn = weights * np.exp((loads / max(loads.max(), 1e-30) - 0.5) / (1.0 + number) ** 0.5)
+        weights = drawn / drawn.sum()
     if best is None:
         return None
     for _ in range(MOVES):
@@ -185,6 +190,27 @@ def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choic
         if best[1] >= before:
             break
     return Choice(devices=best[0], value=best[1], bound=min(bound, best[1]))
+
+
+def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
+    """Return weights of the stages, as `Scores.stages` has them: little of links, nothing of what is not allowed."""
+    count = len(problem.members)
+    is_mine = np.isin(np.arange(count), list(allowed))
+    links = LINK_WEIGHT * np.triu(is_mine[:, None] & is_mine[None], 1)
+    weights = np.append(is_mine.astype(float), links.ravel())
+    return weights / weights.sum()
+
+
+def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
+    """Return the problem whose cost is the weighted sum of the stages: a bound of the longest."""
+    count = len(problem.members)
+    device, link = weights[:count], weights[count:].reshape(count, count)
+    others = ~np.eye(count, dtype=bool)
+    way = np.where(np.isinf(problem.way_s), 0.0, problem.way_s) * (link + link.T)
+    ends = (problem.leave_s * device)[:, :, None] + (problem.enter_s * device)[:, None, :]
+    copy = np.where(np.isinf(problem.way_s), np.inf, way + np.where(others, ends, 0.0))
+    node = np.where(is_out, np.inf, problem.paced_s * device)
+    return Costs(node, copy, problem.maker, problem.readers)
 
 
 def _take_best(

@@ -33,6 +33,12 @@ class Scores:
     weight_bytes: Floats
     """Placement x device."""
 
+    @property
+    def stages(self) -> Floats:
+        """Placement x what works side by side: each device, then each pair of devices, both ways, row by row."""
+        both_ways = np.triu(self.link_s + self.link_s.transpose(0, 2, 1), 1)
+        return np.concatenate([self.busy_s, both_ways.reshape(len(self.busy_s), -1)], axis=1)
+
 
 def score(problem: Problem, devices: Integers) -> Scores:
     """Return what placements take, each a row with the device of each node."""

@@ -55,10 +55,12 @@ class Costs:
     readers: Sequence[Sequence[int]]
 
 
-def search(costs: Costs) -> Found | None:
-    """Return the cheapest placement; None where there is none, for want of ways between devices."""
+def search(costs: Costs, most: int = 0) -> Found | None:
+    """Return the cheapest placement; None where there is none, for want of ways between devices.
+
+    `most` is how many states are followed at a time, `MOST_STATES` for 0.
+    """
     node_count, device_count = costs.node.shape
-    full = (1 << device_count) - 1
     made = _group(costs.maker.tolist(), node_count)
     read = _group_readers(costs.readers, node_count)
     last = [max(readers) for readers in costs.readers]
@@ -90,7 +92,7 @@ def search(costs: Costs) -> Found | None:
                     following[key] = total, device, state
         live = [live[place] for place in kept] + fresh
         if len(following) > FEW_STATES:
-            following, cut = _thin(following, costs.copy[live], device_count, full)
+            following, cut = _thin(following, costs.copy[live], device_count, most or MOST_STATES)
             bound = min(bound, cut + float(least[number + 1]))
         history.append(following)
         states = following
@@ -119,7 +121,7 @@ def _group_readers(readers: Sequence[Sequence[int]], count: int) -> list[list[in
 
 
 def _thin(
-    states: dict[State, tuple[float, int, State]], copy: Floats, device_count: int, full: int
+    states: dict[State, tuple[float, int, State]], copy: Floats, device_count: int, most: int
 ) -> tuple[dict[State, tuple[float, int, State]], float]:
     """Return the states that no other replaces, the cheapest first, and the cost of the cheapest that was cut."""
     keys = sorted(states, key=lambda key: states[key][0])
@@ -127,7 +129,7 @@ def _thin(
     cost = np.array([states[key][0] for key in keys])
     keep = np.ones(len(keys), dtype=bool)
     bits = 1 << np.arange(device_count)
-    home, mask = held >> device_count, (held & full)[:, :, None] & bits > 0
+    home, mask = held >> device_count, (held & ((1 << device_count) - 1))[:, :, None] & bits > 0
     price = copy[np.arange(held.shape[1])[None], home]
     for judge in range(min(JUDGES, len(keys))):
         if not keep[judge]:
@@ -140,5 +142,5 @@ def _thin(
         replaced[: judge + 1] = False
         keep &= ~replaced
     left = [key for key, is_kept in zip(keys, keep.tolist(), strict=True) if is_kept]
-    cut = states[left[MOST_STATES]][0] if len(left) > MOST_STATES else np.inf
-    return {key: states[key] for key in left[:MOST_STATES]}, float(cut)
+    cut = states[left[most]][0] if len(left) > most else np.inf
+    return {key: states[key] for key in left[:most]}, float(cut)
