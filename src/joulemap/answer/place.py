@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.box import Goal
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
@@ -184,12 +185,24 @@ class PlaceAnswer(Answer):
                 Section("Energy of the mixture less that of the best device alone", differences),
             ),
             notes=NOTES,
-            sure=self._say_gap(),
+            sure="; ".join(filter(None, (self._say_close(), self._say_gap()))),
             steps=self._list_steps(repeated),
             data=self.data(),
             table=self.placements,
             tables=self.tables,
         )
+
+    def _say_close(self) -> str:
+        """Return that the second is as good as the best; empty where it is not."""
+        value = {
+            "latency": lambda row: row.latency_s,
+            "throughput": lambda row: 1.0 / row.throughput_per_s,
+            "energy": lambda row: row.energy_j,
+        }[self.goal]
+        rivals = [row for row in self.placements if not row.refusal]
+        if len(rivals) < 2 or value(rivals[1]) > TIE_RATIO * value(rivals[0]):
+            return ""
+        return f"a close call: {rivals[1].placement}, {rivals[1].form}, is within {show_share(TIE_RATIO - 1.0)}"
 
     def _say_gap(self) -> str:
         """Return how much better a placement could be that was not looked at; empty where that is nothing."""
@@ -233,6 +246,8 @@ def place(
     for values, what in ((settings.precision, "precision"), (settings.runtime, "runtime")):
         if len(values) != 1:
             raise UsageError(f"name one {what} to place a model at, found {len(values)}")
+    if len(settings.batch) > 1:
+        raise UsageError(f"name one batch to place a model at, found {len(settings.batch)}")
     described = read_box(box, on, links)
     if on:
         named = find_hardware(source, model, [device.hardware for device in described.devices], settings)

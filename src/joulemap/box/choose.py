@@ -31,7 +31,8 @@ ROUNDS: Final = 16
 """Weights of stages that are tried."""
 
 FEW_DEVICES: Final = 4
-"""From more on one round alone: each takes long."""
+MANY_VALUES: Final = 256
+"""Of more devices or values there is one round: each takes long."""
 
 MOST_KINDS: Final = 4
 """Of device that stretches are cut for, one behind the other."""
@@ -168,7 +169,8 @@ def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choic
     seeds = list(_cut(problem, is_out, allowed))
     best = _take_best(problem, np.array(seeds), None) if seeds else None
     weights, bound, since = _begin(problem, allowed), 0.0, 0
-    for number in range(ROUNDS if len(allowed) <= FEW_DEVICES else 1):
+    is_small = len(allowed) <= FEW_DEVICES and len(problem.maker) <= MANY_VALUES
+    for number in range(ROUNDS if is_small else 1):
         found = search(_weigh_stages(problem, is_out, weights), FEW_STATES)
         if found is None:
             return None

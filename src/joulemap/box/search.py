@@ -25,6 +25,11 @@ MOST_STATES: Final = 512
 FEW_STATES: Final = 64
 """Up to which none is dropped: looking costs more."""
 
+MOST_ENTRIES: Final = 8192
+"""Values of all states together: of a graph that hands on hundreds at a time fewer states are followed."""
+
+LEAST_STATES: Final = 16
+
 JUDGES: Final = 24
 """The cheapest states, of each of which it is asked what it replaces."""
 
@@ -91,8 +96,9 @@ def search(costs: Costs, most: int = 0) -> Found | None:
                 if total < np.inf and (other is None or total < other[0]):
                     following[key] = total, device, state
         live = [live[place] for place in kept] + fresh
-        if len(following) > FEW_STATES:
-            following, cut = _thin(following, costs.copy[live], device_count, most or MOST_STATES)
+        room = max(LEAST_STATES, min(most or MOST_STATES, MOST_ENTRIES // max(1, len(live))))
+        if len(following) > min(room, FEW_STATES):
+            following, cut = _thin(following, costs.copy[live], device_count, room)
             bound = min(bound, cut + float(least[number + 1]))
         history.append(following)
         states = following

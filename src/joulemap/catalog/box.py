@@ -12,7 +12,7 @@ import attrs
 from joulemap.catalog.digest import DATA
 from joulemap.catalog.hardware import LANE_RATES
 from joulemap.catalog.link import find_usual
-from joulemap.catalog.parser import name_file, read_file
+from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
 from joulemap.catalog.schema import QuantityEntry
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.name import find_nearest, fold_name
@@ -94,16 +94,19 @@ def find_box(name: str) -> Box | None:
     """Return the box of an id, alias or name, or of a file that has devices; None for what is no box."""
     if name.endswith(".toml"):
         path = Path(name).expanduser()
-        return load_box(path) if path.is_file() and is_box_text(path.read_text()) else None
+        return load_box(path) if is_box_file(path) else None
     folded = fold_name(name)
     return next(
         (box for box in load_boxes().values() if folded in map(fold_name, (box.id, box.name, *box.aliases))), None
     )
 
 
-def is_box_text(text: str) -> bool:
-    """Whether the text of a hardware file is that of a box."""
-    return any(line.strip() == "[[devices]]" for line in text.splitlines())
+def is_box_file(path: Path) -> bool:
+    """Whether a file is one of a box, by its first look; what cannot be read is none."""
+    try:
+        return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
+    except OSError:
+        return False
 
 
 def describe_box(name: str) -> str:
