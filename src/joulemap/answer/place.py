@@ -194,13 +194,10 @@ class PlaceAnswer(Answer):
 
     def _say_close(self) -> str:
         """Return that the second is as good as the best; empty where it is not."""
-        value = {
-            "latency": lambda row: row.latency_s,
-            "throughput": lambda row: 1.0 / row.throughput_per_s,
-            "energy": lambda row: row.energy_j,
-        }[self.goal]
-        rivals = [row for row in self.placements if not row.refusal]
-        if len(rivals) < 2 or value(rivals[1]) > TIE_RATIO * value(rivals[0]):
+        column = {"latency": "latency_s", "throughput": "throughput_per_s", "energy": "energy_j"}[self.goal]
+        rivals = [row for row in self.placements if not row.refusal][:2]
+        best, *others = (float(getattr(row, column)) for row in rivals)
+        if not others or max(best / others[0], others[0] / best) > TIE_RATIO:
             return ""
         return f"a close call: {rivals[1].placement}, {rivals[1].form}, is within {show_share(TIE_RATIO - 1.0)}"
 

@@ -200,7 +200,8 @@ def _begin(problem: Problem, allowed: Sequence[int]) -> Floats:
     is_mine = np.isin(np.arange(count), list(allowed))
     links = LINK_WEIGHT * np.triu(is_mine[:, None] & is_mine[None], 1)
     weights = np.append(is_mine.astype(float), links.ravel())
-    return weights / weights.sum()
+    total: Floats = weights / weights.sum()
+    return total
 
 
 def _weigh_stages(problem: Problem, is_out: Booleans, weights: Floats) -> Costs:
