@@ -850,6 +850,74 @@ COMMENT ON COLUMN internal.estimate.package_version IS 'joulemap version that ev
 COMMENT ON COLUMN internal.estimate.created_at IS 'When it was stored, UTC';
 COMMENT ON COLUMN internal.estimate.content_digest IS 'Of this row, eight digits; `joulemap db check` compares them';
 
+CREATE TABLE internal.placement (
+    placement_id INTEGER PRIMARY KEY,
+    question_key VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    box VARCHAR NOT NULL,
+    goal VARCHAR NOT NULL CHECK (goal IN ('latency', 'throughput', 'energy')),
+    precision VARCHAR NOT NULL,
+    batch INTEGER NOT NULL CHECK (batch > 0),
+    runtime VARCHAR NOT NULL CHECK (runtime IN ('eager', 'graph', 'fused', 'engine')),
+    devices VARCHAR NOT NULL,
+    form VARCHAR NOT NULL CHECK (form IN ('alone', 'split', 'pipeline')),
+    latency_fs BIGINT NOT NULL CHECK (latency_fs >= 0),
+    copy_fs BIGINT NOT NULL CHECK (copy_fs >= 0),
+    period_fs BIGINT NOT NULL CHECK (period_fs >= 0),
+    energy_fj BIGINT NOT NULL CHECK (energy_fj >= 0),
+    formula_version VARCHAR NOT NULL,
+    package_version VARCHAR NOT NULL,
+    created_at TIMESTAMP NOT NULL,
+    content_digest VARCHAR NOT NULL DEFAULT ''
+);
+COMMENT ON TABLE internal.placement IS 'A model on devices of a box that work on it together; the newest of each question';
+COMMENT ON COLUMN internal.placement.placement_id IS 'Number of the row';
+COMMENT ON COLUMN internal.placement.question_key IS 'Digest of workload, box, hardware and goal: placements of one question have it alike';
+COMMENT ON COLUMN internal.placement.model IS 'As it is asked for by';
+COMMENT ON COLUMN internal.placement.box IS 'Catalogue id, or the devices that were named, joined by a plus';
+COMMENT ON COLUMN internal.placement.goal IS 'What it is best at: latency, throughput or energy';
+COMMENT ON COLUMN internal.placement.precision IS 'That was asked for; devices without it have another';
+COMMENT ON COLUMN internal.placement.batch IS 'Samples in one input';
+COMMENT ON COLUMN internal.placement.runtime IS 'How the software stack launches work';
+COMMENT ON COLUMN internal.placement.devices IS 'Those with a part of the model, joined by a plus';
+COMMENT ON COLUMN internal.placement.form IS 'alone; split: devices take turns; pipeline: batches follow each other through them';
+COMMENT ON COLUMN internal.placement.latency_fs IS 'Femtoseconds, per batch, copies included';
+COMMENT ON COLUMN internal.placement.copy_fs IS 'Femtoseconds, per batch, of copies between devices';
+COMMENT ON COLUMN internal.placement.period_fs IS 'Femtoseconds for which the box draws static power for a batch';
+COMMENT ON COLUMN internal.placement.energy_fj IS 'Femtojoules of the whole box, per batch: the sum of its lines';
+COMMENT ON COLUMN internal.placement.formula_version IS 'Digest of the formulas of all classes of its devices';
+COMMENT ON COLUMN internal.placement.package_version IS 'joulemap version that evaluated it';
+COMMENT ON COLUMN internal.placement.created_at IS 'When it was stored, UTC';
+COMMENT ON COLUMN internal.placement.content_digest IS 'Of this row and its lines, eight digits; `joulemap db check` compares them';
+
+CREATE TABLE internal.placement_line (
+    placement_id INTEGER NOT NULL,
+    line_index INTEGER NOT NULL CHECK (line_index >= 0),
+    device VARCHAR NOT NULL,
+    subgraph_index INTEGER CHECK (subgraph_index >= 0),
+    component VARCHAR NOT NULL,
+    action VARCHAR NOT NULL,
+    per VARCHAR NOT NULL,
+    action_count DOUBLE NOT NULL CHECK (action_count >= 0),
+    energy_per_action_fj DOUBLE NOT NULL CHECK (energy_per_action_fj >= 0),
+    energy_fj BIGINT NOT NULL CHECK (energy_fj >= 0),
+    basis VARCHAR NOT NULL,
+    source VARCHAR NOT NULL
+);
+COMMENT ON TABLE internal.placement_line IS 'A line of the ledger of a placement, per batch';
+COMMENT ON COLUMN internal.placement_line.placement_id IS 'placement';
+COMMENT ON COLUMN internal.placement_line.line_index IS 'Order in the ledger';
+COMMENT ON COLUMN internal.placement_line.device IS 'Of the box; of a copy the one that sends';
+COMMENT ON COLUMN internal.placement_line.subgraph_index IS 'Of the workload; null where it belongs to none';
+COMMENT ON COLUMN internal.placement_line.component IS 'What acts';
+COMMENT ON COLUMN internal.placement_line.action IS 'What it does';
+COMMENT ON COLUMN internal.placement_line.per IS 'What one count is';
+COMMENT ON COLUMN internal.placement_line.action_count IS 'How often';
+COMMENT ON COLUMN internal.placement_line.energy_per_action_fj IS 'At the highest voltage of the die, femtojoules';
+COMMENT ON COLUMN internal.placement_line.energy_fj IS 'Femtojoules, at the voltage of the run';
+COMMENT ON COLUMN internal.placement_line.basis IS 'Where the price comes from';
+COMMENT ON COLUMN internal.placement_line.source IS 'Document, measurement or arithmetic behind it';
+
 CREATE TABLE internal.hardware_level (
     hardware_digest VARCHAR NOT NULL,
     level_index INTEGER NOT NULL CHECK (level_index >= 0),

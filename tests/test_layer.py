@@ -35,9 +35,11 @@ BELOW: dict[str, set[str]] = {
     "training": {"domain", "fuse", "model", "trace"},
     "serving": {"catalog", "decoder", "domain", "model"},
     "capacity": {"domain"},
+    "box": {"domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
+        "box",
         "catalog",
         "decoder",
         "domain",
@@ -55,6 +57,7 @@ BELOW: dict[str, set[str]] = {
     "row": {"domain"},
     "exchange": {"row"},
     "answer": {
+        "box",
         "calibrate",
         "catalog",
         "decoder",
@@ -105,16 +108,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 16_500,
+    "answer": 17_100,
     "trace": 9_750,
     "decoder": 2_980,
-    "model": 8_800,
-    "store": 6_620,
-    "domain": 5_530,
-    "cli": 5_140,
-    "catalog": 3_650,
+    "model": 8_840,
+    "store": 6_720,
+    "domain": 5_700,
+    "cli": 5_240,
+    "catalog": 3_900,
     "hub": 2_440,
-    "plan": 2_830,
+    "plan": 3_070,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
@@ -127,6 +130,7 @@ LINES: dict[str, int] = {
     "figure": 750,
     "serving": 2_400,
     "training": 1_500,
+    "box": 1_680,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -149,7 +153,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"calibrate", "capacity", "decoder", "model", "serving", "store", "training"},
+    "numpy": {"box", "calibrate", "capacity", "decoder", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""
 

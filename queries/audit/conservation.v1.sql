@@ -303,6 +303,17 @@ broken AS (
             abs(p.energy_own_half_width - t.energy_own_half_width)
         ) > 1e-9
     UNION ALL
+    SELECT
+        'the lines of a placement add up to its energy',
+        p.placement_id,
+        'placement of ' || p.model || ' on ' || p.devices,
+        CAST(p.energy_fj AS VARCHAR),
+        CAST(sum(l.energy_fj) AS VARCHAR)
+    FROM internal.placement AS p
+    LEFT JOIN internal.placement_line AS l ON l.placement_id = p.placement_id
+    GROUP BY p.placement_id, p.model, p.devices, p.energy_fj
+    HAVING sum(l.energy_fj) IS DISTINCT FROM p.energy_fj
+    UNION ALL
     SELECT 'a row of a run belongs to a run', t.run_id, t.place, 'a row of run', 'none'
     FROM (
         SELECT DISTINCT run_id, 'ledger_line' AS place FROM operator_line

@@ -1097,6 +1097,51 @@ COMMENT ON COLUMN estimates.latency_fs IS 'Per batch, femtoseconds';
 COMMENT ON COLUMN estimates.kind IS 'Of the operator: gemm, conv2d, attention ...';
 COMMENT ON COLUMN estimates.refusal IS 'Why the hardware cannot run it; null where it can';
 
+CREATE VIEW placements AS
+SELECT
+    p.placement_id,
+    p.question_key,
+    p.model,
+    p.box,
+    p.goal,
+    p.precision,
+    p.batch,
+    p.runtime,
+    p.devices,
+    p.form,
+    seconds(p.latency_fs) AS latency_s,
+    seconds(p.copy_fs) AS copy_s,
+    seconds(p.period_fs) AS interval_s,
+    p.batch / seconds(p.period_fs) AS throughput_per_s,
+    joules(p.energy_fj) AS energy_j,
+    CAST(p.energy_fj AS DOUBLE) / CAST(p.period_fs AS DOUBLE) AS average_power_w,
+    p.formula_version,
+    p.package_version,
+    p.created_at,
+    p.energy_fj
+FROM internal.placement AS p;
+COMMENT ON VIEW placements IS 'A model on devices of a box that work on it together: each device alone, split, or as a pipeline; energies are of the whole box';
+COMMENT ON COLUMN placements.formula_version IS 'Of all classes of its devices';
+COMMENT ON COLUMN placements.precision IS 'That was asked for; devices without it have another';
+
+CREATE VIEW placement_ledger AS
+SELECT
+    l.placement_id,
+    l.line_index,
+    l.device,
+    l.subgraph_index,
+    l.component,
+    l.action,
+    l.per,
+    l.action_count,
+    joules(l.energy_per_action_fj) AS energy_per_action_j,
+    joules(l.energy_fj) AS line_energy_j,
+    l.energy_fj AS line_energy_fj,
+    l.basis,
+    l.source
+FROM internal.placement_line AS l;
+COMMENT ON VIEW placement_ledger IS 'One line of the ledger of a placement: what a part takes, copies between devices, and what each draws while others work';
+
 CREATE VIEW scored_measurements AS
 SELECT
     n.measurement_id,

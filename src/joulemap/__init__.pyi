@@ -4,6 +4,7 @@ from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.architecture.phase import PhasesAnswer as PhasesAnswer
+from joulemap.answer.box import BoxAnswer as BoxAnswer, BoxJoin as BoxJoin, BoxPart as BoxPart, ListedBox as ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
@@ -42,6 +43,12 @@ from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
+from joulemap.answer.place import (
+    DeviceRow as DeviceRow,
+    PlaceAnswer as PlaceAnswer,
+    PlacementRow as PlacementRow,
+    SubgraphRow as SubgraphRow,
+)
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,
@@ -59,6 +66,7 @@ from joulemap.answer.train.answer import TrainAnswer as TrainAnswer
 from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.load import load_catalogue as load_catalogue
+from joulemap.domain.box import Goal as Goal
 from joulemap.domain.calibration import (
     Calibration as Calibration,
     CalibrationEntry as CalibrationEntry,
@@ -251,6 +259,7 @@ from joulemap.row.model import (
     PatternShare as PatternShare,
 )
 from joulemap.row.pareto import ParetoPoint as ParetoPoint
+from joulemap.row.place import PlacedLine as PlacedLine, PlacementDifference as PlacementDifference
 from joulemap.row.recommend import RankedConfiguration as RankedConfiguration, Violation as Violation
 from joulemap.row.report import (
     EnergyLeaf as EnergyLeaf,
@@ -305,6 +314,7 @@ from joulemap.shortcut import (
     llm as llm,
     operators as operators,
     pareto as pareto,
+    place as place,
     plot as plot,
     profile as profile,
     rank_hardware as rank_hardware,

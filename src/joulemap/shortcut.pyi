@@ -26,6 +26,7 @@ from joulemap.answer.llm.answer import SERVING, LlmAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
+from joulemap.answer.place import PLACED, PlaceAnswer
 from joulemap.answer.query import BOUNDS
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
@@ -34,6 +35,7 @@ from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.domain.box import Goal
 from joulemap.domain.default import CANDIDATES, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
@@ -546,6 +548,23 @@ def cost(
     prices: Sequence[Price] = (),
     **keywords: Unpack[SettingsKeywords],
 ) -> CostAnswer: ...
+def place(
+    model: str,
+    box: str = "",
+    *,
+    settings: Settings = PLACED,
+    on: Sequence[str] = (),
+    links: Sequence[str] = (),
+    goal: Goal = "latency",
+    **keywords: Unpack[SettingsKeywords],
+) -> PlaceAnswer:
+    """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+
+    A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
+    link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
+    traced.
+    """
+
 @overload
 def llm(
     model: str,

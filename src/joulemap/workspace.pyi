@@ -11,6 +11,7 @@ from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.contrast import EVERYWHERE
 from joulemap.answer.architecture.phase import MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.answer.box import BoxAnswer, ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
@@ -32,6 +33,7 @@ from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
+from joulemap.answer.place import PLACED, PlaceAnswer
 from joulemap.answer.query import BOUNDS, STREAMED
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run
@@ -41,6 +43,7 @@ from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.domain.box import Goal
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
 from joulemap.domain.default import CANDIDATES, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
@@ -595,6 +598,23 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> CostAnswer: ...
+    def place(
+        self,
+        model: str,
+        box: str = "",
+        *,
+        settings: Settings = PLACED,
+        on: Sequence[str] = (),
+        links: Sequence[str] = (),
+        goal: Goal = "latency",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> PlaceAnswer:
+        """Return the best placement of a model's subgraphs over the devices of a box, beside each device alone.
+
+        A box is one of the catalogue or a file, or made of the devices `on` and `links`. Raises UsageError for a box or
+        link that is wrong, UnsupportedError for an operator that no device runs, ModelError for a model that cannot be
+        traced.
+        """
     @overload
     def llm(
         self,
@@ -977,6 +997,15 @@ class Workspace:
         The numbers are those under its calibration, as for `compare`. Raises UnknownNameError, or CatalogueError for a
         file that breaks a rule.
         """
+    def box_list(
+        self,
+    ) -> Table[ListedBox]:
+        """Return the boxes of the catalogue, by id."""
+    def box(
+        self,
+        name: str,
+    ) -> BoxAnswer:
+        """Return one box by id, alias or file; UnknownNameError for what is none, CatalogueError for a file."""
     def energy_reference(
         self,
         name: str,

@@ -10,7 +10,7 @@ from joulemap.domain.catalogue import find_entry, find_model_name, is_step
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.selection import is_hardware, split_hardware
+from joulemap.plan.selection import check_box, is_hardware, split_hardware
 from joulemap.system.errors import UnknownNameError
 
 
@@ -37,6 +37,7 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
         names = [(name,) for name in (*load_models(), *list_decoders())]
         for word in others:
+            check_box(word)
             if not find_nearest(word, names):
                 _refuse_like_hardware(word)
     return (*models, *others), hardware

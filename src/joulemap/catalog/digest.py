@@ -93,6 +93,7 @@ def _digest_shipped() -> str:
             digest.update(path.read_bytes())
     for folder in (
         DATA / "architecture",
+        DATA / "box",
         DATA / "calibration",
         DATA / "cost",
         DATA / "doubt",

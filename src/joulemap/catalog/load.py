@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from joulemap.catalog.box import is_box_file
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import name_file, parse_content, read_file
@@ -56,8 +57,10 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
 
 def load_hardware(path: Path) -> Hardware:
     """Return the hardware of one file; CatalogueError names file, key and reason."""
-    chip, _ = read_file(path, HardwareFile)
     label = name_file(path)
+    if is_box_file(path):
+        raise CatalogueError(f"{label}: it is a box of several devices: `joulemap place MODEL {path}`")
+    chip, _ = read_file(path, HardwareFile)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")
     if path.parent == DATA / "hardware" and chip.id != path.stem:

@@ -48,15 +48,22 @@ def list_(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Rows to show.", show_default="a screen on a terminal, else all")
     ] = None,
+    boxes: Annotated[
+        bool, typer.Option("--boxes", help="Boxes of several devices in place of single hardware.")
+    ] = False,
     output: OutputOptions,
 ) -> None:
     """List the hardware targets; ~ marks those that can be neither bought nor rented.
 
     \b
     joulemap hardware list
+    joulemap hardware list --boxes
     joulemap hardware list --architecture gpu --format json
     joulemap hardware list --deployment edge --precision int8 --max-power 15W
     """
+    if boxes:
+        output.write_table(output.workspace().box_list(), keep=("devices", "joined_by"), most=limit)
+        return
     rows = output.workspace().hardware_list(
         architecture=architecture,
         deployment=cast("Deployment", deployment),
@@ -78,7 +85,8 @@ def show(
     hardware: Annotated[
         str,
         typer.Argument(
-            help="Id, alias or class, with @MODE or without, or a hardware file.", autocompletion=complete_hardware
+            help="Id, alias or class, with @MODE or without, a box, or a file of either.",
+            autocompletion=complete_hardware,
         ),
     ],
     *,
@@ -100,7 +108,11 @@ def show(
     joulemap hardware show ./mine.toml
     """
     workspace, chosen = output.workspace(), cast("Boundary", boundary)
-    if energy:
+    from joulemap.answer.box import is_box
+
+    if not energy and is_box(hardware):
+        output.write(workspace.box(hardware).document())
+    elif energy:
         prices = workspace.energy_reference(hardware, calibration=calibration, boundary=chosen)
         columns = ("category", "component", "action", "energy_per_action_j", "per", "basis", "source")
         keep = ("component", "action", "energy_per_action_j", "basis")

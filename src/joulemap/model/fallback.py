@@ -106,28 +106,35 @@ def choose_precision(host: Hardware, precision: str, weight_precision: str) -> t
     return min(wider or host.peaks, key=lambda name: PRECISION_BYTES[name]), ""
 
 
-def split_work(work: WorkloadColumns, fallen: Booleans) -> tuple[tuple[WorkloadColumns, Integers], ...]:
-    """Return the workload of the chip and that of the host, the same operators of which each has its own, and which
-    stretch of one part or the other each operator is of.
+def split_work(work: WorkloadColumns, side: Integers | Booleans) -> tuple[tuple[WorkloadColumns, Integers], ...]:
+    """Return the workload of each side, the same operators of which each has its own, and which stretch of one part or
+    another each operator is of.
+
+    Sides are counted from 0; of a chip and its host, the host's is what has fallen.
     """
     is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
-    is_crossing = _find_crossing(work, fallen, is_computed)
+    crossed, stretch = cross(work, side), _number_stretches(is_computed, side)
+    return tuple((_keep(crossed, side == one), stretch) for one in range(int(side.max(initial=0)) + 1))
+
+
+def cross(work: WorkloadColumns, side: Integers | Booleans) -> WorkloadColumns:
+    """Return the workload where what one side hands to another leaves the kernel that makes it, and is read again."""
+    is_computed = (work.kind != KIND_CODE["view"]) & ~work.is_foldable
+    is_crossing = _find_crossing(work, side, is_computed)
     inside = (work.access_fused_bytes <= 0.0) & is_crossing
     first = np.zeros(len(inside), dtype=bool)
     rows = np.flatnonzero(inside)
     keys = np.stack([work.subgraph_index[work.access_operator], work.access_tensor, work.access_role])[:, rows]
     first[rows[np.unique(keys, axis=1, return_index=True)[1]]] = True
-    crossed = attrs.evolve(
+    return attrs.evolve(
         work,
         access_fused_bytes=np.where(first, work.access_bytes, work.access_fused_bytes),
         access_is_boundary=work.access_is_boundary | is_crossing,
     )
-    stretch = _number_stretches(is_computed, fallen)
-    return (_keep(crossed, ~fallen), stretch), (_keep(crossed, fallen), stretch)
 
 
-def _find_crossing(work: WorkloadColumns, fallen: Booleans, is_computed: Booleans) -> Booleans:
-    """Return the accesses by which one part hands on to the other: who wrote a buffer last is on the other side."""
+def find_writers(work: WorkloadColumns) -> Integers:
+    """Return which operator wrote what each access reads: the last before it of the buffer; -1 where none did."""
     count = work.operator_count + 1
     key = work.access_buffer * count + work.access_operator
     is_output = (work.access_role == ROLE_CODE["output"]) & (work.access_buffer >= 0)
@@ -136,10 +143,19 @@ def _find_crossing(work: WorkloadColumns, fallen: Booleans, is_computed: Boolean
     place = np.searchsorted(written, key, side="left") - 1
     last = written[np.maximum(place, 0)] if len(written) else np.full(len(key), -1)
     has_writer = is_input & (place >= 0) & (last // count == work.access_buffer)
-    writer = np.where(has_writer, last % count, 0)
-    other = fallen[writer] != fallen[work.access_operator]
-    reads = has_writer & other & is_computed[writer] & is_computed[work.access_operator]
-    mask: Booleans = reads | (is_output & np.isin(key, last[reads]))
+    return np.where(has_writer, last % count, -1)
+
+
+def _find_crossing(work: WorkloadColumns, side: Integers | Booleans, is_computed: Booleans) -> Booleans:
+    """Return the accesses by which one part hands on to another: who wrote a buffer last is on another side."""
+    writer = find_writers(work)
+    other = side[writer] != side[work.access_operator]
+    reads = (writer >= 0) & other & is_computed[writer] & is_computed[work.access_operator]
+    count = work.operator_count + 1
+    is_output = (work.access_role == ROLE_CODE["output"]) & (work.access_buffer >= 0)
+    written = work.access_buffer * count + work.access_operator
+    handed = work.access_buffer[reads] * count + writer[reads]
+    mask: Booleans = reads | (is_output & np.isin(written, handed))
     return mask
 
 
@@ -154,11 +170,11 @@ def _keep(work: WorkloadColumns, mine: Booleans) -> WorkloadColumns:
     return attrs.evolve(work, kind=np.where(mine, work.kind, KIND_CODE["view"]), **accesses)
 
 
-def _number_stretches(is_computed: Booleans, fallen: Booleans) -> Integers:
+def _number_stretches(is_computed: Booleans, side: Integers | Booleans) -> Integers:
     """Return which stretch of one part or the other each operator is of; views and constants are of the one before."""
     rows = np.flatnonzero(is_computed)
-    changes = np.zeros(len(fallen), dtype=np.int64)
-    changes[rows[1:]] = fallen[rows[1:]] != fallen[rows[:-1]]
+    changes = np.zeros(len(side), dtype=np.int64)
+    changes[rows[1:]] = side[rows[1:]] != side[rows[:-1]]
     return np.cumsum(changes)
 
 

@@ -267,10 +267,28 @@ def _find(
     if whole := find_whole_class(plain):
         entries = [one for one in known.values() if one.architecture == whole]
         return [(one, found) for one in entries for found in _modes(one, mode or power_mode, default)]
-    entry = known[find_meant(plain)] if find_meant(plain) else find_entry(known, plain)
+    entry = known[find_meant(plain)] if find_meant(plain) else _find_chip(known, plain)
     if at or power_mode:
         return [(entry, entry.find_mode(mode if at else power_mode))]
     return [(entry, one) for one in _modes(entry, "", default)]
+
+
+def _find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
+    """Return the entry of a name; UnknownNameError for one of a box says what asks about that."""
+    try:
+        return find_entry(known, name)
+    except UnknownNameError:
+        check_box(name)
+        raise
+
+
+def check_box(name: str) -> None:
+    """Raise UnknownNameError for the name of a box, where one hardware is asked for."""
+    from joulemap.catalog.box import describe_box
+
+    told = "" if is_hardware_path(name) else describe_box(name)
+    if told:
+        raise UnknownNameError("hardware", name, (), told)
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:

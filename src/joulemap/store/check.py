@@ -22,6 +22,7 @@ from joulemap.store.digest import (
     HARDWARE,
     MEASUREMENT,
     NO_THINGS,
+    PLACEMENT,
     REPLACED_TABLES,
     RUN,
     SEALS,
@@ -96,6 +97,7 @@ SEALED: Final = (
         name="(SELECT concat_ws(' ', t.model, 'on', v.hardware, t.precision, 'batch', t.batch, t.runtime) "
         "FROM internal.hardware_version AS v WHERE v.hardware_digest = t.hardware_digest)",
     ),
+    Sealed(seal=PLACEMENT, noun="placement", name="concat_ws(' ', t.model, 'on', t.devices, 'of', t.box)"),
 )
 
 

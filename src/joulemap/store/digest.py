@@ -138,6 +138,7 @@ SERVING_PREDICTION: Final = Seal(
     },
 )
 ESTIMATE: Final = Seal(table="estimate", key="estimate_id")
+PLACEMENT: Final = Seal(table="placement", key="placement_id", parts=("placement_line",))
 
 SEALS: Final = (
     RUN,
@@ -148,6 +149,7 @@ SEALS: Final = (
     SERVING_MEASUREMENT,
     SERVING_PREDICTION,
     ESTIMATE,
+    PLACEMENT,
 )
 
 

@@ -1,0 +1,262 @@
+"""What can be done with a box: each device alone, a model split over several, whole batches side by side.
+
+Splits are chosen by `choose` and then run; what a device's part really takes, over what its subgraphs take in a run of
+all, is put on them and the choice made again, since a part may fit where the whole did not, or pay a start of its own.
+Side by side, devices that run the whole model each take batches of their own:
+
+    rate = sum over devices of 1 / interval, all slowed alike where a shared memory or the power budget is exceeded
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.box.choose import Choice, choose, room
+from joulemap.box.problem import Problem
+from joulemap.box.run import PlacedRun, run_placement
+from joulemap.box.score import score
+from joulemap.domain.box import Box, Goal
+from joulemap.model.workload import Integers
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+ROUNDS: Final = 4
+"""Times that a split is chosen, run and chosen anew."""
+
+MOST_SETS: Final = 32
+"""Sets of devices that are tried."""
+
+
+@frozen(kw_only=True, eq=False)
+class Candidate:
+    """A way to run the model on the box, or why it cannot be."""
+
+    label: str
+    """Devices, joined by a plus."""
+    form: str
+    """`alone`; `split`: devices take turns; `pipeline`: batches follow each other through them; `side by side`."""
+    members: tuple[int, ...]
+    refusal: str = ""
+    run: PlacedRun | None = None
+    """None where it is refused, and side by side."""
+    latency_s: float = 0.0
+    """Of a batch; side by side of the slowest device's."""
+    interval_s: float = 0.0
+    """Between batches of the box."""
+    energy_j: float = 0.0
+    """Of a batch; side by side of the mean one."""
+    limit: str = ""
+    """What the time between batches is."""
+    gap: float = 0.0
+    """Share that a placement which was not looked at could save, by the costs that the search has."""
+
+    def value(self, goal: Goal) -> float:
+        """Return what is to be small."""
+        if self.refusal:
+            return float("inf")
+        return {"latency": self.latency_s, "throughput": self.interval_s, "energy": self.energy_j}[goal]
+
+
+def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
+    """Return what was tried for a goal, each device alone first."""
+    kinds = _first_of_kinds(problem)
+    found = [_run_alone(problem, box, number, goal) for number in kinds]
+    sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
+    if goal == "energy":
+        sets = _list_sets(kinds, 2)[:MOST_SETS]
+    for some in sets:
+        found += _run_split(problem, box, goal, tuple(some))
+    if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in found):
+        found += _run_split(problem, box, goal, tuple(range(len(problem.members))))
+    if goal == "throughput":
+        found += _run_side_by_side(problem, box)
+    if not any(one.run is not None and len(one.run.parts) > 1 for one in found):
+        found += _run_nearest(problem, box, goal, found)
+    return list({(one.label, one.form, one.value(goal)): one for one in found}.values())
+
+
+def _first_of_kinds(problem: Problem) -> tuple[int, ...]:
+    seen: dict[str, int] = {}
+    for number, member in enumerate(problem.members):
+        seen.setdefault(member.device.name, number)
+    return tuple(seen.values())
+
+
+def _list_sets(members: Sequence[int], least: int) -> list[tuple[int, ...]]:
+    sizes = range(len(members), least - 1, -1)
+    return [some for size in sizes for some in combinations(members, size)]
+
+
+def _name(problem: Problem, members: Sequence[int]) -> str:
+    return "+".join(problem.members[number].name for number in members)
+
+
+def _run_alone(problem: Problem, box: Box, number: int, goal: Goal) -> Candidate:
+    member = problem.members[number]
+    refusal = problem.refusals[number]
+    if not refusal and not problem.can_run[:, number].all():
+        mine = np.isin(problem.work.subgraph_index, problem.subgraph[~problem.can_run[:, number]])
+        names = list(dict.fromkeys(problem.work.operation[mine].tolist()))
+        compiler = member.hardware.compiler
+        known = compiler.operators if compiler else ()
+        lacking = [name for name in names if name not in known]
+        refusal = f"{compiler.name if compiler else member.name} does not run {', '.join(lacking or names)}"
+    if refusal:
+        return Candidate(label=member.name, form="alone", members=(number,), refusal=refusal)
+    return _run(problem, box, np.full(problem.node_count, number), goal, 0.0)
+
+
+def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) -> Candidate:
+    members = tuple(np.unique(devices).tolist())
+    is_pipelined = goal == "throughput"
+    form = "alone" if len(members) == 1 else "pipeline" if is_pipelined else "split"
+    label = _name(problem, members)
+    try:
+        run = run_placement(problem, box, devices, is_pipelined=is_pipelined)
+    except UnsupportedError as error:
+        return Candidate(label=label, form=form, members=members, refusal=str(error))
+    return Candidate(
+        label=label,
+        form=form,
+        members=members,
+        run=run,
+        latency_s=run.latency_fs / FS_PER_S,
+        interval_s=run.period_fs / FS_PER_S,
+        energy_j=run.energy_fj / FJ_PER_J,
+        limit=run.limit,
+        gap=gap,
+    )
+
+
+def _run_split(problem: Problem, box: Box, goal: Goal, allowed: Sequence[int]) -> list[Candidate]:
+    """Return the best split that was run; none where the choice is one device."""
+    best: Candidate | None = None
+    adjusted, seen = problem, set[bytes]()
+    for _ in range(ROUNDS):
+        choice: Choice | None = choose(adjusted, goal, allowed)
+        if choice is None or choice.devices.tobytes() in seen or len(np.unique(choice.devices)) == 1:
+            break
+        seen.add(choice.devices.tobytes())
+        found = _run(problem, box, choice.devices, goal, choice.gap)
+        if best is None or found.value(goal) < best.value(goal):
+            best = found
+        if found.run is None:
+            break
+        adjusted = _adjust(problem, adjusted, found.run)
+    return [] if best is None else [best]
+
+
+def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
+    """Return the problem with what each part took over what its subgraphs were taken to."""
+    nodes, seconds, paced_s = np.arange(problem.node_count), adjusted.seconds.copy(), adjusted.paced_s.copy()
+    for number, part in run.parts.items():
+        mine = nodes[run.devices == number]
+        ends = _sum_ends(problem, run, number)
+        for column, plain, fs in (
+            (seconds, problem.seconds[:, number], part.latency_fs),
+            (paced_s, problem.paced_s[:, number], part.interval_fs),
+        ):
+            column[:, number] = plain * (fs / FS_PER_S / (float(plain[mine].sum()) + ends))
+    return attrs.evolve(adjusted, seconds=seconds, paced_s=paced_s)
+
+
+def _sum_ends(problem: Problem, run: PlacedRun, number: int) -> float:
+    """Return what a device was taken to be held up by values that leave or enter it."""
+    home = run.devices[problem.maker]
+    total = 0.0
+    for value, readers in enumerate(problem.readers):
+        others = {int(run.devices[reader]) for reader in readers} - {int(home[value])}
+        if home[value] == number:
+            total += len(others) * float(problem.leave_s[value, number])
+        elif number in others:
+            total += float(problem.enter_s[value, number])
+    return total
+
+
+def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return the mixture that loses least against the best device alone; none where there is none."""
+    alone = min(found, key=lambda one: one.value(goal))
+    if alone.run is None:
+        return []
+    trials = np.array(list(_list_neighbours(problem, alone.members[0])), dtype=np.int64)
+    if not len(trials):
+        return []
+    scores = score(problem, trials)
+    value = {"latency": scores.latency_s, "throughput": scores.interval_s, "energy": scores.joules}[goal]
+    value = np.where((scores.weight_bytes <= room(problem)).all(axis=1), value, np.inf)
+    if goal == "energy":
+        static = np.array([(member.static_w) for member in problem.members])
+        value = value + scores.latency_s * static.sum()
+    place = int(np.argmin(value))
+    return [_run(problem, box, trials[place], goal, 0.0)] if np.isfinite(value[place]) else []
+
+
+def _list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
+    """Yield placements with one subgraph elsewhere, or all from some subgraph on, or up to it."""
+    count = problem.node_count
+    for other in range(len(problem.members)):
+        able = problem.can_run[:, other]
+        for node in range(count) if other != own else ():
+            for mine in (slice(node, node + 1), slice(node, count), slice(0, node + 1)):
+                if able[mine].all() and 0 < len(range(count)[mine]) < count:
+                    devices = np.full(count, own)
+                    devices[mine] = other
+                    yield devices
+
+
+def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
+    """Return whole batches on each set of devices that run the model, alike ones all or none."""
+    kinds: dict[str, list[int]] = {}
+    for number, member in enumerate(problem.members):
+        kinds.setdefault(member.device.name, []).append(number)
+    alone: dict[str, PlacedRun] = {}
+    for name, members in kinds.items():
+        if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():
+            devices = np.full(problem.node_count, members[0])
+            found = _run(problem, attrs.evolve(box, power=None), devices, "throughput", 0.0)
+            if found.run is not None:
+                alone[name] = found.run
+    names = [name for name in kinds if name in alone]
+    sets = [tuple(names[place] for place in some) for some in _list_sets(range(len(names)), 1)][:MOST_SETS]
+    return [
+        _add_rates(problem, box, {number: alone[name] for name in some for number in kinds[name]})
+        for some in sets
+        if sum(len(kinds[name]) for name in some) > 1
+    ]
+
+
+def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candidate:
+    """Return devices that take whole batches of their own, slowed alike by what they share."""
+    rate = {number: FS_PER_S / run.interval_fs for number, run in runs.items()}
+    parts = {number: next(iter(run.parts.values())) for number, run in runs.items()}
+    own_j = {number: _dynamic_j(run) for number, run in runs.items()}
+    slow, limit = 1.0, "devices"
+    for memory in box.memories:
+        mine = [number for number in runs if problem.members[number].memory == memory.name]
+        used = sum(rate[number] * float(parts[number].subgraphs.dram_bytes.sum()) for number in mine)
+        if used * slow > memory.bandwidth.value:
+            slow, limit = memory.bandwidth.value / used, "shared memory"
+    static_w = sum(one.static_w if number in runs else one.idle_w for number, one in enumerate(problem.members))
+    drawn_w = sum(rate[number] * own_j[number] for number in runs)
+    if box.power is not None and static_w + drawn_w * slow > box.power.value:
+        slow, limit = max(box.power.value - static_w, 1e-9) / drawn_w, "power budget"
+    total = sum(rate.values()) * slow
+    return Candidate(
+        label=_name(problem, list(runs)),
+        form="side by side",
+        members=tuple(runs),
+        latency_s=max(run.latency_fs for run in runs.values()) / FS_PER_S / slow,
+        interval_s=1.0 / total,
+        energy_j=(static_w + drawn_w * slow) / total,
+        limit=limit,
+    )
+
+
+def _dynamic_j(run: PlacedRun) -> float:
+    return sum(line.energy_fj for line in run.lines if line.action not in ("static_power", "idle_power")) / FJ_PER_J

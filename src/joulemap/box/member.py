@@ -1,0 +1,124 @@
+"""The devices of a box as a question has them, and how each reaches the others.
+
+    copy_s = sum over the links of the way of (latency + bytes / bandwidth) + command_s + conversion_s
+    conversion_s = (bytes as sent + bytes as kept) / memory bandwidth of who receives    of another precision or layout
+    command_s = host_launch of who receives: what it takes to set it to work
+
+Devices of one memory hand over in place: that takes the time until the other starts, and no byte moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from joulemap.domain.box import Box, BoxDevice
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.quantity import Quantity
+from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+TYPICAL_BYTES: Final = 2.0**20
+"""By which the quickest way between two devices is found: of one link or of two."""
+
+
+@frozen(kw_only=True)
+class Member:
+    """A device of a box, as a run has it."""
+
+    name: str
+    device: BoxDevice
+    hardware: Hardware
+    """Under its calibration, at its mode and boundary."""
+    configuration: Configuration
+    memory: str = ""
+    """That it shares with others."""
+
+    @property
+    def static_w(self) -> float:
+        """What it draws while the box works on a model that it has a part of."""
+        position = self.hardware.reference.position(STATIC_ACTION)
+        return 0.0 if position is None else self.hardware.reference.prices_fj[position] / FJ_PER_J
+
+    @property
+    def idle_w(self) -> float:
+        """What it draws while the box works without it: its idle power, as far as that is known."""
+        idle = self.hardware.idle_power
+        return self.static_w if idle is None else min(idle.value, self.static_w)
+
+
+@frozen(kw_only=True)
+class Hop:
+    """A link of a way, or a memory that both ends work in."""
+
+    name: str
+    latency_s: float
+    s_per_byte: float
+    fj_per_byte: float
+    basis: str
+    source: str
+
+
+@frozen(kw_only=True)
+class Ways:
+    """How members reach each other."""
+
+    hops: Mapping[tuple[int, int], tuple[Hop, ...]]
+    """(from, to) -> the links of the way; not there where there is none."""
+
+    def reaches(self, start: int, end: int) -> bool:
+        """Whether there is a way."""
+        return start == end or (start, end) in self.hops
+
+
+def find_ways(box: Box, members: Sequence[Member]) -> Ways:
+    """Return the quickest way from each member to each; UsageError where one cannot be reached from any other."""
+    count = len(members)
+    found: dict[tuple[int, int], tuple[Hop, ...]] = {}
+    for start, first in enumerate(members):
+        for end, second in enumerate(members):
+            hop = _find_hop(box, first, second) if start != end else None
+            if hop is not None:
+                found[start, end] = (hop,)
+    for middle in range(count):
+        for start in range(count):
+            for end in range(count):
+                legs = found.get((start, middle)), found.get((middle, end))
+                if start != end and legs[0] and legs[1]:
+                    way = (*legs[0], *legs[1])
+                    if time_way(way, TYPICAL_BYTES) < time_way(found.get((start, end)), TYPICAL_BYTES):
+                        found[start, end] = way
+    for start, member in enumerate(members):
+        if count > 1 and not any((start, end) in found for end in range(count)):
+            raise UsageError(f"{box.id}: no link joins {member.name} to another device")
+    return Ways(hops=found)
+
+
+def time_way(way: Sequence[Hop] | None, byte_count: float) -> float:
+    """Return how long so many bytes take; infinite where there is no way."""
+    return math.inf if way is None else sum(hop.latency_s + byte_count * hop.s_per_byte for hop in way)
+
+
+def _find_hop(box: Box, first: Member, second: Member) -> Hop | None:
+    memory = box.memory_of(first.device) if first.memory and first.memory == second.memory else None
+    if memory is not None:
+        return _make_hop(memory.name, memory.latency, None, None)
+    ends = {first.device.name, second.device.name}
+    links = [link for link in box.links if set(link.between) == ends]
+    hops = [_make_hop(link.name, link.latency, link.bandwidth, link.energy) for link in links]
+    return min(hops, key=lambda hop: time_way((hop,), TYPICAL_BYTES), default=None)
+
+
+def _make_hop(name: str, latency: Quantity, bandwidth: Quantity | None, energy: Quantity | None) -> Hop:
+    told = energy or latency
+    return Hop(
+        name=name,
+        latency_s=latency.value,
+        s_per_byte=1.0 / bandwidth.value if bandwidth else 0.0,
+        fj_per_byte=energy.value * FJ_PER_J if energy else 0.0,
+        basis=told.basis,
+        source=told.source,
+    )

@@ -1,0 +1,119 @@
+"""What placements take, many at a time: time of one batch, time between batches, energy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from joulemap.box.problem import Problem
+from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.system.record import frozen
+
+TOGETHER: Final = 2_000_000
+"""Copies that are looked at together: more leave the processor's caches."""
+
+
+@frozen(kw_only=True, eq=False)
+class Scores:
+    """What placements take, one row each."""
+
+    latency_s: Floats
+    """Of a batch by itself: devices take turns."""
+    busy_s: Floats
+    """Placement x device: of a batch."""
+    link_s: Floats
+    """Placement x from x to: copies of a batch."""
+    interval_s: Floats
+    """From a batch to the next where they follow each other through the devices: of the slowest stage."""
+    joules: Floats
+    """Of a batch, but for static power."""
+    dram_bytes: Floats
+    """Placement x device."""
+    weight_bytes: Floats
+    """Placement x device."""
+
+    @property
+    def stages(self) -> Floats:
+        """Placement x what works side by side: each device, then each pair of devices, both ways, row by row."""
+        both_ways = np.triu(self.link_s + self.link_s.transpose(0, 2, 1), 1)
+        return np.concatenate([self.busy_s, both_ways.reshape(len(self.busy_s), -1)], axis=1)
+
+
+def score(problem: Problem, devices: Integers) -> Scores:
+    """Return what placements take, each a row with the device of each node."""
+    most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
+    parts = [_score(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
+    names = ("latency_s", "busy_s", "link_s", "interval_s", "joules", "dram_bytes", "weight_bytes")
+    return Scores(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
+
+
+def _score(problem: Problem, devices: Integers) -> Scores:
+    count, nodes = len(problem.members), np.arange(problem.node_count)
+    is_on = np.stack([devices == one for one in range(count)], axis=2)
+
+    def summed(column: Floats) -> Floats:
+        own = column[nodes, devices]
+        return np.stack([np.where(is_on[:, :, one], own, 0.0).sum(axis=1) for one in range(count)], axis=1)
+
+    busy_s, dram, weights = summed(problem.paced_s), summed(problem.dram_bytes), summed(problem.weight_bytes)
+    needs, home = _find_copies(problem, devices), devices[:, problem.maker]
+    link_s = np.zeros((len(devices), count, count))
+    for start in range(count):
+        for end in range(count):
+            sent = needs[:, :, end] & (home == start)
+            if start == end or not sent.any():
+                continue
+            if problem.ways.reaches(start, end):
+                link_s[:, start, end] = sent @ problem.way_s[:, start, end]
+                busy_s[:, start] += sent @ problem.leave_s[:, start]
+                busy_s[:, end] += sent @ problem.enter_s[:, end]
+            else:
+                link_s[:, start, end] = np.where(sent.any(axis=1), np.inf, 0.0)
+    both_ways = link_s + link_s.transpose(0, 2, 1)
+    interval = np.maximum(busy_s.max(axis=1), both_ways.max(axis=(1, 2)))
+    return Scores(
+        latency_s=add_up(problem, problem.seconds, problem.copy_s, devices),
+        busy_s=busy_s,
+        link_s=link_s,
+        interval_s=np.maximum(interval, share_memory(problem, dram)),
+        joules=add_up(problem, problem.joules, problem.copy_j, devices),
+        dram_bytes=dram,
+        weight_bytes=weights,
+    )
+
+
+def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers) -> Floats:
+    """Return what placements, each a row, cost in one currency: node x device, and value x from x to."""
+    nodes, count = np.arange(problem.node_count), len(problem.members)
+    total: Floats = node[nodes, devices].sum(axis=1)
+    needs, home = _find_copies(problem, devices), devices[:, problem.maker]
+    for end in range(count):
+        each = copy[np.arange(len(problem.maker)), home, end]
+        total = total + np.where(needs[:, :, end], each, 0.0).sum(axis=1)
+    return total
+
+
+def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
+    """Return the least time from batch to batch that memories which devices share allow, of each placement."""
+    found = np.zeros(len(dram_bytes))
+    for name in {member.memory for member in problem.members if member.memory}:
+        mine = [number for number, member in enumerate(problem.members) if member.memory == name]
+        rate = max(problem.members[number].hardware.memory_bandwidth.value for number in mine)
+        found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) / rate)
+    return found
+
+
+def _find_copies(problem: Problem, devices: Integers) -> Booleans:
+    """Return which values are sent to which device: placement x value x device."""
+    count, value_count = len(problem.members), len(problem.maker)
+    found = np.zeros((len(devices), value_count, count), dtype=bool)
+    value = np.repeat(np.arange(value_count), [len(one) for one in problem.readers])
+    reader = np.array([one for readers in problem.readers for one in readers], dtype=np.int64)
+    if value_count:
+        starts = np.searchsorted(value, np.arange(value_count))
+        where = devices[:, reader]
+        for one in range(count):
+            reads = np.logical_or.reduceat(where == one, starts, axis=1)
+            found[:, :, one] = reads & (devices[:, problem.maker] != one)
+    return found

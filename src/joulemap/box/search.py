@@ -1,0 +1,152 @@
+"""The cheapest placement, exactly, by dynamic programming over what is handed on.
+
+    state after a node   for each value that a later node reads: who made it, and which devices have it
+    next                 the node on each device that can run it: its cost, and a copy of each value that it lacks there
+
+A chain has as many states as devices, branches that join again have their product: a model is as hard as the widest
+cut through it. A state is dropped where another, with the copies that it lacks, is no dearer; that loses nothing.
+Where more than `MOST_STATES` are left the dearest are dropped, and `Found.bound` says what they could have come to.
+Source: variable elimination of pairwise energies; Bertele and Brioschi, Nonserial Dynamic Programming, 1972.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from joulemap.model.workload import Floats, Integers
+from joulemap.system.record import define, frozen
+
+MOST_STATES: Final = 512
+"""That are followed at a time, after those that others replace are dropped."""
+
+FEW_STATES: Final = 64
+"""Up to which none is dropped: looking costs more."""
+
+MOST_ENTRIES: Final = 8192
+"""Values of all states together: of a graph that hands on hundreds at a time fewer states are followed."""
+
+LEAST_STATES: Final = 16
+
+JUDGES: Final = 24
+"""The cheapest states, of each of which it is asked what it replaces."""
+
+State = tuple[int, ...]
+"""Of each value that is handed on: who made it x 2^devices + a bit for each device that has it."""
+
+
+@frozen(kw_only=True)
+class Found:
+    """A placement and what it costs."""
+
+    devices: Integers
+    """Of each node."""
+    cost: float
+    bound: float
+    """That no placement is below: the cost itself where the search left nothing out."""
+
+
+@define(eq=False)
+class Costs:
+    """A problem in one currency."""
+
+    node: Floats
+    """Node x device; infinite where it cannot be."""
+    copy: Floats
+    """Value x from x to."""
+    maker: Integers
+    readers: Sequence[Sequence[int]]
+
+
+def search(costs: Costs, most: int = 0) -> Found | None:
+    """Return the cheapest placement; None where there is none, for want of ways between devices.
+
+    `most` is how many states are followed at a time, `MOST_STATES` for 0.
+    """
+    node_count, device_count = costs.node.shape
+    made = _group(costs.maker.tolist(), node_count)
+    read = _group_readers(costs.readers, node_count)
+    last = [max(readers) for readers in costs.readers]
+    least = np.append(np.cumsum(costs.node.min(axis=1)[::-1])[::-1], 0.0)
+    able = [np.flatnonzero(np.isfinite(row)).tolist() for row in costs.node]
+    node, copy = costs.node.tolist(), costs.copy.tolist()
+    live: list[int] = []
+    states: dict[State, tuple[float, int, State]] = {(): (0.0, -1, ())}
+    history: list[dict[State, tuple[float, int, State]]] = []
+    bound = np.inf
+    for number in range(node_count):
+        position = {value: place for place, value in enumerate(live)}
+        inputs = [(position[value], copy[value]) for value in read[number]]
+        kept = [place for place, value in enumerate(live) if last[value] > number]
+        fresh = made[number]
+        following: dict[State, tuple[float, int, State]] = {}
+        for state, (cost, _, _) in states.items():
+            for device in able[number]:
+                total, bit = cost + node[number][device], 1 << device
+                new = list(state)
+                for place, price in inputs:
+                    held = new[place]
+                    if not held & bit:
+                        total += price[held >> device_count][device]
+                        new[place] = held | bit
+                key = (*(new[place] for place in kept), *((device << device_count | bit,) * len(fresh)))
+                other = following.get(key)
+                if total < np.inf and (other is None or total < other[0]):
+                    following[key] = total, device, state
+        live = [live[place] for place in kept] + fresh
+        room = max(LEAST_STATES, min(most or MOST_STATES, MOST_ENTRIES // max(1, len(live))))
+        if len(following) > min(room, FEW_STATES):
+            following, cut = _thin(following, costs.copy[live], device_count, room)
+            bound = min(bound, cut + float(least[number + 1]))
+        history.append(following)
+        states = following
+        if not states:
+            return None
+    state, (cost, _, _) = min(states.items(), key=lambda one: one[1][0])
+    devices = np.zeros(node_count, dtype=np.int64)
+    for number in range(node_count - 1, -1, -1):
+        _, devices[number], state = history[number][state]
+    return Found(devices=devices, cost=cost, bound=min(cost, bound))
+
+
+def _group(owner: Sequence[int], count: int) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(count)]
+    for value, one in enumerate(owner):
+        found[one].append(value)
+    return found
+
+
+def _group_readers(readers: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(count)]
+    for value, nodes in enumerate(readers):
+        for one in nodes:
+            found[one].append(value)
+    return found
+
+
+def _thin(
+    states: dict[State, tuple[float, int, State]], copy: Floats, device_count: int, most: int
+) -> tuple[dict[State, tuple[float, int, State]], float]:
+    """Return the states that no other replaces, the cheapest first, and the cost of the cheapest that was cut."""
+    keys = sorted(states, key=lambda key: states[key][0])
+    held = np.array(keys, dtype=np.int64).reshape(len(keys), -1)
+    cost = np.array([states[key][0] for key in keys])
+    keep = np.ones(len(keys), dtype=bool)
+    bits = 1 << np.arange(device_count)
+    home, mask = held >> device_count, (held & ((1 << device_count) - 1))[:, :, None] & bits > 0
+    price = copy[np.arange(held.shape[1])[None], home]
+    for judge in range(min(JUDGES, len(keys))):
+        if not keep[judge]:
+            continue
+        has = mask[judge][None]
+        own = price[judge][None]
+        lacks = np.where(mask, own, np.maximum(own - np.where(np.isfinite(price), price, 0.0), 0.0))
+        extra = np.where(has, 0.0, lacks).sum(axis=(1, 2))
+        replaced = cost[judge] + extra <= cost
+        replaced[: judge + 1] = False
+        keep &= ~replaced
+    left = [key for key, is_kept in zip(keys, keep.tolist(), strict=True) if is_kept]
+    cut = states[left[most]][0] if len(left) > most else np.inf
+    return {key: states[key] for key in left[:most]}, float(cut)

@@ -1,0 +1,214 @@
+"""Box files to `Box` records: those that ship, and a person's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from joulemap.catalog.digest import DATA
+from joulemap.catalog.hardware import LANE_RATES
+from joulemap.catalog.link import find_usual
+from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
+from joulemap.catalog.schema import QuantityEntry
+from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
+from joulemap.domain.name import find_nearest, fold_name
+from joulemap.domain.quantity import Quantity
+from joulemap.system.errors import CatalogueError, UnknownNameError
+from joulemap.system.record import frozen
+
+FOLDER: Final = DATA / "box"
+
+
+@frozen(kw_only=True)
+class BoxDeviceEntry:
+    """A device of a box as written in a file."""
+
+    name: str
+    hardware: str
+    count: int = 1
+    memory: str = ""
+    precision: str = ""
+    layout: str = ""
+    static_power: QuantityEntry | None = None
+
+
+@frozen(kw_only=True)
+class BoxLinkEntry:
+    """A link of a box as written in a file: what it does not say is usual of its name and generation."""
+
+    between: list[str]
+    link: str
+    generation: str = ""
+    lanes: int = 0
+    """Of a standard whose lanes have a rate, where no bandwidth is given."""
+    bandwidth: QuantityEntry | None = None
+    latency: QuantityEntry | None = None
+    energy: QuantityEntry | None = None
+
+
+@frozen(kw_only=True)
+class BoxMemoryEntry:
+    """A shared memory of a box as written in a file."""
+
+    name: str
+    capacity: QuantityEntry
+    bandwidth: QuantityEntry
+    latency: QuantityEntry
+
+
+@frozen(kw_only=True)
+class BoxFile:
+    """One box file."""
+
+    id: str
+    devices: list[BoxDeviceEntry]
+    sources: dict[str, str] = attrs.field(factory=dict)
+    name: str = ""
+    aliases: list[str] = attrs.field(factory=list)
+    links: list[BoxLinkEntry] = attrs.field(factory=list)
+    memories: list[BoxMemoryEntry] = attrs.field(factory=list)
+    power: QuantityEntry | None = None
+    doubts: list[str] = attrs.field(factory=list)
+
+
+@cache
+def load_boxes() -> dict[str, Box]:
+    """Return id -> box of those that ship; CatalogueError names file, key and reason."""
+    return {box.id: box for box in map(load_box, sorted(FOLDER.glob("*.toml")))}
+
+
+def load_box(path: Path) -> Box:
+    """Return the box of one file; CatalogueError names file, key and reason."""
+    entry, _ = read_file(path, BoxFile)
+    try:
+        return resolve_box(entry)
+    except ValueError as error:
+        raise CatalogueError(f"{name_file(path)}: {error}") from error
+
+
+def find_box(name: str) -> Box | None:
+    """Return the box of an id, alias or name, or of a file that has devices; None for what is no box."""
+    if name.endswith(".toml"):
+        path = Path(name).expanduser()
+        return load_box(path) if is_box_file(path) else None
+    folded = fold_name(name)
+    return next(
+        (box for box in load_boxes().values() if folded in map(fold_name, (box.id, box.name, *box.aliases))), None
+    )
+
+
+def is_box_file(path: Path) -> bool:
+    """Whether a file is one of a box, by its first look; what cannot be read is none."""
+    try:
+        return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and b"[[devices]]" in path.read_bytes()
+    except OSError:
+        return False
+
+
+def describe_box(name: str) -> str:
+    """Return what to ask of a box where one hardware is asked for; empty for what is none."""
+    found = find_box(name)
+    if found is None:
+        return ""
+    told = f"it is a box of several: `joulemap place MODEL {name}`"
+    (first, *others) = found.devices
+    alike = "" if others else f", or `joulemap llm MODEL {first.hardware} --devices {first.count}`"
+    return f"{told}{alike}"
+
+
+def refuse_box(name: str) -> UnknownNameError:
+    """Return what to raise for what is no box."""
+    near = find_nearest(name, [(box.id, *box.aliases) for box in load_boxes().values()])
+    return UnknownNameError(
+        "box", name, (), "see `joulemap hardware list --boxes`, or name devices with --on", near=near
+    )
+
+
+def resolve_box(entry: BoxFile) -> Box:
+    """Return the box with SI quantities; ValueError says what is wrong."""
+
+    def resolve(key: str, written: QuantityEntry, unit: str) -> Quantity:
+        try:
+            return written.resolve(entry.sources, unit)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from error
+
+    return Box(
+        id=entry.id,
+        name=entry.name or entry.id,
+        aliases=tuple(entry.aliases),
+        devices=tuple(
+            BoxDevice(
+                **{
+                    **attrs.asdict(one, recurse=False),
+                    "static_power": None
+                    if one.static_power is None
+                    else resolve(f"devices.{one.name}.static_power", one.static_power, "W"),
+                }
+            )
+            for one in entry.devices
+        ),
+        links=tuple(
+            make_link(
+                one.between,
+                one.link,
+                generation=one.generation,
+                lanes=one.lanes,
+                **{
+                    name: resolve(f"links.{one.link}.{name}", written, unit)
+                    for name, unit in (("bandwidth", "B/s"), ("latency", "s"), ("energy", "J/B"))
+                    if (written := getattr(one, name)) is not None
+                },
+            )
+            for one in entry.links
+        ),
+        memories=tuple(
+            BoxMemory(
+                name=one.name,
+                **{
+                    name: resolve(f"memories.{one.name}.{name}", getattr(one, name), unit)
+                    for name, unit in (("capacity", "B"), ("bandwidth", "B/s"), ("latency", "s"))
+                },
+            )
+            for one in entry.memories
+        ),
+        power=None if entry.power is None else resolve("power", entry.power, "W"),
+        doubts=tuple(entry.doubts),
+    )
+
+
+def make_link(
+    between: Sequence[str],
+    name: str,
+    *,
+    generation: str = "",
+    lanes: int = 0,
+    bandwidth: Quantity | None = None,
+    latency: Quantity | None = None,
+    energy: Quantity | None = None,
+) -> BoxLink:
+    """Return a link; ValueError for one without a bandwidth, or that does not join two."""
+    if len(between) != 2:
+        raise ValueError(f"links.{name}.between: expected two devices, found {len(between)}")
+    if bandwidth is None:
+        rate = LANE_RATES.get(name, {}).get(generation)
+        if rate is None or lanes < 1:
+            raise ValueError(
+                f"links.{name}: it has no bandwidth; give one, or the generation and lanes of {', '.join(LANE_RATES)}"
+            )
+        told = f"{lanes} lanes of {name} {generation}, {rate / 1e9:g} GB/s each in one direction: its standard"
+        bandwidth = Quantity(value=rate * lanes, unit="B/s", basis="derived", source=told)
+    if not bandwidth.value > 0.0:
+        raise ValueError(f"links.{name}.bandwidth: {bandwidth.value:g} B/s is not above 0")
+    usual = find_usual(name, generation)
+    return BoxLink(
+        between=(between[0], between[1]),
+        name=f"{name} {generation}".strip(),
+        bandwidth=bandwidth,
+        latency=latency or usual.latency,
+        energy=energy or usual.energy,
+    )

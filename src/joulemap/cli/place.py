@@ -1,0 +1,73 @@
+"""`joulemap place`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.complete import complete_precisions
+from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, repeat_options
+from joulemap.cli.output import OutputOptions
+from joulemap.domain.box import Goal
+from joulemap.domain.dimension import ASKED
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class PlacedRunOptions(RunOptions):
+    """How a model is run on the devices of a box."""
+
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            help="Of each device that has it; of others the narrowest of theirs that holds it.",
+            autocompletion=complete_precisions,
+        ),
+    ] = "fp16"
+    runtime: Annotated[str, typer.Option("--runtime", help="eager, graph, fused or engine, of all devices.")] = "engine"
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that a command about one of the devices must repeat, beside its precision."""
+        names = (*(name for name in ASKED if "precision" not in name and name != "runtime"), "batch", *GIVEN)
+        return ("--runtime", self.runtime, *repeat_options(self, names))
+
+
+@command
+def place(
+    model: Model,
+    box: Annotated[str, typer.Argument(help="A box by id or alias, or a file with [[devices]].")] = "",
+    *,
+    on: Annotated[
+        list[str] | None,
+        typer.Option("--on", help="Devices in place of a box: hardware or classes, or NAME=HARDWARE; comma-separated."),
+    ] = None,
+    link: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--link",
+            help="What joins them: 25GB/s, pcie4x16, a link that both have by name, or shared for one memory; "
+            "A-B=LINK for two of them. Repeat for several.",
+        ),
+    ] = None,
+    goal: Annotated[Goal, typer.Option("--goal", help="What the placement is to be best at.")] = "latency",
+    limit: Limit = 12,
+    run: PlacedRunOptions,
+    output: OutputOptions,
+) -> None:
+    """Place a model's subgraphs over the devices of one box, beside each device alone, and say why the mixture wins.
+
+    Copies between devices take time and energy, and are lines of the ledger; what a device cannot run goes to another.
+
+    \b
+    joulemap place resnet50 jetson_agx_orin_module --precision int8 --batch 8 --goal throughput
+    joulemap place mobilenet_v2 raspberry_pi_5_hailo --precision int8
+    joulemap place resnet50 --on xeon_8490h,l4 --link pcie4x16
+    joulemap place vit_b_16 --on cpu,gpu,npu --link cpu-gpu=25GB/s,cpu-npu=pcie3x4
+    """
+    answer = output.workspace().place(
+        model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(link or ()), goal=goal
+    )
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))

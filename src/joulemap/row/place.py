@@ -1,0 +1,59 @@
+"""Rows of the queries of `queries/place`, made from their headers by `make rows`."""
+
+from __future__ import annotations
+
+from joulemap.row import Row
+
+
+class PlacementDifference(Row, query="place.difference"):
+    """Why one placement of a model takes more energy than another of the same question: what each device spends on
+    each action; one row per device, component and action that either has a line of.
+    """
+
+    device: str
+    """Of the box."""
+    component: str
+    """What acts."""
+    action: str
+    """What it does."""
+    first_count: float
+    """How often it happens in the first; 0 where it does not."""
+    second_count: float
+    """How often it happens in the second."""
+    first_j: float
+    """J: energy in the first."""
+    second_j: float
+    """J: energy in the second."""
+    difference_j: float
+    """J: second less first."""
+    difference_fj: int
+    """fJ: the same, exact: all rows add up to the difference of both totals."""
+
+
+class PlacedLine(Row, query="place.ledger"):
+    """The ledger of a placement on a box: parts, copies between devices, and what each draws while others work; one
+    row per line.
+    """
+
+    line_index: int
+    """Order in the ledger."""
+    device: str
+    """Of the box; of a copy the one that sends."""
+    subgraph_index: int | None
+    """Null where it belongs to none."""
+    component: str
+    """What acts."""
+    action: str
+    """What it does."""
+    per: str
+    """What one count is."""
+    action_count: float
+    """How often."""
+    energy_per_action_j: float
+    """J: at the highest voltage of the die."""
+    energy_fj: int
+    """fJ: of the line, exact."""
+    basis: str
+    """Where the price comes from."""
+    source: str
+    """Who says so."""

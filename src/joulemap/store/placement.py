@@ -1,0 +1,75 @@
+"""Placements on boxes to rows: those of the newest answer to each question, with the lines of their ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from joulemap.domain.box import PlacementLine
+from joulemap.store.connection import Connection
+from joulemap.store.digest import PLACEMENT, Digester
+from joulemap.store.literal import execute
+from joulemap.store.row import insert_records, next_id, utc_now
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class StoredPlacement:
+    """A placement, as it is stored."""
+
+    question_key: str
+    model: str
+    box: str
+    goal: str
+    precision: str
+    batch: int
+    runtime: str
+    devices: str
+    form: str
+    latency_fs: int
+    copy_fs: int
+    period_fs: int
+    lines: Sequence[PlacementLine]
+    formula_version: str
+    package_version: str
+
+    @property
+    def energy_fj(self) -> int:
+        """The sum of its lines."""
+        return sum(line.energy_fj for line in self.lines)
+
+
+def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], int]:
+    """Return (devices, form) -> id of the placements of a question."""
+    rows = execute(
+        connection,
+        "SELECT devices, form, placement_id FROM internal.placement WHERE question_key = ? ORDER BY placement_id",
+        [question_key],
+    ).fetchall()
+    return {(str(devices), str(form)): int(number) for devices, form, number in rows}
+
+
+def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:
+    """Store the placements of a question in place of older ones of it. The caller holds the transaction."""
+    first, keys = next_id(connection, "placement", "placement_id"), list({one.question_key for one in placements})
+    replaced = execute(
+        connection,
+        "DELETE FROM internal.placement WHERE list_contains(?, question_key) RETURNING placement_id, content_digest",
+        [keys],
+    ).fetchall()
+    execute(
+        connection,
+        "DELETE FROM internal.placement_line WHERE list_contains(?, placement_id)",
+        [[number for number, _ in replaced]],
+    )
+    numbers = range(first, first + len(placements))
+    insert_records(connection, "placement", placements, placement_id=numbers, created_at=utc_now(), content_digest="")
+    insert_records(
+        connection,
+        "placement_line",
+        [line for one in placements for line in one.lines],
+        placement_id=[number for number, one in zip(numbers, placements, strict=True) for _ in one.lines],
+        line_index=[index for one in placements for index, _ in enumerate(one.lines)],
+    )
+    digester = Digester(connection)
+    digester.change_set(PLACEMENT, (), [digest for _, digest in replaced])
+    digester.seal(PLACEMENT, numbers)

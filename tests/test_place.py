@@ -1,0 +1,397 @@
+"""Models over the devices of a box: the cheapest by hand and by trying all, what a placement takes, and its sums."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+import chip
+from command import run_here
+from compare import assert_close
+from joulemap.box import search as searching
+from joulemap.box.candidate import list_candidates
+from joulemap.box.choose import choose
+from joulemap.box.member import Member, find_ways
+from joulemap.box.problem import Problem, pose
+from joulemap.box.run import run_placement
+from joulemap.box.score import add_up, score
+from joulemap.box.search import Costs, search
+from joulemap.catalog.box import load_boxes
+from joulemap.catalog.load import load_catalogue
+from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
+from joulemap.domain.catalogue import find_entry
+from joulemap.domain.compiler import Compiler
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.name import fold_name
+from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
+from joulemap.domain.settings import Settings
+from joulemap.model.pipeline import evaluate
+from joulemap.model.workload import Floats
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.units import FS_PER_S
+from joulemap.workspace import Workspace
+from models import shipped
+from test_fallback import stages
+
+INF = float("inf")
+
+
+def chain(node: Sequence[Sequence[float]], copy: float) -> Costs:
+    """Return nodes each of which reads the one before, with one price of every copy."""
+    count, devices = len(node), len(node[0])
+    prices = np.full((count - 1, devices, devices), copy)
+    prices[:, range(devices), range(devices)] = 0.0
+    readers = tuple((place + 1,) for place in range(count - 1))
+    return Costs(np.array(node, dtype=float), prices, np.arange(count - 1), readers)
+
+
+def test_a_chain_of_three_on_two_devices_by_hand() -> None:
+    """Either device alone takes 12; the middle one on the second takes 1 + 2 + 1 and two copies."""
+    node = [[1.0, 5.0], [10.0, 2.0], [1.0, 5.0]]
+    for copy, devices, cost in ((1.0, [0, 1, 0], 6.0), (3.0, [0, 1, 0], 10.0), (4.5, [0, 0, 0], 12.0)):
+        found = search(chain(node, copy))
+        assert found is not None
+        assert_close(found.cost, cost, rel=1e-12)
+        assert found.bound == found.cost
+        if copy < 4.5:
+            assert found.devices.tolist() == devices
+
+
+def test_a_value_is_sent_once_to_a_device_however_many_read_it() -> None:
+    """One on the first, two that read it on the second: one copy of 4."""
+    node = np.array([[0.0, 9.0], [9.0, 0.0], [9.0, 0.0]])
+    copy = np.array([[[0.0, 4.0], [4.0, 0.0]]])
+    found = search(Costs(node, copy, np.array([0]), ((1, 2),)))
+    assert found is not None
+    assert found.devices.tolist() == [0, 1, 1]
+    assert_close(found.cost, 4.0, rel=1e-12)
+
+
+def test_what_cannot_be_reached_is_no_placement() -> None:
+    node = np.array([[1.0, INF], [INF, 1.0]])
+    assert search(Costs(node, np.array([[[0.0, INF], [INF, 0.0]]]), np.array([0]), ((1,),))) is None
+
+
+def random_costs(seed: int, nodes: int, devices: int, spread: int) -> Costs:
+    """Return a graph in which each node is read by a few of the next."""
+    generator = np.random.default_rng(seed)
+    node = generator.uniform(0.5, 2.0, (nodes, devices))
+    node[generator.random((nodes, devices)) < 0.15] = INF
+    node[np.isinf(node).all(axis=1)] = 1.0
+    readers = []
+    for place in range(nodes - 1):
+        after = np.arange(place + 1, min(nodes, place + 1 + spread))
+        chosen = after[generator.random(len(after)) < 0.6]
+        readers.append(tuple(chosen.tolist()) or (place + 1,))
+    copy = generator.uniform(0.0, 1.0, (nodes - 1, devices, devices))
+    copy[:, range(devices), range(devices)] = 0.0
+    return Costs(node, copy, np.arange(nodes - 1), tuple(readers))
+
+
+def try_all(costs: Costs) -> float:
+    count, devices = costs.node.shape
+    best = INF
+    for placement in itertools.product(range(devices), repeat=count):
+        total = sum(float(costs.node[place, one]) for place, one in enumerate(placement))
+        for value, readers in enumerate(costs.readers):
+            home = placement[int(costs.maker[value])]
+            total += sum(float(costs.copy[value, home, end]) for end in {placement[one] for one in readers} - {home})
+        best = min(best, total)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("nodes", "devices", "spread"), [(8, 2, 2), (7, 3, 4)])
+def test_the_search_finds_what_trying_all_finds(seed: int, nodes: int, devices: int, spread: int) -> None:
+    costs = random_costs(seed, nodes, devices, spread)
+    found = search(costs)
+    assert found is not None
+    assert_close(found.cost, try_all(costs), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dropping_states_that_others_replace_loses_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = random_costs(seed, 8, 3, 7)
+    monkeypatch.setattr(searching, "FEW_STATES", 1)
+    found = search(costs)
+    assert found is not None
+    assert_close(found.cost, try_all(costs), rel=1e-12)
+    monkeypatch.setattr(searching, "MOST_STATES", 2)
+    cut = search(costs)
+    assert cut is not None
+    assert cut.bound <= found.cost * (1.0 + 1e-12) <= cut.cost * (1.0 + 2e-12)
+
+
+def member(hardware: Hardware, name: str, device: BoxDevice | None = None, precision: str = "fp32") -> Member:
+    own = device or BoxDevice(name=name, hardware=hardware.id)
+    configuration = Configuration(hardware=hardware.id, runtime="engine", precision=precision, batch=8)
+    return Member(name=name, device=own, hardware=hardware, configuration=configuration, memory=own.memory)
+
+
+def link(*ends: str, rate: float = 1e9, latency: float = 1e-6, energy: float = 1e-11) -> BoxLink:
+    return BoxLink(
+        between=(ends[0], ends[1]),
+        name="toy",
+        bandwidth=chip.number(rate, "B/s"),
+        latency=chip.number(latency, "s"),
+        energy=chip.number(energy, "J/B"),
+    )
+
+
+def toys(**changes: object) -> tuple[Box, tuple[Member, ...]]:
+    """Return two alike toys of 1 W, the second of which lacks gelu, and a link of 1 GB/s."""
+    second = attrs.evolve(chip.cpu(), id="other", compiler=Compiler(
+        name="Toy", cut="first", operators=("linear", "relu"), basis="assumed", source="a toy"
+    ))  # fmt: skip
+    devices = (BoxDevice(name="a", hardware="toy_cpu"), BoxDevice(name="b", hardware="other"))
+    box = Box(id="toys", name="toys", devices=devices, links=(link("a", "b"),), **changes)  # type: ignore[arg-type]
+    return box, (member(chip.cpu(), "a"), member(second, "b"))
+
+
+def posed(**changes: object) -> tuple[Box, Problem]:
+    box, members = toys(**changes)
+    return box, pose(stages("gelu", "relu"), members, find_ways(box, members))
+
+
+def test_what_a_device_cannot_run_has_no_cost_there_and_goes_elsewhere() -> None:
+    """Three products: gelu is fused to the first, which the second toy cannot run."""
+    _, problem = posed()
+    assert problem.can_run.tolist() == [[True, False], [True, True], [True, True]]
+    whole = evaluate(problem.work, chip.cpu(), Configuration(hardware="toy", runtime="engine", batch=8))
+    assert_close(problem.seconds[:, 0].sum(), whole.latency_fs / FS_PER_S, rel=1e-12)
+
+
+def test_an_operator_that_none_runs_is_refused_by_name() -> None:
+    box, (first, second) = toys()
+    lacking = attrs.evolve(first, hardware=attrs.evolve(second.hardware, id="third"))
+    with pytest.raises(UnsupportedError, match="no device of the box runs gelu"):
+        pose(stages("gelu"), (lacking, second), find_ways(box, (lacking, second)))
+
+
+@pytest.mark.parametrize("is_pipelined", [False, True])
+def test_the_ledger_of_a_placement_adds_up_by_hand(is_pipelined: bool) -> None:
+    """Subgraph 1 on the other toy: two copies of 8 x 64 x 4 B, each of 1 us, 2.048 us and a command of 10 us."""
+    box, problem = posed()
+    run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=is_pipelined)
+    assert [copy.byte_count for copy in run.copies] == [2048.0, 2048.0]
+    assert [copy.latency_fs for copy in run.copies] == [round((1e-6 + 2048e-9 + 1e-5) * FS_PER_S)] * 2
+    assert run.latency_fs == sum(part.latency_fs for part in run.parts.values()) + run.copy_fs
+    busiest = max(*(part.interval_fs for part in run.parts.values()), run.copy_fs)
+    assert run.interval_fs == busiest
+    assert run.period_fs == (busiest if is_pipelined else run.latency_fs)
+    sent = [line for line in run.lines if (line.component, line.action) == LINK_ACTION]
+    assert [(line.device, line.energy_fj) for line in sent] == [("a", 20_480_000), ("b", 20_480_000)]
+    for name in ("a", "b"):
+        mine = [line for line in run.lines if line.device == name and (line.component, line.action) == STATIC_ACTION]
+        assert_close(sum(line.action_count for line in mine), run.period_fs / FS_PER_S, rel=1e-12)
+    parts = sum(part.energy_fj for part in run.parts.values())
+    waits = sum(run.period_fs - part.interval_fs for part in run.parts.values())
+    assert abs(run.energy_fj - (parts + 2 * 20_480_000 + waits)) <= 2  # 1 W is 1 fJ in a femtosecond
+
+
+def test_a_power_budget_stretches_the_period_to_keep_it() -> None:
+    box, problem = posed()
+    free = run_placement(problem, box, np.array([0, 0, 0]), is_pipelined=True)
+    drawn_w = free.energy_fj / free.period_fs
+    own_w = drawn_w - 2.0
+    capped = attrs.evolve(box, power=chip.number(2.0 + own_w / 2.0, "W"))
+    run = run_placement(problem, capped, np.array([0, 0, 0]), is_pipelined=True)
+    assert run.limit == "power budget"
+    assert run.period_fs / free.period_fs == pytest.approx(2.0, rel=1e-6)
+    assert run.energy_fj / run.period_fs == pytest.approx(2.0 + own_w / 2.0, rel=1e-6)
+
+
+def test_devices_of_one_memory_hand_over_in_place() -> None:
+    box, (first, second) = toys()
+    memory = BoxMemory(
+        name="m", capacity=chip.number(1e9, "B"), bandwidth=chip.number(1e11, "B/s"), latency=chip.number(3e-6, "s")
+    )
+    shared = tuple(attrs.evolve(one, memory="m") for one in box.devices)
+    box = attrs.evolve(box, devices=shared, memories=(memory,), links=())
+    members = tuple(
+        attrs.evolve(one, device=device, memory="m") for one, device in zip((first, second), shared, strict=True)
+    )
+    problem = pose(stages("gelu", "relu"), members, find_ways(box, members))
+    run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=False)
+    assert [copy.latency_fs for copy in run.copies] == [round((3e-6 + 1e-5) * FS_PER_S)] * 2
+    assert not [line for line in run.lines if (line.component, line.action) == LINK_ACTION]
+    narrow = attrs.evolve(memory, capacity=chip.number(1.0, "B"))
+    with pytest.raises(UnsupportedError, match="the parts need"):
+        run_placement(problem, attrs.evolve(box, memories=(narrow,)), np.array([0, 1, 0]), is_pipelined=False)
+
+
+def test_another_precision_is_converted_by_who_receives_it() -> None:
+    """2,048 B of fp32 are read and 1,024 of fp16 written at half of 100 GB/s."""
+    box, (first, second) = toys()
+    narrow = attrs.evolve(second, configuration=attrs.evolve(second.configuration, precision="fp16"))
+    problem = pose(stages("gelu", "relu"), (first, narrow), find_ways(box, (first, narrow)))
+    run = run_placement(problem, box, np.array([0, 1, 0]), is_pipelined=False)
+    plain = 1e-6 + 1e-5
+    assert run.copies[0].latency_fs == round((plain + 2048e-9 + 3072 / 50e9) * FS_PER_S)
+    assert run.copies[1].latency_fs == round((plain + 1024e-9 + 3072 / 50e9) * FS_PER_S)
+    converted = [line for line in run.lines if line.action.startswith("convert_")]
+    assert [(line.device, line.action_count) for line in converted] == [
+        ("b", 2048.0), ("b", 1024.0), ("a", 1024.0), ("a", 2048.0)
+    ]  # fmt: skip
+
+
+def two_chips(model: str, batch: int = 1, card: str = "l4") -> tuple[Box, Problem]:
+    known = load_catalogue().hardware
+    names = ("epyc_9654", card)
+    box = Box(
+        id="two",
+        name="two",
+        devices=tuple(BoxDevice(name=name, hardware=name) for name in names),
+        links=(link(*names, rate=25e9),),
+    )
+    members = tuple(member(known[name], name, precision="bf16") for name in names)
+    return box, pose(shipped(model, batch), members, find_ways(box, members))
+
+
+def test_scores_are_what_the_search_adds_up_and_many_a_second() -> None:
+    _, problem = two_chips("resnet50")
+    choice = choose(problem, "latency", (0, 1))
+    assert choice is not None
+    assert choice.gap == 0.0
+    assert_close(
+        float(add_up(problem, problem.seconds, problem.copy_s, choice.devices[None])[0]), choice.value, rel=1e-12
+    )
+    trials = np.random.default_rng(0).integers(0, 2, (2000, problem.node_count))
+    costs: Floats = add_up(problem, problem.seconds, problem.copy_s, trials)
+    assert (costs >= choice.value).all()
+    scores = score(problem, trials)
+    assert np.allclose(scores.latency_s, costs, rtol=1e-12, atol=0.0)
+    taken = scores.busy_s.sum(axis=1) - problem.paced_s[np.arange(problem.node_count), trials].sum(axis=1)
+    ends = costs - add_up(problem, problem.seconds, problem.way_s, trials)
+    assert np.allclose(taken, ends, rtol=1e-6, atol=0.0)
+
+
+def test_throughput_is_never_below_its_bound_and_better_than_one_device() -> None:
+    _, problem = two_chips("resnet50")
+    choice = choose(problem, "throughput", (0, 1))
+    assert choice is not None
+    assert choice.bound <= choice.value
+    assert choice.value < problem.paced_s.sum(axis=0).min()
+
+
+def test_memory_decides_more_often_than_operations() -> None:
+    """A card with room for half of the weights alone: the rest goes to the processor, as little as can be."""
+    box, problem = two_chips("vgg16", card="h100_sxm5")
+    best = list_candidates(problem, box, "latency")
+    assert min(best, key=lambda one: one.value("latency")).label == "h100_sxm5"
+    weights = problem.weight_bytes[:, 1].sum()
+    small = attrs.evolve(
+        problem.members[1].hardware,
+        memory_capacity=chip.number(0.5 * weights + problem.activation_bytes[1], "B"),
+    )
+    tight = attrs.evolve(problem, members=(problem.members[0], attrs.evolve(problem.members[1], hardware=small)))
+    found = list_candidates(tight, box, "latency")
+    assert next(one for one in found if one.label == "h100_sxm5").refusal
+    winner = min(found, key=lambda one: one.value("latency"))
+    assert winner.label == "epyc_9654+h100_sxm5"
+    assert winner.latency_s < next(one for one in found if one.label == "epyc_9654").latency_s
+
+
+def test_every_box_that_ships_is_of_known_hardware() -> None:
+    boxes = load_boxes()
+    assert len(boxes) >= 12
+    entries = load_catalogue().entries
+    for box in boxes.values():
+        for device in box.devices:
+            assert find_entry(entries, device.hardware.partition("@")[0]).id
+    names = [fold_name(name) for box in boxes.values() for name in (box.id, *box.aliases)]
+    assert len({*names}) == len(names)
+    assert not {*names} & {fold_name(name) for entry in entries.values() for name in entry.names}
+
+
+def test_a_box_is_shown_and_told_where_one_hardware_is_asked_for(tmp_path: Path) -> None:
+    listed = run_here(["hardware", "list", "--boxes", "--format", "json"], tmp_path, {})
+    assert {row["box"] for row in json.loads(listed.stdout)} == {*load_boxes()}
+    shown = json.loads(run_here(["hardware", "show", "dgx_h100", "--format", "json"], tmp_path, {}).stdout)
+    assert (shown["parts"][0]["hardware"], shown["parts"][0]["alike_count"]) == ("h100_sxm5", 8)
+    done = run_here(["compare", "resnet18", "dgx_h100"], tmp_path, {})
+    assert "joulemap place MODEL dgx_h100" in done.stderr
+
+
+def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: Path) -> None:
+    """resnet50, int8, offline: 4,697 a second of the GPU, 6,438 with both DLAs.
+
+    MLPerf Inference v3.0, cTuning (GPU) and NVIDIA (GPU and DLAs).
+    """
+    answer = Workspace(own_database).place(
+        "resnet50",
+        "jetson_agx_orin_module",
+        settings=Settings(precision="int8", runtime="engine", batch=64),
+        goal="throughput",
+    )
+    rates = {(row.placement, row.form): row.throughput_per_s for row in answer.placements}
+    assert rates["gpu", "alone"] == pytest.approx(4697.31, rel=0.1)
+    assert rates["gpu+dla1+dla2", "side by side"] == pytest.approx(6438.1, rel=0.1)
+    assert answer.best.placement != "gpu"
+
+
+def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_difference(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "place.duckdb")
+    settings = Settings(precision="int8", runtime="engine")
+    answer = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
+    stored = workspace.sql(
+        "SELECT p.devices, p.form, p.energy_fj, sum(l.line_energy_fj) FROM placements AS p "
+        "JOIN placement_ledger AS l USING (placement_id) GROUP BY ALL ORDER BY p.energy_fj"
+    ).rows
+    assert {(devices, form) for devices, form, *_ in stored} == {
+        (row.placement, row.form) for row in answer.placements if not row.refusal
+    }
+    totals = {(devices, form): whole for devices, form, whole, _ in stored}
+    assert all(whole == parts for _, _, whole, parts in stored)
+    alone = next(row for row in answer.placements if row.form == "alone" and not row.refusal)
+    mixed = next(row for row in answer.placements if row.form != "alone")
+    difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
+    assert sum(row.difference_fj for row in answer.differences) == difference
+    assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]
+    again = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
+    assert again.placements.rows == answer.placements.rows
+    assert len(workspace.sql("SELECT placement_id FROM placements").rows) == len(stored)
+    assert not workspace.check().findings.rows
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["no_such_box"], "unknown box"),
+        (["--on", "l4,l4", "--link", "shared"], "stands twice"),
+        (["--on", "l4,t4"], "--link"),
+        (["--on", "l4,t4", "--link", "nvlink"], "no bandwidth"),
+        (["--on", "l4,t4", "--link", "8GB"], "no bandwidth"),
+        (["--on", "l4,t4", "--link", "a-t4=8GB/s"], "none of the devices"),
+        (["jetson_agx_orin_module", "--on", "l4"], "name a box, or devices"),
+        (["--on", "l4,t4,epyc_9654", "--link", "l4-t4=8GB/s"], "no link joins epyc_9654"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(words: list[str], told: str, tmp_path: Path) -> None:
+    done = run_here(["place", "resnet18", *words], tmp_path, {})
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_box_refuses_what_does_not_fit_together() -> None:
+    device = BoxDevice(name="a", hardware="x")
+    with pytest.raises(ValueError, match="stands twice"):
+        Box(id="b", name="b", devices=(device, device))
+    with pytest.raises(ValueError, match="none of the devices"):
+        Box(id="b", name="b", devices=(device,), links=(link("a", "c"),))
+    with pytest.raises(ValueError, match="none of the box's memories"):
+        Box(id="b", name="b", devices=(attrs.evolve(device, memory="m"),))
+
+
+def test_devices_without_a_link_cannot_be_reached() -> None:
+    box, members = toys()
+    with pytest.raises(UsageError, match="no link joins"):
+        find_ways(attrs.evolve(box, links=()), members)
