@@ -18,6 +18,7 @@ import numpy as np
 from joulemap.decoder.column import step_columns
 from joulemap.decoder.step import Step
 from joulemap.domain.quantity import Quantity
+from joulemap.domain.workload import ROUTED, STREAMED
 from joulemap.model.bulk import Together, Total
 from joulemap.model.workload import WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
@@ -52,6 +53,9 @@ UNLIMITED: Final = 1e6
 Asked = tuple[Step, int]
 """A pass of so many sequences."""
 
+Kernels = tuple[tuple[str, str], ...]
+"""Operation -> family of kernels that runs it, as variants of operators have it."""
+
 
 @define(eq=False)
 class Book:
@@ -59,11 +63,11 @@ class Book:
 
     decoder: Decoder
     _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
-    _together: dict[tuple[str, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
+    _together: dict[tuple[Kernels, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
 
-    def describe(self, asked: Sequence[Asked], attention: str = "") -> Together:
-        """Return the workloads of passes whose attention a family of kernels runs, with what was formed of them."""
-        key = attention, tuple(asked)
+    def describe(self, asked: Sequence[Asked], kernels: Kernels = ()) -> Together:
+        """Return the workloads of passes whose products families of kernels run, with what was formed of them."""
+        key = kernels, tuple(asked)
         if key not in self._together:
             missing: dict[int, list[Step]] = {}
             for step, count in asked:
@@ -72,16 +76,16 @@ class Book:
             for count, steps in missing.items():
                 found = step_columns(self.decoder, steps, count)
                 self._works |= {(step, count): work for step, work in zip(steps, found, strict=True)}
-            self._together[key] = Together(tuple(_attending(self._works[one], attention) for one in asked))
+            self._together[key] = Together(tuple(_name_kernels(self._works[one], kernels) for one in asked))
         return self._together[key]
 
 
-def _attending(work: WorkloadColumns, attention: str) -> WorkloadColumns:
-    """Return a pass whose products of queries with keys and values are of a family of kernels."""
-    if not attention:
-        return work
-    words = np.char.strip(np.char.add(work.variant, f" {attention}"))
-    return attrs.evolve(work, variant=np.where(work.of_operation("matmul"), words, work.variant))
+def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
+    """Return a pass whose products of some operations are of families of kernels."""
+    for operation, family in kernels:
+        words = np.char.strip(np.char.add(np.char.add(work.variant, " "), family))
+        work = attrs.evolve(work, variant=np.where(work.of_operation(operation), words, work.variant))
+    return work
 
 
 @frozen(kw_only=True, eq=False)
@@ -130,7 +134,8 @@ class Deployment:
             return attrs.evolve(quantity, value=quantity.value * by)
 
         kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
-        memory, compute = self.stack.value("memory_rate", kind), self.stack.value("compute_rate")
+        memory = self.stack.value("memory_rate", kind)
+        compute = self.stack.value("compute_rate", self.hardware.microarchitecture.partition(" ")[0])
         few = attrs.evolve(
             self.hardware,
             memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
@@ -168,12 +173,13 @@ class Deployment:
         """Return what one device takes for passes, without the stack's part; raises as `price`."""
         found: dict[Asked, Total] = {}
         few, many = self.chips
+        differs = few is not many or self.stack.streams
         groups: dict[bool, list[Asked]] = {}
         for one in asked:
-            is_many = few is not many and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
+            is_many = differs and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
             groups.setdefault(is_many, []).append(one)
         for is_many, some in groups.items():
-            together = self.book.describe(some, self.stack.attention(self.hardware))
+            together = self.book.describe(some, self._kernels(is_many))
             totals = together.evaluate(
                 many if is_many else few, self.precision, self.stack.runtime, weight_precision=self.weight_precision
             )
@@ -182,6 +188,17 @@ class Deployment:
         if refusal:
             raise UnsupportedError(refusal)
         return tuple(found[one] for one in asked)
+
+    def _kernels(self, is_many: bool) -> Kernels:
+        """Return the families of kernels that the engine runs, of passes of many rows or of few."""
+        stack = self.stack
+        streamed = STREAMED if stack.streams and not is_many else ""
+        named = {
+            "matmul": stack.attention(self.hardware),
+            "linear": streamed,
+            ROUTED[0]: f"{stack.experts} {streamed}".strip(),
+        }
+        return tuple((operation, words) for operation, words in named.items() if words)
 
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
         """Return the pass nearest to sizes that need not be whole."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.decoder.name import find_decoder
-from joulemap.domain.weight import read_weight_format
+from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.memory import Room
@@ -150,20 +150,32 @@ def choose_precisions(row: ServingRow, hardware: Hardware) -> tuple[str, str]:
     takes = weights.precision
     precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide
     if exact and written.startswith("gguf_"):
-        return precision, f"{_mean_bits(row, int(exact[1])):.3f}bit"
+        return precision, _exact_format(row, weights, int(exact[1]))
     return precision, "" if weights.name == precision else weights.name
 
 
-def _mean_bits(row: ServingRow, byte_count: int) -> float:
-    """Return bits of a weight of a file, by its size and what the model has."""
-    return 8.0 * byte_count / count_weights(_open(row.model))
+def _exact_format(row: ServingRow, named: WeightFormat, byte_count: int) -> str:
+    """Return the format of a file of so many bytes: the mean of all weights, or of those that are of no experts."""
+    book = _open(row.model)
+    if named.others is None:
+        return f"{8.0 * byte_count / count_weights(book):.3f}bit"
+    experts = named.name.partition(BESIDE)[0]
+    few, many = (weigh(book, f"{experts}{BESIDE}{bits}bit") for bits in (4, 8))
+    bits = 4.0 + 4.0 * (byte_count - few) / (many - few) if many > few else 8.0
+    return f"{experts}{BESIDE}{min(max(bits, 1.0), 16.0):.3f}bit"
 
 
 def count_weights(book: Book) -> float:
     """Return the weights of a model, a table of tokens that is read in rows included."""
+    return weigh(book, "", "int8")
+
+
+def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
+    """Return the bytes of the weights of a model at precisions."""
     from joulemap.decoder.step import Step
 
-    ((weights, _),) = book.describe([(Step(tokens=1, logits="all"), 1)]).sizes("int8", "graph")
+    asked = book.describe([(Step(tokens=1, logits="all"), 1)])
+    ((weights, _),) = asked.sizes(precision, "graph", weight_precision=weight_precision)
     return weights
 
 

@@ -52,8 +52,12 @@ class Stack:
     """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
     narrows_cache: bool
     """Whether keys and values are stored at the precision of products where nothing is said, not at 16 bits."""
+    streams: bool
+    """Whether products of few rows are by kernels that stream weights past them and cut no tiles."""
     kernels: Mapping[str, str]
     """Word of a microarchitecture, or `any` -> family of the kernels of attention, as single operators name it."""
+    experts: str
+    """Family of the kernels of experts, as single operators name it; empty for that of how weights are stored."""
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
@@ -104,7 +108,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 }
 """Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
 
-_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache")
+_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache", "streams")
 
 
 def stack_names() -> tuple[str, ...]:
@@ -146,7 +150,7 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for what it may not say."""
     found: list[Stack] = []
-    plain: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"runtime": "engine", "kernels": {}}
+    plain: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"runtime": "engine", "kernels": {}, "experts": ""}
     numbers: dict[str, Quantity] = {}
     for release in raw["releases"]:
         for key, value in release.items():
