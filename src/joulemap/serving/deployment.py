@@ -107,6 +107,8 @@ class Deployment:
     stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Of a pipeline, each with as many devices."""
     routing: str = ""
+    compiled_tokens: float = 0.0
+    """Of a sequence, that passes were compiled for and attend over whether they are there or not."""
 
     @property
     def decoder(self) -> Decoder:
@@ -207,7 +209,7 @@ class Deployment:
         size = max(1, round(tokens))
         step = Step(
             tokens=size,
-            cached=max(0, round(context)),
+            cached=max(0, round(context), round(self.compiled_tokens) - size),
             logits="all" if self.stack.all_logits and size > 1 else "last",
             chunk=max(0, round(chunk)),
             chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,

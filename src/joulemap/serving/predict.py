@@ -20,7 +20,7 @@ from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.memory import Room
-from joulemap.serving.stack import find_stack
+from joulemap.serving.stack import Stack, find_stack
 from joulemap.serving.steady import Steady, run_steady
 from joulemap.serving.surface import Passes
 from joulemap.system.errors import JoulemapError, UnsupportedError
@@ -54,6 +54,7 @@ _BYTES: Final = re.compile(r"weights (\d+) bytes")
 _MEDIAN: Final = "between tokens: median"
 _UNCACHED: Final = "NO cache"
 _SHORT: Final = re.compile(r"prompt[^;]*(?:\bshort\b|some ten tokens)")
+_CONTEXT: Final = re.compile(r"context length (\d+)")
 _BEHIND: Final = re.compile(r"(\d+) tokens already in the cache")
 
 
@@ -113,7 +114,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     """Return the model on the devices of a row, under its engine as it was at the date; raises as `predict_row`."""
     book = _open(row.model)
     stack = find_stack(row.engine, row.date)
-    precision, weights = choose_precisions(row, hardware)
+    precision, weights = choose_precisions(row, hardware, stack)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
     experts = min(row.expert_parallel or 1, count)
@@ -131,21 +132,30 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
         expert_devices=experts,
         data_devices=attention,
         stages=stages,
+        compiled_tokens=_compiled(row) if stack.compiles else 0.0,
     )
 
 
-def choose_precisions(row: ServingRow, hardware: Hardware) -> tuple[str, str]:
+def _compiled(row: ServingRow) -> float:
+    """Return the tokens of a sequence that passes of a row were compiled for."""
+    told = _CONTEXT.search(row.notes)
+    return float(told[1]) if told else sum(_lengths(row))
+
+
+def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tuple[str, str]:
     """Return the precision that products are computed at, and that weights are stored at, empty for the same.
 
-    What is told of activations counts, else weights that units take as they are, else 16 bits.
+    What is told of activations counts, else weights that units take as they are, else 16 bits; where nothing is told
+    of weights, they are as the engine stores them.
     """
     has = hardware.peaks
     wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
     told = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
-    written = row.weight_precision
+    written = row.weight_precision or stack.weights
     exact = _BYTES.search(row.notes)
     weights = read_weight_format(written) if written else None
-    if weights is None or weights.name in WIDE:
+    is_wide = weights is None or weights.name in WIDE or (stack.widens and not told)
+    if weights is None or is_wide:
         return (wide if told in WIDE or not told else told if told in has else wide), ""
     takes = weights.precision
     precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide

@@ -52,10 +52,16 @@ class Stack:
     """Whether a pass over prompts makes the logits of all of their tokens, not of the last alone."""
     narrows_cache: bool
     """Whether keys and values are stored at the precision of products where nothing is said, not at 16 bits."""
+    compiles: bool
+    """Whether passes are compiled for the longest that a sequence may become, and attend over all of that."""
+    widens: bool
+    """Whether weights that are stored narrower are made wide ahead where products are of floating point."""
     streams: bool
     """Whether products of few rows are by kernels that stream weights past them and cut no tiles."""
     kernels: Mapping[str, str]
     """Word of a microarchitecture, or `any` -> family of the kernels of attention, as single operators name it."""
+    weights: str
+    """How weights are stored where a measurement says nothing; empty for the precision of products."""
     experts: str
     """Family of the kernels of experts, as single operators name it; empty for that of how weights are stored."""
     coefficients: Mapping[str, Quantity]
@@ -108,7 +114,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 }
 """Numbers that a file of a stack may state; `memory_rate.LPDDR` is that of a kind of memory."""
 
-_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache", "streams")
+_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache", "compiles", "widens", "streams")
 
 
 def stack_names() -> tuple[str, ...]:
@@ -150,7 +156,8 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for what it may not say."""
     found: list[Stack] = []
-    plain: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"runtime": "engine", "kernels": {}, "experts": ""}
+    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "weights": "", "experts": ""}
+    plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}
     for release in raw["releases"]:
         for key, value in release.items():

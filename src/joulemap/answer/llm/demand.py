@@ -129,6 +129,7 @@ class Question:
             devices=devices,
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
+            compiled_tokens=self.context if self.stack.compiles else 0.0,
         )
 
     def count_sequences(self, room: Room) -> int:
