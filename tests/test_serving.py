@@ -184,20 +184,21 @@ def test_what_a_row_says_of_weights_becomes_a_format() -> None:
     targets = load_catalogue().hardware
     row = ServingRow(source="us", hardware="gb10", model="gpt-oss-20b", scope="decode_step")
 
-    def choose(name: str, engine: str, **told: str) -> tuple[str, str]:
-        return choose_precisions(attrs.evolve(row, **told), targets[name], find_stack(engine))
+    def choose(name: str, engine: str, weights: str = "", activations: str = "", notes: str = "") -> tuple[str, str]:
+        told = attrs.evolve(row, weight_precision=weights, activation_precision=activations, notes=notes)
+        return choose_precisions(told, targets[name], find_stack(engine))
 
-    assert choose("gb10", "llama.cpp", weight_precision="gguf_mxfp4") == ("bf16", "mxfp4+q8_0")
+    assert choose("gb10", "llama.cpp", weights="gguf_mxfp4") == ("bf16", "mxfp4+q8_0")
     # 19.1 billion weights of experts at 4.25 bits are 10.15 GB, the 1.2 billion that products multiply beside them
     # at 12 bits 1.80, a table of 0.58 billion at 16 bits 1.16
-    precision, weights = choose("gb10", "llama.cpp", weight_precision="gguf_mxfp4", notes="weights 13110000000 bytes")
+    precision, weights = choose("gb10", "llama.cpp", weights="gguf_mxfp4", notes="weights 13110000000 bytes")
     assert precision == "bf16"
     assert float(weights.removeprefix("mxfp4+").removesuffix("bit")) == pytest.approx(12.0, rel=0.05)
     assert choose("wormhole_n150", "tt_metal")[1] == find_stack("tt_metal").weights
-    assert choose("wormhole_n150", "tt_metal", weight_precision="bf16")[1] == ""
+    assert choose("wormhole_n150", "tt_metal", weights="bf16")[1] == ""
     # narrow weights of floating-point activations are made wide ahead, those of integers are not
-    assert choose("snapdragon_x_elite_npu", "genie", weight_precision="int4")[1] == ""
-    assert choose("snapdragon_x_elite_npu", "genie", weight_precision="int4", activation_precision="int16")[1] == "int4"
+    assert choose("snapdragon_x_elite_npu", "genie", weights="int4")[1] == ""
+    assert choose("snapdragon_x_elite_npu", "genie", weights="int4", activations="int16")[1] == "int4"
 
 
 def test_room_is_what_weights_and_activations_leave() -> None:
