@@ -103,7 +103,7 @@ LINES: dict[str, int] = {
     "answer": 14_000,
     "trace": 9_720,
     "decoder": 2_600,
-    "model": 8_685,
+    "model": 8_690,
     "store": 6_580,
     "domain": 5_330,
     "cli": 4_800,

@@ -15,9 +15,6 @@ CAUSAL: Final = "causal"
 NARROW_CACHES: Final = {"fp8": "cache_fp8", "int8": "cache_int8"}
 """Precision of one byte -> word of it for attention whose keys and values are stored so."""
 
-STREAMED: Final = "streamed"
-"""In the variant of a product of a few rows: by a kernel that streams the matrix past them and cuts no tiles."""
-
 WIDE_CACHE: Final = "cache_bf16"
 """Word of it for attention whose keys and values are stored in two bytes each, whatever the precision of a run."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import WeightFormat, find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES, ROUTED, STREAMED, WIDE_CACHE
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES, ROUTED, WIDE_CACHE
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ Texts = NDArray[np.str_]
 
 KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KINDS)}
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
+
+STREAMED: Final = "streamed"
+"""In the variant of a product of a few rows: by a kernel that streams the matrix past them and cuts no tiles."""
 
 OPERATOR_COUNTS: Final = (
     "mac_count",

@@ -18,9 +18,9 @@ import numpy as np
 from joulemap.decoder.column import step_columns
 from joulemap.decoder.step import Step
 from joulemap.domain.quantity import Quantity
-from joulemap.domain.workload import ROUTED, STREAMED
+from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
-from joulemap.model.workload import WorkloadColumns
+from joulemap.model.workload import STREAMED, WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
