@@ -15,7 +15,7 @@ from joulemap.serving.batch import Batch, accept, grow, run_batches
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.draft import Draft, Guessing
 from joulemap.serving.memory import Room
-from joulemap.serving.predict import Prediction, predict
+from joulemap.serving.predict import Prediction, choose_precisions, predict
 from joulemap.serving.steady import Steady, run_steady
 from joulemap.serving.surface import Cost, Passes, tabulate
 from joulemap.system.errors import UnknownNameError, UsageError
@@ -251,6 +251,68 @@ def test_a_mixture_that_is_called_expert_by_expert() -> None:
     # 32 layers of 8 experts each, and 32 without
     assert times["mixtral-8x7b"] > 32 * (stack.value("host_layer") + 8 * stack.value("host_expert"))
     assert times["llama-3-8b"] < 32 * 2 * stack.value("host_layer")
+
+
+def test_products_of_few_rows_stream_past_the_matrix() -> None:
+    hardware = load_catalogue().hardware["gb10"]
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    tiled = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("sglang"), precision="bf16")
+    streamed = attrs.evolve(tiled, stack=attrs.evolve(tiled.stack, streams=True))
+    one, many = Passes.of([1.0], context=64.0), Passes.of([9.0], context=64.0)
+    matrices = 2 * (8.03e9 - 128_256 * 4096)
+    slowest, quickest = (float(each.price(one).seconds[0]) for each in (tiled, streamed))
+    # a matrix at its memory's rate, which no tile makes longer
+    assert matrices / (0.95 * 273e9) < quickest < min(slowest, 1.1 * matrices / (0.95 * 273e9))
+    assert streamed.price(many).seconds == pytest.approx(tiled.price(many).seconds, rel=1e-12)
+
+
+def test_compiled_passes_attend_over_all_that_a_sequence_may_become() -> None:
+    hardware = load_catalogue().hardware["inferentia2"]
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    free = Deployment(book=Book(decoder), hardware=hardware, stack=find_stack("neuronx"), precision="bf16")
+    passes = Passes.of(1.0, context=[16.0, 4095.0, 8000.0])
+    early, late, longer = attrs.evolve(free, compiled_tokens=4096.0).price(passes).seconds.tolist()
+    least, *rest = free.price(passes).seconds.tolist()
+    assert (late, longer) == tuple(rest)
+    assert least < early == late
+
+
+def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
+    targets = load_catalogue().hardware
+    decoder = find_decoder("llama-3-8b")
+    assert decoder is not None
+    for date, name, share in (("2025-08", "ryzen_ai_max_395", "RDNA"), ("2025-08", "gb10", "Blackwell")):
+        stack = find_stack("llama.cpp", date)
+        one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
+        few, many = one.chips
+        told = stack.value("compute_rate", share)
+        assert many.peaks["bf16"].rate.value == pytest.approx(told * few.peaks["bf16"].rate.value, rel=1e-12)
+    assert find_stack("llama.cpp", "2025-08").value("compute_rate", "RDNA") < stack.value("compute_rate", "Blackwell")
+
+
+def test_what_a_row_says_of_weights_becomes_a_format() -> None:
+    targets = load_catalogue().hardware
+    row = ServingRow(source="us", hardware="gb10", model="gpt-oss-20b", scope="decode_step")
+
+    def choose(
+        name: str, engine: str, weights: str = "", activations: str = "", byte_count: float | None = None
+    ) -> tuple[str, str]:
+        told = attrs.evolve(row, weight_precision=weights, activation_precision=activations, file_bytes=byte_count)
+        return choose_precisions(told, targets[name], find_stack(engine))
+
+    assert choose("gb10", "llama.cpp", weights="gguf_mxfp4") == ("bf16", "mxfp4+q8_0")
+    # 19.1 billion weights of experts at 4.25 bits are 10.15 GB, the 1.2 billion that products multiply beside them
+    # at 12 bits 1.80, a table of 0.58 billion at 16 bits 1.16
+    precision, weights = choose("gb10", "llama.cpp", weights="gguf_mxfp4", byte_count=13_110_000_000.0)
+    assert precision == "bf16"
+    assert float(weights.removeprefix("mxfp4+").removesuffix("bit")) == pytest.approx(12.0, rel=0.05)
+    assert choose("wormhole_n150", "tt_metal")[1] == find_stack("tt_metal").weights
+    assert choose("wormhole_n150", "tt_metal", weights="bf16")[1] == ""
+    # narrow weights of floating-point activations are made wide ahead, those of integers are not
+    assert choose("snapdragon_x_elite_npu", "genie", weights="int4")[1] == ""
+    assert choose("snapdragon_x_elite_npu", "genie", weights="int4", activations="int16")[1] == "int4"
 
 
 def test_room_is_what_weights_and_activations_leave() -> None:

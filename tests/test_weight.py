@@ -15,6 +15,9 @@ from chips import FORMS
 from compare import assert_close
 from conftest import Run
 from joulemap.catalog.load import load_catalogue
+from joulemap.decoder.config import Decoder as Config
+from joulemap.decoder.name import find_decoder
+from joulemap.decoder.step import Step
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.settings import Settings
@@ -30,6 +33,7 @@ from joulemap.model.kernel import form_kernels
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
+from joulemap.serving.deployment import Book
 from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from models import columns
@@ -105,6 +109,36 @@ def test_formats_have_the_bits_of_their_definition(text: str, bits: float) -> No
     assert read_weight_format(found.name) == found
 
 
+def test_experts_are_stored_apart_from_all_else() -> None:
+    found = read_weight_format("gguf_mxfp4")
+    assert found.name == "mxfp4+q8_0" and read_weight_format(found.name) == found
+    assert "of experts" in found.describe()
+    book = Book(find_model("gpt-oss-20b"))
+    asked = book.describe([(Step(tokens=1), 1)])
+
+    def weigh(name: str) -> float:
+        return asked.sizes("bf16", "graph", weight_precision=name)[0][0]
+
+    # 24 layers of 32 experts: gate and up of 2880 x 5760, down of 2880 x 2880, and a table of biases of each
+    experts = 24 * 32 * (2881 * 5760 + 2881 * 2880)
+    wide, narrow = weigh(""), weigh("mxfp4+bf16")
+    assert_close(wide - narrow, experts * (2 - 4.25 / 8), rel=1e-9)
+    # queries of 64 heads, keys and values of 8 each, of 64; what they give; the router; the head of 201,088
+    others = 24 * (2880 * 64 * (64 + 8 + 8) + 64 * 64 * 2880 + 2880 * 32) + 201_088 * 2880
+    assert_close(narrow - weigh("mxfp4+q8_0"), others * (2 - 8.5 / 8), rel=1e-9)
+    # of a model without experts it is what all else is stored at
+    dense = Book(find_model("llama-3-8b")).describe([(Step(tokens=1), 1)])
+    kinds = ("mxfp4+q8_0", "q8_0")
+    first, second = (dense.sizes("bf16", "graph", weight_precision=kind)[0][0] for kind in kinds)
+    assert first == second
+
+
+def find_model(name: str) -> Config:
+    found = find_decoder(name)
+    assert found is not None
+    return found
+
+
 def test_what_products_take_as_it_is_differs_by_its_scales() -> None:
     work = decoder()
     scales = (512 * 2 + 256 * 4 + 1000 * 2) * 4 / 128
@@ -138,6 +172,7 @@ def test_wide_weights_have_no_scales_and_are_converted() -> None:
         ("0bit", "unknown weight precision"),
         ("bf16:64", "bf16 has no groups"),
         ("mxfp4:64", "groups of mxfp4 are part of the format; write mxfp4"),
+        ("mxfp4+q8_0+q4_0", "that of experts and that of all else"),
         ("int4:", "write the size of its groups as int4:64"),
         ("int4:0", "write the size of its groups as int4:64"),
         ("int4:many", "write the size of its groups as int4:64"),

@@ -110,14 +110,15 @@ spent AS (
     WHERE s.run_id IN (SELECT unnest($run_ids))
     GROUP BY s.run_id, bound
 ),
--- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's
+-- of each phase, what its passes' kernels take by what bounds them, and what is left of it, which is the engine's; where kernels
+-- of the engine are quicker than those of the run, their shares of the run
 counted AS (
     SELECT
         e.place,
         e.phase,
         e.run_id,
         e.phase_s,
-        CASE WHEN e.pass_count > 0 THEN e.pass_count ELSE e.phase_s / seconds(w.latency_fs) END AS pass_count,
+        least(CASE WHEN e.pass_count > 0 THEN e.pass_count END, e.phase_s / seconds(w.latency_fs)) AS pass_count,
         seconds(w.latency_fs) AS pass_s
     FROM served AS e
     JOIN (SELECT run_id, sum(latency_fs) AS latency_fs FROM spent GROUP BY run_id) AS w ON w.run_id = e.run_id

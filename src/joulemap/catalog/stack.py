@@ -66,8 +66,18 @@ class Stack:
     """Whether keys and values are stored at the precision of products where nothing is said, not at 16 bits."""
     fills_stages: bool
     """Whether stages of a pipeline work at once, each on a part of the sequences, not in turn on all."""
+    compiles: bool
+    """Whether passes are compiled for the longest that a sequence may become, and attend over all of that."""
+    widens: bool
+    """Whether weights that are stored narrower are made wide ahead where products are of floating point."""
+    streams: bool
+    """Whether products of few rows are by kernels that stream weights past them and cut no tiles."""
     kernels: Mapping[str, str]
     """Word of a microarchitecture, or `any` -> family of the kernels of attention, as single operators name it."""
+    weights: str
+    """How weights are stored where a measurement says nothing; empty for the precision of products."""
+    experts: str
+    """Family of the kernels of experts, as single operators name it; empty for that of how weights are stored."""
     coefficients: Mapping[str, Quantity]
     """Name -> number; the names are those of `COEFFICIENTS`."""
 
@@ -149,7 +159,17 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
 passes over prompts, `host_layer.int8` of weights so stored."""
 
 _DATE: Final = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
-_FLAGS: Final = ("mixes", "reserves_output", "waits", "all_logits", "narrows_cache", "fills_stages")
+_FLAGS: Final = (
+    "mixes",
+    "reserves_output",
+    "waits",
+    "all_logits",
+    "narrows_cache",
+    "fills_stages",
+    "compiles",
+    "widens",
+    "streams",
+)
 
 
 def stack_names() -> tuple[str, ...]:
@@ -209,7 +229,8 @@ def _releases() -> dict[str, tuple[Stack, ...]]:
 def _read(name: str, raw: dict[str, Any]) -> list[Stack]:
     """Return the releases of a file; CatalogueError for what it may not say."""
     found: list[Stack] = []
-    plain: dict[str, Any] = dict.fromkeys(_FLAGS, False) | {"runtime": "engine", "kernels": {}}
+    plain: dict[str, Any] = {"runtime": "engine", "kernels": {}, "weights": "", "experts": ""}
+    plain |= dict.fromkeys(_FLAGS, False)
     numbers: dict[str, Quantity] = {}
     for release in raw["releases"]:
         for key, value in release.items():

@@ -45,6 +45,9 @@ GROUPED: Final = ":"
 GGUF: Final = "gguf_"
 """Before the type of a file of llama.cpp."""
 
+BESIDE: Final = "+"
+"""Between how experts are stored and how all other weights of products are: `mxfp4+q8_0`."""
+
 _BITS: Final = re.compile(r"(\d{1,2}(?:\.\d{1,4})?)bits?")
 """So many bits a weight, scales included: `4.64bit`."""
 
@@ -67,6 +70,8 @@ class WeightFormat:
     """Whether a minimum or zero point is among that."""
     precision: str = ""
     """That a product takes the codes at as they are; empty where kernels always make them wide."""
+    others: WeightFormat | None = None
+    """Of all products but those of experts, where it is another."""
 
     @property
     def item_bytes(self) -> float:
@@ -91,6 +96,9 @@ class WeightFormat:
 
     def describe(self) -> str:
         """Return it in words, with the bytes of a weight."""
+        if self.others:
+            experts = attrs.evolve(self, name=self.name.partition(BESIDE)[0], others=None)
+            return f"{experts.describe()}, of experts; {self.others.describe()}, of all else"
         width = f"{self.width_bytes:.4g} bytes a weight"
         if not self.scale_bytes:
             return f"{self.name}, {width}"
@@ -167,23 +175,30 @@ to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4."""
 ALIASES: Final[Mapping[str, str]] = {
     "fp8:128x128": "fp8_block",
     "int4_g128": "int4",
+    "gguf_mxfp4": "mxfp4+q8_0",
     "gguf_q3_k": "q3_k_m",
     "gguf_q4_k": "q4_k_m",
     "gguf_q5_k": "q5_k_m",
 }
-"""Another name -> that of the format. A file of type Q4_K is one of Q4_K_M to llama-quantize."""
+"""Another name -> that of the format. A file of type Q4_K is one of Q4_K_M to llama-quantize; one of type MXFP4 has
+experts alone at that, and all else at Q8_0 (llama.cpp, llama-quant.cpp, LLAMA_FTYPE_MOSTLY_MXFP4_MOE; recalled)."""
 
 WEIGHT_FORMATS: Final[tuple[str, ...]] = (*PRECISION_BYTES, *FORMATS, *FILES)
 """Names of all."""
 
 
 def read_weight_format(text: str) -> WeightFormat:
-    """Return the format that a name means, e.g. `int4`, `int4:64`, `q4_k_m` or `4.64bit`.
+    """Return the format that a name means, e.g. `int4`, `int4:64`, `q4_k_m`, `4.64bit` or `mxfp4+q8_0`.
 
     Raises UsageError for any other text.
     """
     asked = fold_into(text.strip().lower(), (*ALIASES, *FORMATS, *FILES))
     found = ALIASES.get(asked, asked)
+    if BESIDE in found:
+        experts, others = (read_weight_format(part) for part in found.split(BESIDE, 1))
+        if others.others:
+            raise UsageError(f"weight precision {text!r}: write that of experts and that of all else, as mxfp4+q8_0")
+        return attrs.evolve(experts, name=f"{experts.name}{BESIDE}{others.name}", others=others)
     if found not in FILES:
         found = fold_into(found.removeprefix(GGUF), (*FORMATS, *FILES))
     if found in FORMATS:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.kind import KINDS, ROLES
-from joulemap.domain.weight import find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES, WIDE_CACHE
+from joulemap.domain.weight import WeightFormat, find_weight_format
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES, ROUTED, WIDE_CACHE
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ Texts = NDArray[np.str_]
 
 KIND_CODE: Final[Mapping[str, int]] = {kind: code for code, kind in enumerate(KINDS)}
 ROLE_CODE: Final[Mapping[str, int]] = {role: code for code, role in enumerate(ROLES)}
+
+STREAMED: Final = "streamed"
+"""In the variant of a product of a few rows: by a kernel that streams the matrix past them and cuts no tiles."""
 
 OPERATOR_COUNTS: Final = (
     "mac_count",
@@ -125,6 +128,11 @@ class Work:
         """Operators of an attention whose keys and values are stored in two bytes each at any precision."""
         return self.has_word(WIDE_CACHE)
 
+    @cached_property
+    def is_streamed(self) -> Booleans:
+        """Products of a matrix with a few vectors, by a kernel that streams the matrix and cuts no tiles."""
+        return self.has_word(STREAMED)
+
     def has_word(self, *words: str) -> Booleans:
         """Return a mask of the operators whose variant has one of these words."""
         if self.origin is not None:
@@ -147,7 +155,7 @@ class Work:
         """The family of kernels that an attention names; empty where none is named."""
         if self.origin is not None:
             return self.origin[0].kernel_family[self.origin[1]]
-        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE)
+        others = (CAUSAL, *NARROW_CACHES.values(), WIDE_CACHE, STREAMED)
         told = self.variant.tolist()
         left_of = {one: " ".join(word for word in one.split() if word not in others) for one in set(told)}
         return np.array([left_of[one] for one in told], dtype=np.str_)
@@ -260,14 +268,13 @@ class WorkloadColumns(Work):
         summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
         multiplied = self.multiplies & (self.access_item_bytes > 0.0)
         summed[self.access_tensor[multiplied]] = self.gemm_k[self.access_operator[multiplied]]
-        length = np.maximum(summed[self.access_tensor], 1.0)
-        groups = np.ceil(length / (weights.group_size or np.inf)).clip(1.0) / length
-        width = weights.item_bytes + weights.scale_bytes / weights.row_count * groups
         is_stored = (self.access_role == ROLE_CODE["weight"]) & (summed[self.access_tensor] > 0.0)
-        stored = width / np.maximum(self.access_item_bytes, 1.0)
-        if weights.precision != precision:
-            stored = np.minimum(stored, scale)
-        return np.where(is_stored, stored, scale)
+        length = np.maximum(summed[self.access_tensor], 1.0)
+        width = _row_bytes(weights, length, precision)
+        if weights.others:
+            is_expert = self.of_operation(ROUTED[0])[self.access_operator]
+            width = np.where(is_expert, width, _row_bytes(weights.others, length, precision))
+        return np.where(is_stored, width / np.maximum(self.access_item_bytes, 1.0), scale)
 
     def dequantization_count(self, precision: str, weight_precision: str) -> Floats:
         """Return the elementwise operations by which each operator makes weights wide that are stored narrower."""
@@ -313,6 +320,13 @@ class WorkloadColumns(Work):
 def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     """Return the sum of `values` over each group 0 … count - 1."""
     return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
+
+
+def _row_bytes(weights: WeightFormat, length: Floats, precision: str) -> Floats:
+    """Return the bytes of a weight of sums so long, no more than it has at the precision, but where that takes it."""
+    groups = np.ceil(length / (weights.group_size or np.inf)).clip(1.0) / length
+    width: Floats = weights.item_bytes + weights.scale_bytes / weights.row_count * groups
+    return width if weights.precision == precision else np.minimum(width, PRECISION_BYTES[precision])
 
 
 def precision_scale(item_bytes: Floats, precision: str) -> Floats:

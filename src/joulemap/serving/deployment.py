@@ -25,8 +25,9 @@ from joulemap.decoder.step import Step, count_stage
 from joulemap.decoder.traced import TracedDecoder
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
+from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
-from joulemap.model.workload import WorkloadColumns
+from joulemap.model.workload import STREAMED, WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -60,6 +61,9 @@ is assumed."""
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
 
+Kernels = tuple[tuple[str, str], ...]
+"""Operation -> family of kernels that runs it, as variants of operators have it."""
+
 
 @define(eq=False)
 class Book:
@@ -67,19 +71,27 @@ class Book:
 
     decoder: Decoder
     _works: dict[Asked, WorkloadColumns] = attrs.field(factory=dict, init=False)
-    _together: dict[tuple[Asked, ...], Together] = attrs.field(factory=dict, init=False)
+    _together: dict[tuple[Kernels, tuple[Asked, ...]], Together] = attrs.field(factory=dict, init=False)
 
-    def describe(self, asked: Sequence[Asked]) -> Together:
-        """Return the workloads of passes, with what was formed of them."""
-        key = tuple(asked)
+    def describe(self, asked: Sequence[Asked], kernels: Kernels = ()) -> Together:
+        """Return the workloads of passes whose products families of kernels run, with what was formed of them."""
+        key = kernels, tuple(asked)
         if key not in self._together:
             missing = [one for one in asked if one not in self._works]
             if isinstance(self.decoder, TracedDecoder):
                 self._works |= self.decoder.describe(missing)
             else:
                 self._works |= pass_columns(self.decoder, missing)
-            self._together[key] = Together(tuple(self._works[one] for one in asked))
+            self._together[key] = Together(tuple(_name_kernels(self._works[one], kernels) for one in asked))
         return self._together[key]
+
+
+def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:
+    """Return a pass whose products of some operations are of families of kernels."""
+    for operation, family in kernels:
+        words = np.char.strip(np.char.add(np.char.add(work.variant, " "), family))
+        work = attrs.evolve(work, variant=np.where(work.of_operation(operation), words, work.variant))
+    return work
 
 
 def _count_sampled(passes: Passes) -> Floats:
@@ -107,6 +119,8 @@ class Deployment:
     stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Of a pipeline, each with as many devices."""
     routing: str = ""
+    compiled_tokens: float = 0.0
+    """Of a sequence, that passes were compiled for and attend over whether they are there or not."""
 
     @property
     def decoder(self) -> Decoder:
@@ -140,7 +154,8 @@ class Deployment:
             return attrs.evolve(quantity, value=quantity.value * by)
 
         kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
-        memory, compute = self.stack.value("memory_rate", kind), self.stack.value("compute_rate")
+        memory = self.stack.value("memory_rate", kind)
+        compute = self.stack.value("compute_rate", self.hardware.microarchitecture.partition(" ")[0])
         few = attrs.evolve(
             self.hardware,
             memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
@@ -201,12 +216,13 @@ class Deployment:
         """Return what one device takes for passes, without the stack's part; raises as `price`."""
         found: dict[Asked, Total] = {}
         few, many = self.chips
+        differs = few is not many or self.stack.streams
         groups: dict[bool, list[Asked]] = {}
         for one in asked:
-            is_many = few is not many and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
+            is_many = differs and one[0].tokens * one[1] + one[0].chunk > VECTOR_ROWS
             groups.setdefault(is_many, []).append(one)
         for is_many, some in groups.items():
-            together = self.book.describe(some)
+            together = self.book.describe(some, self._kernels(is_many))
             totals = together.evaluate(
                 many if is_many else few, self.precision, self.stack.runtime, weight_precision=self.weight_precision
             )
@@ -216,6 +232,16 @@ class Deployment:
             raise UnsupportedError(refusal)
         return tuple(found[one] for one in asked)
 
+    def _kernels(self, is_many: bool) -> Kernels:
+        """Return the families of kernels of products with weights, of passes of many rows or of few."""
+        stack = self.stack
+        streamed = STREAMED if stack.streams and not is_many else ""
+        named = {
+            "linear": streamed,
+            ROUTED[0]: f"{stack.experts} {streamed}".strip(),
+        }
+        return tuple((operation, words) for operation, words in named.items() if words)
+
     def _ask(self, sequences: float, tokens: float, context: float, chunk: float, chunk_context: float) -> Asked:
         """Return the pass nearest to sizes that need not be whole."""
         if sequences <= 0.0:
@@ -224,7 +250,7 @@ class Deployment:
         is_verified = context > 0.0 and tokens <= VERIFIED
         step = Step(
             tokens=size,
-            cached=max(0, round(context)),
+            cached=max(0, round(context), round(self.compiled_tokens) - size),
             logits="all" if size > 1 and (self.stack.all_logits or is_verified) else "last",
             chunk=max(0, round(chunk)),
             chunk_cached=max(0, round(chunk_context)) if round(chunk) > 0 else 0,

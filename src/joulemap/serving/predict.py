@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.catalog.stack import find_stack
+from joulemap.catalog.stack import Stack, find_stack
 from joulemap.decoder.name import find_decoder
-from joulemap.domain.weight import read_weight_format
+from joulemap.domain.weight import BESIDE, WeightFormat, read_weight_format
 from joulemap.serving.batch import Batch, grow, prefill, run_batches
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.memory import GROWN, MIDDLE, Room
@@ -106,7 +106,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     """Return the model on the devices of a row, under its engine as it was at the date; raises as `predict_row`."""
     book = _open(row.model)
     stack = find_stack(row.engine, row.date)
-    precision, weights = choose_precisions(row, hardware)
+    precision, weights = choose_precisions(row, hardware, stack)
     stages, replicas = row.pipeline_parallel or 1, row.data_parallel or 1
     count = row.device_count or (row.tensor_parallel or 1) * stages * replicas
     experts = min(row.expert_parallel or 1, count)
@@ -124,38 +124,58 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
         expert_devices=experts,
         data_devices=attention,
         stages=stages,
+        compiled_tokens=_compiled(row) if stack.compiles else 0.0,
     )
 
 
-def choose_precisions(row: ServingRow, hardware: Hardware) -> tuple[str, str]:
+def _compiled(row: ServingRow) -> float:
+    """Return the tokens of a sequence that passes of a row were compiled for."""
+    return sum(_lengths(row)) if row.context_tokens is None else float(row.context_tokens)
+
+
+def choose_precisions(row: ServingRow, hardware: Hardware, stack: Stack) -> tuple[str, str]:
     """Return the precision that products are computed at, and that weights are stored at, empty for the same.
 
-    What is told of activations counts, else weights that units take as they are, else 16 bits.
+    What is told of activations counts, else weights that units take as they are, else 16 bits; where nothing is told
+    of weights, they are as the engine stores them.
     """
     has = hardware.peaks
     wide = next((name for name in ("bf16", "fp16", "fp32") if name in has), next(iter(has)))
     told = {"int16": wide, "bf16": wide, "fp16": wide}.get(row.activation_precision, row.activation_precision)
-    written = row.weight_precision
+    written = row.weight_precision or stack.weights
     weights = read_weight_format(written) if written else None
-    if weights is None or weights.name in WIDE:
+    is_wide = weights is None or weights.name in WIDE or (stack.widens and not told)
+    if weights is None or is_wide:
         return (wide if told in WIDE or not told else told if told in has else wide), ""
     takes = weights.precision
     precision = told if told and told in has else takes if takes == "fp8" and not told and takes in has else wide
     if row.file_bytes is not None and written.startswith("gguf_"):
-        return precision, f"{_mean_bits(row, row.file_bytes):.3f}bit"
+        return precision, _exact_format(row, weights, row.file_bytes)
     return precision, "" if weights.name == precision else weights.name
 
 
-def _mean_bits(row: ServingRow, byte_count: float) -> float:
-    """Return bits of a weight of a file, by its size and what the model has."""
-    return 8.0 * byte_count / count_weights(_open(row.model))
+def _exact_format(row: ServingRow, named: WeightFormat, byte_count: float) -> str:
+    """Return the format of a file of so many bytes: the mean of all weights, or of those that are of no experts."""
+    book = _open(row.model)
+    if named.others is None:
+        return f"{8.0 * byte_count / count_weights(book):.3f}bit"
+    experts = named.name.partition(BESIDE)[0]
+    few, many = (weigh(book, f"{experts}{BESIDE}{bits}bit") for bits in (4, 8))
+    bits = 4.0 + 4.0 * (byte_count - few) / (many - few) if many > few else 8.0
+    return f"{experts}{BESIDE}{min(max(bits, 1.0), 16.0):.3f}bit"
 
 
 def count_weights(book: Book) -> float:
     """Return the weights of a model, a table of tokens that is read in rows included."""
+    return weigh(book, "", "int8")
+
+
+def weigh(book: Book, weight_precision: str, precision: str = "bf16") -> float:
+    """Return the bytes of the weights of a model at precisions."""
     from joulemap.decoder.step import Step
 
-    ((weights, _),) = book.describe([(Step(tokens=1, logits="all"), 1)]).sizes("int8", "graph")
+    asked = book.describe([(Step(tokens=1, logits="all"), 1)])
+    ((weights, _),) = asked.sizes(precision, "graph", weight_precision=weight_precision)
     return weights
 
 

@@ -163,6 +163,7 @@ class Question:
             expert_devices=serving.expert_devices,
             data_devices=serving.data_devices,
             stages=serving.pipeline_devices,
+            compiled_tokens=self.context if self.stack.compiles else 0.0,
         )
 
     @property

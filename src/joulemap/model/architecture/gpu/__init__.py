@@ -173,6 +173,7 @@ class Gpu:
         engine = Engine.of(device, precision)
         traits = Traits.of(kernels, engine)
         on_tensor = traits.on_tensor_cores & (work.is_gemm | work.of_kind("grouped_conv")) & ~traits.is_plain
+        on_tensor &= ~work.is_streamed
         skipped = placement.multiplied_macs / np.maximum(placement.executed_macs, 1.0)
         padding = placement.executed_macs - work.mac_count
         macs = (work.mac_count + engine.value("padding_energy") * padding) * skipped

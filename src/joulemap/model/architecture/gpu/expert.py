@@ -48,6 +48,7 @@ HELD_SHARE: Final = 0.5
 """Of the last cache, that activations find beside weights: an even split, assumed."""
 
 NAMES: Final = (
+    (("mul_mat_id",), "mul_mat_id"),
     (("marlin",), "marlin"),
     (("cutlass", "fp8_block"), "cutlass_block"),
     (("cutlass",), "cutlass"),

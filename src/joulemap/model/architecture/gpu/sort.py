@@ -86,6 +86,8 @@ SORTS: Final = (
     Sort("attention", lambda t: t.is_attention & _products(t), start="product", share=""),
     Sort("experts", lambda t: t.kernels.mixes & _products(t), start="product", share=""),
     Sort("recurrence", lambda t: t.is_in_step, start="product", share=""),
+    Sort("streamed", lambda t: _products(t) & t.kernels.work.is_streamed, start="product", share="",
+         amount=lambda t: t.macs, slots="streamed"),
     Sort("few_rows", lambda t: _products(t) & (t.rows <= FEW_ROWS) & ~t.on_tensor_cores, start="product", share=""),
     Sort("product", _products, start="product", share=""),
     Sort("patch", lambda t: t.is_image & t.is_patch, start="conv", share="patch"),

@@ -121,7 +121,7 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     attends, mixes = traits.is_of("attention"), traits.is_of("experts")
     attention, experts = time_attention(kernels, engine, attends), time_experts(kernels, engine, mixes)
     has_name = attends | mixes
-    untiled = has_name | traits.is_of("recurrence", "few_rows")
+    untiled = has_name | traits.is_of("recurrence", "streamed", "few_rows")
     column = _tile(traits, engine, sorts, memory_s, is_product & ~untiled & ~kernels.is_sibling)
     padding = np.ones(work.operator_count)
     if engine.mode == "tensor":
@@ -130,7 +130,9 @@ def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s
     executed = np.where(untiled, work.mac_count * padding, column.shared(lambda one: one.executed_macs))
     executed = np.maximum(executed, np.where(is_product, work.mac_count, 0.0))
     direct = np.where(untiled, executed / (np.maximum(sorts.share, 1e-30) * engine.macs_per_s), 0.0)
-    direct = np.where(has_name, attention.busy_s + experts.busy_s, np.where(traits.is_of("few_rows"), 0.0, direct))
+    direct = np.where(
+        has_name, attention.busy_s + experts.busy_s, np.where(traits.is_of("streamed", "few_rows"), 0.0, direct)
+    )
     product = direct + column.shared(lambda one: one.compute_s)
     blocks = work.gemm_groups * ceil_divide(work.gemm_m, BLOCK_EDGE) * ceil_divide(work.gemm_n, BLOCK_EDGE)
     blocks = np.where(has_name, attention.blocks + experts.blocks, blocks)
