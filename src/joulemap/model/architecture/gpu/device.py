@@ -29,6 +29,9 @@ BEYOND_LANES: Final = 1.5
 
 REGISTER_BYTES: Final = 4.0
 
+FAMILY_SLOTS: Final = 128.0
+"""Of a unit of all boards that attention and experts were timed on, Ampere to Blackwell: four warps in a clock."""
+
 
 @of_each
 def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
@@ -177,6 +180,16 @@ class Engine:
         return self.hardware.geometry["issue_slots_per_unit"].value * self.issue_hz
 
     @property
+    def issue_share(self) -> float:
+        """Instructions that a unit issues in a clock, relative to the units that kernels by family were timed on."""
+        return self.hardware.geometry["issue_slots_per_unit"].value / FAMILY_SLOTS
+
+    @property
+    def stream_rate(self) -> float:
+        """Bytes per second that a copy streams from and to DRAM."""
+        return self.hardware.memory_bandwidth.value * self.value("dram_efficiency")
+
+    @property
     def lanes(self) -> Engine:
         """The same units' vector lanes: a MAC of a lane in a clock, whatever the element's width."""
         lanes = self.hardware.geometry["fp32_lanes_per_unit"].value
@@ -214,5 +227,5 @@ def stream_seconds(engine: Engine, byte_count: Floats, dram_bytes: Floats | None
     """
     if dram_bytes is None:
         dram_bytes = np.where(byte_count <= find_last_level(engine.hardware).capacity.value, 0.0, byte_count)
-    far = dram_bytes / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
+    far = dram_bytes / engine.stream_rate
     return np.maximum(byte_count / find_near_rate(engine), far)
