@@ -59,6 +59,7 @@ COEFFICIENTS = {
     "issue_slots.average": 770.0,
     "issue_slots.special": 45.0,
     "issue_slots.norm": 80.0,
+    "issue_slots.layer_norm": 50.0,
     "issue_slots.index": 110.0,
     "again_share": 0.5,
     "traffic_ratio.batch_norm": 2.0,

@@ -146,7 +146,7 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> li
             return f"{call} {kernels.weight_precision}"
         if has_own and stored in TENSOR_STORED:
             return f"flashinfer_trtllm {stored}"
-        if reads_shared and (stored == "mxfp4" or not stored and kernels.item_bytes >= BETWEEN_BYTES):
+        if reads_shared and (stored == "mxfp4" or (not stored and kernels.item_bytes >= BETWEEN_BYTES)):
             return "oaitriton"
         return f"marlin {stored}" if stored == "mxfp4" else stored
 
@@ -219,9 +219,8 @@ def _tile(
 
 def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
     """Return (seconds besides products, bytes between kernels) of each call."""
-    clocks = (
-        _number(engine, "start_clocks", family)
-        + call.choices * _number(engine, "choice_clocks", family) / (engine.units * engine.issue_share)
+    clocks = _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / (
+        engine.units * engine.issue_share
     )
     clocks = clocks + np.where(call.tokens > 1.0, _number(engine, "sort_clocks", family), 0.0)
     passing = call.choices if family in PASSING else call.rows
