@@ -17,7 +17,6 @@ COEFFICIENTS = {
     "product_dram_efficiency.protected": 0.3,
     "product_near_bytes": 1.0,
     "write_ratio": 1.5,
-    "write_ratio.quantized": 3.0,
     # products
     "peak_share.tensor": 0.8,
     "peak_share.vector": 0.9,

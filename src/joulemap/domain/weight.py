@@ -67,6 +67,8 @@ class WeightFormat:
     """Whether a minimum or zero point is among that."""
     precision: str = ""
     """That a product takes the codes at as they are; empty where kernels always make them wide."""
+    is_whole: bool = False
+    """Whether all matrices are stored so, those of logits and routers too, which quantizers of checkpoints keep."""
 
     @property
     def item_bytes(self) -> float:
@@ -145,6 +147,7 @@ FILES: Final[Mapping[str, float]] = {
     "iq4_xs": 4.4597,
     "q2_k_s": 2.9697,
     "gguf_q2_k": 3.1593,
+    "gguf_mxfp4": 4.63,
     "q3_k_s": 3.6429,
     "q3_k_m": 3.996,
     "q3_k_l": 4.2979,
@@ -162,7 +165,8 @@ FILES: Final[Mapping[str, float]] = {
 Source: llama.cpp (commit 311c2c9f0e), tools/quantize/README.md, of Llama-3.1-8B; q3_k_m follows from the formats that
 llama-quantize gives its matrices; `_xl`, Unsloth's, by the sizes of files of Qwen3-30B-A3B, gemma-3-27b, dots.llm1,
 gemma-4-31B, Qwen3.5-122B, Hunyuan-A13B and GLM-4.7-Flash (lhl/strix-halo-testing, kyuz0/amd-strix-halo-toolboxes): 4.64
-to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4."""
+to 5.27 bits, one of 6.02, one of 7.02, 8.9 to 9.4; MXFP4 by the
+12.1 GB of gpt-oss-20b's (recalled), whose other matrices are of 8 bits."""
 
 ALIASES: Final[Mapping[str, str]] = {
     "fp8:128x128": "fp8_block",
@@ -196,11 +200,12 @@ def read_weight_format(text: str) -> WeightFormat:
             scale_bytes=scale_bytes,
             has_offset=has_offset,
             precision=precision,
+            is_whole=found.removeprefix("i").startswith("q"),  # blocks of llama.cpp
         )
     if found in FILES:
-        return WeightFormat(name=found, bits=FILES[found], has_offset=True)
+        return WeightFormat(name=found, bits=FILES[found], has_offset=True, is_whole=True)
     if (told := _BITS.fullmatch(found)) and float(told[1]) > 0.0:
-        return WeightFormat(name=f"{float(told[1]):g}bit", bits=float(told[1]))
+        return WeightFormat(name=f"{float(told[1]):g}bit", bits=float(told[1]), is_whole=True)
     name, colon, written = found.partition(GROUPED)
     precision = name_precision(name.strip())
     if precision not in PRECISION_BYTES:

@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, carried_precision
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
 from joulemap.model.column import of_each
@@ -200,6 +200,14 @@ class Engine:
     def macs_per_s(self) -> float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
+
+
+def carried_engine(engine: Engine) -> Engine:
+    """Return the engine of what is no product with weights: that of 16 bits where an engine's precision is narrower."""
+    carried = carried_precision(engine.precision)
+    if carried == engine.precision or carried not in engine.hardware.peaks:
+        return engine
+    return Engine.of(engine.hardware, carried)
 
 
 def _find_macs(peak: Peak) -> float:

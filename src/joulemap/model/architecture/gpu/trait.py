@@ -221,7 +221,7 @@ class Traits:
     def is_indexed(self) -> Booleans:
         """Movements, and elementwise operators that read one operand in full and another that is smaller."""
         work = self.kernels.work
-        read = self.kernels.own_read_bytes / self.kernels.item_bytes / self.outputs
+        read = self.kernels.own_read_bytes / self.kernels.carried_bytes / self.outputs
         broadcasts: Booleans = work.of_kind("elementwise") & (read > 1.0) & (read < 2.0)
         return broadcasts | work.of_kind("data_movement", "uncounted")
 
@@ -233,7 +233,7 @@ class Traits:
     @cached_property
     def reduced(self) -> Floats:
         """Elements read for each output."""
-        read = (self.kernels.own_read_bytes - self.kernels.own_weight_bytes) / self.kernels.item_bytes
+        read = (self.kernels.own_read_bytes - self.kernels.own_weight_bytes) / self.kernels.carried_bytes
         return read / self.outputs
 
     @cached_property
@@ -276,7 +276,7 @@ class Traits:
     def row_length(self) -> Floats:
         """Elements of what is normalized together: the length of a norm's weights and biases, or the last dimension."""
         each = np.where(self.kernels.work.of_operation("rms_norm"), 1.0, 2.0)
-        weights = self.kernels.own_weight_bytes / self.kernels.item_bytes / each
+        weights = self.kernels.own_weight_bytes / self.kernels.carried_bytes / each
         is_weighted = self.kernels.work.of_kind("normalization") & (weights > 0.0)
         return np.where(is_weighted, weights, np.maximum(self.kernels.work.row_length, 1.0))
 
