@@ -87,7 +87,6 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "check bits of GDDR": _at("product_dram_efficiency.planar", "product_dram_efficiency.protected"),
     "blocks of Blackwell": {"instruction_edge": 64.0},
     "wide layers": {"wide_share": 1.0},
-    "quantization": {"write_ratio.quantized": 1.0},
     "start of products": _all("start_clocks.product", 0.0),
     "start of convolutions": _at("start_clocks.product.tensor", "start_clocks.conv"),
     "start of address kernels": _at("start_clocks.light", "start_clocks.index"),

@@ -17,7 +17,6 @@ COEFFICIENTS = {
     "product_dram_efficiency.protected": 0.3,
     "product_near_bytes": 1.0,
     "write_ratio": 1.5,
-    "write_ratio.quantized": 3.0,
     # products
     "peak_share.tensor": 0.8,
     "peak_share.vector": 0.9,
@@ -59,6 +58,7 @@ COEFFICIENTS = {
     "issue_slots.average": 770.0,
     "issue_slots.special": 45.0,
     "issue_slots.norm": 80.0,
+    "issue_slots.layer_norm": 50.0,
     "issue_slots.index": 110.0,
     "again_share": 0.5,
     "traffic_ratio.batch_norm": 2.0,

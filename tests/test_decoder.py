@@ -16,6 +16,7 @@ from joulemap.decoder.row import Split
 from joulemap.decoder.step import Step, describe_step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
+from joulemap.model.kernel import form_kernels
 from joulemap.model.merge import build
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import ModelError, UnknownNameError, UsageError
@@ -46,6 +47,44 @@ def test_a_step_of_llama_is_what_its_sizes_say(batch: int, cached: int) -> None:
     assert workload.weight_bytes == 4 * workload.parameter_count
     attention = LAYERS * 2 * WIDTH * (cached + 1)
     assert workload.mac_count == batch * (MATRICES + VOCABULARY * WIDTH + attention)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "weights", "gigabytes"),
+    [
+        # sizes of the checkpoints on Hugging Face, of which these have scales for each output
+        ("llama-3.1-8b", "fp8", "", 9.08),
+        ("llama-3.1-8b", "bf16", "awq", 5.73),
+        ("gpt-oss-120b", "bf16", "mxfp4", 65.2),
+        ("gpt-oss-20b", "bf16", "mxfp4", 13.75),
+        # a file of llama.cpp narrows its matrix of logits too: all but a table of 0.525e9
+        ("llama-3.1-8b", "bf16", "8.5bit", (8.03 - 0.525) * 8.5 / 8 + 2 * 0.525),
+    ],
+)
+def test_quantizers_leave_logits_tables_and_routers_at_16_bits(
+    name: str, precision: str, weights: str, gigabytes: float
+) -> None:
+    held = describe_columns(decoder(name), Step(cached=8), 1).weight_bytes_at(precision, weights)
+    assert held == pytest.approx(gigabytes * 1e9, rel=2e-3, abs=0)
+
+
+def test_only_what_products_take_is_narrow_in_a_run_of_fp8() -> None:
+    workload = told("llama-3.1-8b(cached=100)", 8)
+    kernels = form_kernels(columns_of(workload), "fp8", "graph")
+    moved = {
+        workload.operators[index].name: (read, written)
+        for index, read, written in zip(
+            kernels.operator_index.tolist(), kernels.input_bytes.tolist(), kernels.output_bytes.tolist(), strict=True
+        )
+    }
+    row = 8 * WIDTH
+    # the tokens themselves are of two bytes, what q, k and v are made of is of one
+    assert moved["layers.1.input_layernorm"] == (2 * row, row)
+    assert moved["layers.1.self_attn.q_proj"] == (row, 2 * row)
+    assert moved["layers.1.add_0"] == (4 * row, 2 * row)
+    assert moved["layers.1.mlp.down_proj"] == (8 * INNER, 2 * row)
+    # logits are not quantized
+    assert moved["lm_head"] == (2 * row, 2 * 8 * VOCABULARY)
 
 
 def test_a_prompt_has_the_logits_of_its_last_token_unless_all_are_asked_for() -> None:

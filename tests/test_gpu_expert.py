@@ -115,6 +115,37 @@ def test_an_engine_takes_its_own_kernel_for_wide_weights_and_names_count() -> No
     assert seconds("", "graph") > engine
 
 
+@pytest.mark.parametrize(
+    ("board", "precision", "weights", "kernel"),
+    [
+        ("a100_sxm4_80gb", "bf16", "", "vllm_fused_moe"),
+        ("a100_sxm4_80gb", "bf16", "mxfp4", "marlin"),
+        ("h200_sxm", "bf16", "", "vllm_unquantizedfusedmoe_triton_tritonexperts"),
+        ("h200_sxm", "bf16", "mxfp4", "vllm_gptossmxfp4moe_triton_oaitritonmxfp4expertsmonolithic"),
+        ("h200_sxm", "fp8", "fp8_block", "vllm_fp8moe_triton_tritonexperts"),
+        ("h200_sxm", "bf16", "int4", "sglang_marlin_moe"),
+        ("b200_sxm", "bf16", "", "vllm_unquantizedfusedmoe_flashinfer_trtllm_trtllmbf16experts"),
+        ("b200_sxm", "fp8", "fp8_block", "sglang_flashinfer_trtllm_moe"),
+        ("gb200", "bf16", "mxfp4", "vllm_gptossmxfp4moe_flashinfer_trtllm_mxfp4_bf16_trtllmmxfp4expertsmonolithic"),
+        ("gb200", "bf16", "int4", "marlin"),
+        ("mi300x", "fp8", "fp8_block", "triton"),
+    ],
+)
+def test_an_engine_takes_the_kernel_that_was_written_for_its_tensor_cores(
+    board: str, precision: str, weights: str, kernel: str
+) -> None:
+    call = "experts(rows=64,hidden=2048,inner=1024,taken=4,experts=32,routing=balanced{more})"
+    hardware = load_catalogue().find(board)
+    configuration = Configuration(
+        hardware=board, precision=precision, weight_precision=weights or precision, runtime="engine"
+    )
+    unnamed, named = (
+        Evaluator(columns_of(describe_call(call.format(more=more)))).evaluate(hardware, configuration)
+        for more in ("", f",kernel={kernel}")
+    )
+    assert unnamed.latency_fs == named.latency_fs
+
+
 def describe_call(name: str) -> Workload:
     found = find_operator(name)
     assert found is not None

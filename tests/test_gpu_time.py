@@ -269,12 +269,21 @@ def test_what_is_no_product_issues_instructions_for_each_of_an_amount(
         assert_close(float(times.issue_s.sum()), amount * slots / THREADS_PER_S, rel=1e-9)
 
 
-@pytest.mark.parametrize(("rows", "width", "padded"), [(197, 768, 1024), (1, 4096, 4096)])
-def test_no_unit_splits_the_row_of_a_norm(rows: int, width: int, padded: int) -> None:
-    work = single(f"layer_norm(rows={rows},columns={width})")
-    issued = rows * padded * 80 / THREADS_PER_S
+@pytest.mark.parametrize(
+    ("what", "rows", "width", "slots"),
+    [
+        # 512 elements at a time
+        ("rms_norm", 197, 768, 1024 * 80),
+        ("rms_norm", 1, 4096, 4096 * 80),
+        # what a row costs once is as much as 780 of its elements
+        ("layer_norm", 197, 768, (768 + 780) * 50),
+        ("layer_norm", 1, 4096, (4096 + 780) * 50),
+    ],
+)
+def test_no_unit_splits_the_row_of_a_norm(what: str, rows: int, width: int, slots: int) -> None:
+    work = single(f"{what}(rows={rows},columns={width})")
     # one thread block issues 128 of the instructions of its row in a clock
-    assert_close(busy_s(work, "fp16"), norm(issued, clocks(padded * 80 / 128)), rel=1e-9)
+    assert_close(busy_s(work, "fp16"), norm(rows * slots / THREADS_PER_S, clocks(slots / 128)), rel=1e-9)
 
 
 def test_compiled_code_reduces_a_row_in_a_thread_block_and_one_that_is_longer_in_phases() -> None:

@@ -110,10 +110,10 @@ BELOW: dict[str, set[str]] = {
 LINES: dict[str, int] = {
     "answer": 17_100,
     "trace": 9_750,
-    "decoder": 2_980,
-    "model": 8_850,
+    "decoder": 3_000,
+    "model": 9_010,
     "store": 6_720,
-    "domain": 5_700,
+    "domain": 5_720,
     "cli": 5_240,
     "catalog": 3_900,
     "hub": 2_440,

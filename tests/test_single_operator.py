@@ -247,3 +247,19 @@ def test_the_commas_of_an_operator_part_no_names() -> None:
     assert split_names("gemm(m=1,n=2,k=3), resnet18 ,bmm(b=1,m=2,n=3,k=4)") == (
         "gemm(m=1,n=2,k=3)", "resnet18", "bmm(b=1,m=2,n=3,k=4)"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("queries", "cached", "window"),
+    [(1, 0, 4), (9, 0, 4), (5, 2, 4), (7, 100, 16), (16, 9, 16), (3, 1, 64), (1, 100, 16), (1000, 40, 128)],
+)
+def test_queries_of_a_window_see_what_its_mask_lets_them(queries: int, cached: int, window: int) -> None:
+    """As transformers' masking_utils has it: `kv_idx > q_idx - sliding_window` and `kv_idx <= q_idx`."""
+    heads, width = 4, 8
+    name = f"attention(queries={queries},cached={cached},heads={heads},kv_heads=2,head_dim={width},window={window}"
+    operators = describe(find(f"{name},causal=true)"), 1, NO_KEY).operators
+    places = range(cached, cached + queries)
+    seen = sum(place - window < key <= place for place in places for key in range(cached + queries))
+    counted = [one.mac_count - one.skipped_mac_count for one in operators if one.mac_count]
+    assert counted == [heads * seen * width] * 2
+    assert operators[1].special_count - (operators[0].skipped_mac_count // width) == heads * seen

@@ -199,6 +199,8 @@ class Decoder:
     """Of the table of tokens, where it is narrower than the model."""
     is_capped: bool = False
     """Whether logits go through a tanh."""
+    keeps_mixers: bool = False
+    """Whether weights of attention stay at 16 bits where others are stored narrower."""
     context_length: int = 0
     """Tokens that it was made for; 0 where nothing says."""
     text: str = ""

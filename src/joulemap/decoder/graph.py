@@ -10,7 +10,7 @@ import attrs
 
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import Value, make_operator
-from joulemap.domain.workload import Access, Buffer, Edge, Operator, Tensor, Workload
+from joulemap.domain.workload import KEPT, Access, Buffer, Edge, Operator, Tensor, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single import break_up
 from joulemap.trace.single.flow import DTYPE, Held, Parts, Shape, make_operator as count_operator
@@ -151,6 +151,10 @@ class Graph:
     def overwrite(self, tensor: int) -> None:
         """Let the last call write a tensor anew, where it is."""
         self._access(len(self.operators) - 1, tensor, "output", self.held[tensor].byte_count)
+
+    def keep_weights(self) -> None:
+        """Say of the last call that quantizers leave its weights at 16 bits."""
+        self.operators[-1] = attrs.evolve(self.operators[-1], variant=KEPT)
 
     def mark(self) -> None:
         """Say that a layer ends here."""

@@ -99,6 +99,13 @@ def _finish(one: Pass, path: str, part: object, result: int) -> int:
 
 
 def _mix(one: Pass, path: str, mixer: object, x: int) -> int:
+    one.keeps = one.decoder.keeps_mixers
+    made = _run_mixer(one, path, mixer, x)
+    one.keeps = False
+    return made
+
+
+def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
     if isinstance(mixer, Attention):
         return attend(one, f"{path}.self_attn", mixer, x)
     if isinstance(mixer, Latent):
@@ -151,7 +158,9 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
     seen = x
     if part.router_scale:
         seen = graph.run(f"{path}.router", "rms_norm", (x,), rows=rows, columns=hidden)
+    one.keeps = True
     scores = one.linear(f"{path}.gate", seen, part.count, hidden, bias=part.router_bias)
+    one.keeps = False
     scales = (graph.weigh(f"{path}.router.scale", (part.count,)),) if part.router_scale else ()
     cost = Cost(kind="softmax", operation="softmax", elementwise_count=4 * rows * part.count,
                 special_count=rows * part.count)  # fmt: skip
@@ -230,6 +239,7 @@ def _tell_logits(one: Pass, x: int) -> None:
     columns = one.split.part(decoder.vocabulary)
     weights = {"weight": "embed_tokens.weight"} if decoder.is_tied else {}
     logits = graph.run("lm_head", "gemm", (x,), weights=weights, m=count, n=columns, k=width, bias=decoder.head_bias)
+    graph.keep_weights()
     logits = one.collect("lm_head", "all_gather", logits, one.split.devices, count * columns * one.split.devices)
     if decoder.is_capped:
         logits = one.each("lm_head", "tanh", logits)

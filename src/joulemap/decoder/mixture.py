@@ -90,10 +90,13 @@ def hunyuan_moe(settings: Settings) -> Decoder:
 
 
 def gpt_oss(settings: Settings) -> Decoder:
-    """Return a mixture with biases everywhere, every second layer of which sees a window."""
+    """Return a mixture with biases everywhere, every second layer of which sees a window.
+
+    Its experts alone are stored narrow. Source: `modules_to_not_convert` of its configuration (recalled).
+    """
     experts = choose_experts(settings, bias=True, router_bias=True)
     mixers = _attentions(attrs.evolve(settings, every=2), bias=True, output_bias=True, sinks=1)
-    return _interleave(settings, mixers, experts)
+    return attrs.evolve(_interleave(settings, mixers, experts), keeps_mixers=True)
 
 
 def llama4(settings: Settings) -> Decoder:

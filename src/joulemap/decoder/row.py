@@ -126,6 +126,8 @@ class Pass:
     """What each token has for each layer; -1 for none."""
     angles: dict[int, int] = attrs.field(factory=dict)
     """Elements that are turned -> the table of angles of these tokens."""
+    keeps: bool = False
+    """Whether quantizers leave the weights of what is told now at 16 bits."""
     shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
     """Window -> caches of the last layer of it that has its own."""
 
@@ -139,7 +141,10 @@ class Pass:
     def linear(self, path: str, x: int | Sequence[int], n: int, k: int, *, bias: bool = False, m: int = 0) -> int:
         """Return the product of each row with weights."""
         inputs = (x,) if isinstance(x, int) else x
-        return self.graph.run(path, "gemm", inputs, m=m or self.rows.count, n=n, k=k, bias=bias)
+        made = self.graph.run(path, "gemm", inputs, m=m or self.rows.count, n=n, k=k, bias=bias)
+        if self.keeps:
+            self.graph.keep_weights()
+        return made
 
     def each(self, path: str, kind: str, *inputs: int, suffix: str = "") -> int:
         """Return an elementwise operation of tensors that are alike."""

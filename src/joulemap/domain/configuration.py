@@ -23,8 +23,23 @@ PRECISION_BYTES: Final[dict[str, float]] = {
 }
 """precision -> bytes of one stored element (tf32 is stored as fp32)"""
 
+OPERAND_ONLY: Final = ("fp8", "fp4")
+"""Precisions that only what products multiply is stored at: no kernel normalizes, adds up or attends over numbers of
+three bits. Source: OCP 8-bit Floating Point Specification, section 3: products accumulate wider; FP8 and NVFP4
+checkpoints of compressed-tensors, TensorRT Model Optimizer and DeepSeek-V3, whose norms, residuals, attention and
+logits are of 16 bits."""
+
+CARRIED: Final = "bf16"
+"""What everything else of such a run is stored and computed at."""
+
 FLOPS_PER_MAC: Final = 2
 """One multiply-accumulate is two operations; the only place where MACs become FLOPs."""
+
+
+def carried_precision(precision: str) -> str:
+    """Return the precision of what no product with weights takes, in a run of a precision."""
+    return CARRIED if precision in OPERAND_ONLY else precision
+
 
 Runtime = Literal["eager", "graph", "fused", "engine"]
 

@@ -72,6 +72,8 @@ class WeightFormat:
     """That a product takes the codes at as they are; empty where kernels always make them wide."""
     others: WeightFormat | None = None
     """Of all products but those of experts, where it is another."""
+    is_whole: bool = False
+    """Whether all matrices are stored so, those of logits and routers too, which quantizers of checkpoints keep."""
 
     @property
     def item_bytes(self) -> float:
@@ -198,7 +200,7 @@ def read_weight_format(text: str) -> WeightFormat:
         experts, others = (read_weight_format(part) for part in found.split(BESIDE, 1))
         if others.others:
             raise UsageError(f"weight precision {text!r}: write that of experts and that of all else, as mxfp4+q8_0")
-        return attrs.evolve(experts, name=f"{experts.name}{BESIDE}{others.name}", others=others)
+        return attrs.evolve(experts, name=f"{experts.name}{BESIDE}{others.name}", others=others, is_whole=True)
     if found not in FILES:
         found = fold_into(found.removeprefix(GGUF), (*FORMATS, *FILES))
     if found in FORMATS:
@@ -211,11 +213,12 @@ def read_weight_format(text: str) -> WeightFormat:
             scale_bytes=scale_bytes,
             has_offset=has_offset,
             precision=precision,
+            is_whole=found.removeprefix("i").startswith("q"),  # blocks of llama.cpp
         )
     if found in FILES:
-        return WeightFormat(name=found, bits=FILES[found], has_offset=True)
+        return WeightFormat(name=found, bits=FILES[found], has_offset=True, is_whole=True)
     if (told := _BITS.fullmatch(found)) and float(told[1]) > 0.0:
-        return WeightFormat(name=f"{float(told[1]):g}bit", bits=float(told[1]))
+        return WeightFormat(name=f"{float(told[1]):g}bit", bits=float(told[1]), is_whole=True)
     name, colon, written = found.partition(GROUPED)
     precision = name_precision(name.strip())
     if precision not in PRECISION_BYTES:

@@ -21,6 +21,9 @@ WIDE_CACHE: Final = "cache_bf16"
 DEQUANTIZE: Final = "dequantize"
 """Word of it for what makes weights wide for the product that reads them."""
 
+KEPT: Final = "kept"
+"""Word of it for products whose weights quantizers leave at 16 bits."""
+
 APPEND: Final = "append"
 """Word of it for what joins new rows to a past that is given, which an engine writes beside it; the past is what it
 reads first."""
@@ -77,7 +80,8 @@ class Operator:
     """Scalar arguments that matter (stride, padding, …), as text."""
     variant: str = ""
     """What of an attention decides which kernel runs it: `causal`, `cache_fp8`, the name of a family of kernels;
-    `dequantize` of what makes weights wide for the product that reads them; `append` of what joins rows to a past."""
+    `dequantize` of what makes weights wide for the product that reads them; `append` of what joins rows to a past;
+    `kept` of products whose weights quantizers leave at 16 bits."""
     step_count: int = 1
     """Steps of a recurrence that wait for one another inside the one call; 1 for all else. Counts are of all steps, and
     so are the rows of its GEMM view."""

@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import MERGING, PRECISION_BYTES
+from joulemap.domain.configuration import MERGING, PRECISION_BYTES, carried_precision
 from joulemap.model.merge import build
 from joulemap.model.workload import (
     ROLE_CODE,
@@ -24,7 +24,6 @@ from joulemap.model.workload import (
     Integers,
     Work,
     WorkloadColumns,
-    precision_scale,
     sum_by,
 )
 from joulemap.system.record import define
@@ -90,6 +89,11 @@ class KernelColumns:
     def item_bytes(self) -> float:
         """Bytes of one element at this precision."""
         return PRECISION_BYTES[self.precision]
+
+    @property
+    def carried_bytes(self) -> float:
+        """Bytes of one element that no product takes."""
+        return PRECISION_BYTES[carried_precision(self.precision)]
 
     @cached_property
     def memo(self) -> dict[tuple[str, ...], object]:
@@ -333,7 +337,7 @@ def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight
     launches = np.zeros(len(rows))
     launches[leader[: None if runtime == "eager" else 1]] = 1.0
 
-    scale = precision_scale(workload.access_item_bytes, precision)
+    scale = workload.access_scale(precision)
     own = workload.access_bytes * scale
     moved = np.where(is_fused | _is_inner(workload), workload.access_fused_bytes, workload.access_bytes)
     moved = moved * workload.stored_scale(precision, weight_precision)

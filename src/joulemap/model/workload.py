@@ -13,10 +13,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.configuration import OPERAND_ONLY, PRECISION_BYTES, carried_precision
 from joulemap.domain.kind import KINDS, ROLES
 from joulemap.domain.weight import WeightFormat, find_weight_format
-from joulemap.domain.workload import CAUSAL, DEQUANTIZE, NARROW_CACHES, ROUTED, WIDE_CACHE
+from joulemap.domain.workload import CAUSAL, DEQUANTIZE, KEPT, NARROW_CACHES, ROUTED, WIDE_CACHE
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -143,6 +143,11 @@ class Work:
         return np.array([found_of[one] for one in told], dtype=bool)
 
     @cached_property
+    def is_kept(self) -> Booleans:
+        """Products whose weights quantizers leave at 16 bits."""
+        return self.has_word(KEPT)
+
+    @cached_property
     def is_dequantizing(self) -> Booleans:
         """Operators that make what a product multiplies by of weights that are stored narrower."""
         if self.origin is not None:
@@ -257,16 +262,60 @@ class WorkloadColumns(Work):
         found: Integers = reads[first]
         return found
 
+    def access_scale(self, precision: str) -> Floats:
+        """Return the factor of each access from traced bytes to those of a run whose weights are of its precision."""
+        scale = precision_scale(self.access_item_bytes, precision)
+        if precision not in OPERAND_ONLY:
+            return scale
+        carried = precision_scale(self.access_item_bytes, carried_precision(precision))
+        return np.where(self._takes | self._quantized, scale, carried)
+
+    @cached_property
+    def _quantized(self) -> Booleans:
+        """Accesses by which products read weights that quantizers narrow."""
+        mask: Booleans = self.multiplies & ~self.is_kept[self.access_operator]
+        return mask
+
+    @cached_property
+    def _takes_narrow(self) -> Booleans:
+        """Products of such weights."""
+        mask = np.zeros(self.operator_count, dtype=bool)
+        mask[self.access_operator[self._quantized]] = True
+        return mask
+
+    @cached_property
+    def _takes(self) -> Booleans:
+        """Accesses by which products with weights read activations, and those that write what only these read."""
+        product = self._takes_narrow
+        is_input, is_output = (self.access_role == ROLE_CODE[role] for role in ("input", "output"))
+        held = self._is_operand[self.access_buffer] & (self.access_buffer >= 0)
+        mask: Booleans = (is_input & product[self.access_operator]) | (is_output & held)
+        return mask
+
+    @cached_property
+    def _is_operand(self) -> Booleans:
+        """Storage that only products with weights read."""
+        product = self._takes_narrow
+        reads = (self.access_role == ROLE_CODE["input"]) & (self.access_buffer >= 0)
+        reads &= ~self.is_view[self.access_operator]
+        taken, other = np.zeros((2, max(len(self.buffer_bytes), 1)), dtype=bool)
+        taken[self.access_buffer[reads & product[self.access_operator]]] = True
+        other[self.access_buffer[reads & ~product[self.access_operator]]] = True
+        other[self.access_buffer[self.access_is_boundary & (self.access_buffer >= 0)]] = True
+        mask: Booleans = taken & ~other
+        return mask
+
     def stored_scale(self, precision: str, weight_precision: str = "") -> Floats:
         """Return the factor of each access from traced bytes to those that move: weights of products at their own
-        precision, scales of their groups included, all else as `precision_scale` has it.
+        precision, scales of their groups included, all else as `access_scale` has it.
         """
-        scale = precision_scale(self.access_item_bytes, precision)
+        scale = self.access_scale(precision)
         weights = find_weight_format(precision, weight_precision)
         if weights is None:
             return scale
         summed = np.zeros(int(self.access_tensor.max(initial=-1)) + 1)
-        multiplied = self.multiplies & (self.access_item_bytes > 0.0)
+        narrowed = self.multiplies if weights.is_whole else self._quantized
+        multiplied = narrowed & (self.access_item_bytes > 0.0)
         summed[self.access_tensor[multiplied]] = self.gemm_k[self.access_operator[multiplied]]
         is_stored = (self.access_role == ROLE_CODE["weight"]) & (summed[self.access_tensor] > 0.0)
         length = np.maximum(summed[self.access_tensor], 1.0)
@@ -281,7 +330,7 @@ class WorkloadColumns(Work):
         weights = find_weight_format(precision, weight_precision)
         if weights is None:
             return np.zeros(self.operator_count)
-        scale = precision_scale(self.access_item_bytes, precision)
+        scale = self.access_scale(precision)
         narrowed = self.multiplies & (self.stored_scale(precision, weight_precision) < scale)
         count = weights.operations * self.access_bytes[narrowed] / self.access_item_bytes[narrowed]
         return sum_by(self.access_operator[narrowed], count, self.operator_count)
@@ -304,7 +353,11 @@ class WorkloadColumns(Work):
 
     def live_bytes(self, precision: str, *, is_fused: bool) -> Floats:
         """Return the activation storage that is alive during each operator, as `peak_activation_bytes` has it."""
-        byte_count = self.buffer_bytes * precision_scale(self.buffer_item_bytes, precision)
+        scale = precision_scale(self.buffer_item_bytes, precision)
+        if precision in OPERAND_ONLY:
+            carried = precision_scale(self.buffer_item_bytes, carried_precision(precision))
+            scale = np.where(self._is_operand[: len(scale)], scale, carried)
+        byte_count = self.buffer_bytes * scale
         calls = self.call_index[self.buffer_birth], self.call_index[self.buffer_death]
         is_inner = (calls[0] == calls[1]) & (self.buffer_birth < self.buffer_death)
         byte_count = np.where(self.buffer_is_hidden & (is_inner | is_fused), 0.0, byte_count)

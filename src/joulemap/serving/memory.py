@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.decoder.step import Step
-from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Room:
     @property
     def item_bytes(self) -> float:
         """Of one element of the cache."""
-        return PRECISION_BYTES[self.deployment.cache or self.deployment.precision]
+        return PRECISION_BYTES[self.deployment.cache or carried_precision(self.deployment.precision)]
 
     @property
     def free(self) -> float:

@@ -112,7 +112,7 @@ def find_deployment(row: ServingRow, hardware: Hardware) -> Deployment:
     experts = min(row.expert_parallel or 1, count)
     attention = replicas if replicas > 1 and book.decoder.is_routed and experts > 1 else 1
     devices = max(1, count // (stages * max(replicas, 1)))
-    cache = row.cache_precision or ("" if precision in WIDE or stack.narrows_cache else "bf16")
+    cache = row.cache_precision or ("" if precision in WIDE else precision if stack.narrows_cache else "bf16")
     return Deployment(
         book=book,
         hardware=hardware,

@@ -46,6 +46,7 @@ SYMBOLS: Final = {
     "units_used": "units used",
     "macs_per_s": "MACs per second",
     "issue_hz": "clocks of all units per second",
+    "issue_share": "instructions of a unit in a clock / 128",
 }
 """Field of a record -> symbol. What is none of them is called as it is."""
 

@@ -11,15 +11,16 @@ STEPS = ("scores", "softmax", "weighted_sum")
 
 
 def attend(
-    query: Shape, columns: int, value_width: int, *, is_causal: bool = False, score_operations: int = 1
+    query: Shape, columns: int, value_width: int, *, is_causal: bool = False, score_operations: int = 1, pairs: int = 0
 ) -> tuple[Cost, Cost, Cost]:
     """Return the costs of the steps of softmax(Q K^T / sqrt(d) + mask) V, for so many keys.
 
-    Each score takes `score_operations` behind its product: the scale, a mask, what a person computes of it.
+    Each score takes `score_operations` behind its product: the scale, a mask, what a person computes of it. Where a
+    query sees some of the keys alone, `pairs` is how many all queries of a head see, and `columns` their mean.
     """
     *batch, rows, width = query
     groups = math.prod(batch)
-    score_count = groups * rows * columns
+    score_count = groups * (pairs or rows * columns)
     variant = CAUSAL if is_causal and rows > 1 else ""
     return (
         Cost(

@@ -276,7 +276,8 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
     """
     images = batch * operator.size("batch")
     rows, heads, width = operator.size("queries"), operator.size("heads"), operator.size("head_dim")
-    held, columns = _keys(operator)
+    held, pairs = _keys(operator)
+    columns = -(-pairs // rows)
     query, scores = Held((images, heads, rows, width)), Held((images, heads, rows, columns))
     result = attrs.evolve(query, shape=(*query.shape[:-1], operator.size("value_dim")))
     cache = str(operator.arguments["cache"])
@@ -285,7 +286,7 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
     )
     seen = min(columns, held)  # of a window, what the mean query sees; blocks of queries share the rest
     is_causal = bool(operator.arguments["causal"]) and held == columns
-    costs = attend(query.shape, columns, result.shape[-1], is_causal=is_causal)
+    costs = attend(query.shape, columns, result.shape[-1], is_causal=is_causal, pairs=pairs)
     words = (costs[0].variant, _CACHE_WORDS.get(cache, ""), str(operator.arguments["kernel"]))
     variant = " ".join(filter(None, words))
     operators = tuple(
@@ -306,13 +307,13 @@ def _attention(operator: SingleOperator, batch: int) -> Parts:
 
 
 def _keys(operator: SingleOperator) -> tuple[int, int]:
-    """Return the keys that are at hand, and how many of them a query sees: of a window, those of the mean query."""
+    """Return the keys that are at hand, and how many of them all queries see: each those of its window up to itself."""
     rows, cached, window = (operator.size(name) for name in ("queries", "cached", "window"))
     if not window or cached + rows <= window:
-        return cached + rows, cached + rows
+        return cached + rows, rows * (cached + rows)
     growing = max(min(window - cached, rows), 0)
     seen = growing * cached + growing * (growing + 1) // 2 + (rows - growing) * window
-    return min(cached, window - 1) + rows, -(-seen // rows)
+    return min(cached, window - 1) + rows, seen
 
 
 def _experts(operator: SingleOperator, batch: int) -> Parts:

@@ -35,7 +35,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
@@ -168,6 +168,7 @@ class Gpu:
         kernels = amid_others(kernels)
         work = kernels.work
         precision = kernels.precision
+        carried = carried_precision(precision)
         item = PRECISION_BYTES[precision]
         device = find_device(hardware)
         engine = Engine.of(device, precision)
@@ -178,6 +179,7 @@ class Gpu:
         padding = placement.executed_macs - work.mac_count
         macs = (work.mac_count + engine.value("padding_energy") * padding) * skipped
         tensor_macs = np.where(on_tensor, macs, 0.0)
+        own_macs = np.where(traits.is_attention, 0.0, tensor_macs) if precision != carried else tensor_macs
         vector_macs = macs - tensor_macs
         slots = np.where(on_tensor, 0.0, placement.multiplied_macs)
         packed = np.where(work.is_gemm, packing(hardware, precision), 1.0)
@@ -218,7 +220,8 @@ class Gpu:
         sector = hardware.coefficient("cache_sector")
         fences = placement.units_used[kernels.leader]
         return {
-            ("tensor_core", f"{precision}_mac"): tensor_macs,
+            ("tensor_core", f"{carried}_mac"): tensor_macs - own_macs,
+            ("tensor_core", f"{precision}_mac"): own_macs,
             ("cuda_core", _VECTOR_MAC[precision]): vector_macs - dot_macs,
             ("cuda_core", "int8_mac"): dot_macs,
             ("cuda_core", "elementwise"): elementwise,
@@ -237,8 +240,8 @@ class Gpu:
             ("result_bus", "commit"): lane_groups,
             ("result_bus", "memory_commit"): moving_groups,
             ("tensor_core", "instruction"): tensor_macs * fragment_scale,
-            ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz,
-            ("simt_core", "issue_cycle"): placement.issue_s * engine.issue_hz,
+            ("simt_core", "product_cycle"): placement.product_s * engine.issue_hz * engine.issue_share,
+            ("simt_core", "issue_cycle"): placement.issue_s * engine.issue_hz * engine.issue_share,
             ("shared_memory", "read"): shared_read,
             ("shared_memory", "write"): staged,
             ("l1", "tag_lookup"): (loaded + stored) / sector,

@@ -29,7 +29,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.model.architecture.gpu.device import Engine, stream_seconds
+from joulemap.model.architecture.gpu.device import Engine, carried_engine, stream_seconds
 from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
@@ -127,7 +127,7 @@ class Attention:
 
 def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -> Attention:
     """Return the times of fused attention kernels; `products` are their scores and weighted sums."""
-    work = kernels.work
+    work, engine = kernels.work, carried_engine(engine)
     start, busy, blocks = (np.zeros(work.operator_count) for _ in range(3))
     rows = np.flatnonzero(products)
     _, first = np.unique(kernels.kernel_index[rows], return_index=True)
@@ -243,12 +243,12 @@ class _Shapes:
 
 def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _Shapes:
     work = kernels.work
-    item = np.where(work.has_wide_cache[scores], 2.0, kernels.item_bytes)
+    item = np.where(work.has_wide_cache[scores], 2.0, kernels.carried_bytes)
     item = np.where(work.has_narrow_cache[scores], 1.0, item)
     queries, keys, depth, heads = (
         column[scores] for column in (work.gemm_m, work.gemm_n, work.gemm_k, work.gemm_groups)
     )
-    held = kernels.input_bytes[scores] - heads * queries * depth * kernels.item_bytes
+    held = kernels.input_bytes[scores] - heads * queries * depth * kernels.carried_bytes
     apart = kernels.input_bytes[sums]
     pairs = np.clip(held / (keys * depth * item), 1.0, heads)
     return _Shapes(

@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, carried_precision
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
 from joulemap.model.column import of_each
@@ -28,6 +28,9 @@ BEYOND_LANES: Final = 1.5
 """A peak that names no engine is that of tensor cores if it exceeds the packed vector lanes by this factor."""
 
 REGISTER_BYTES: Final = 4.0
+
+FAMILY_SLOTS: Final = 128.0
+"""Of a unit of all boards that attention and experts were timed on, Ampere to Blackwell: four warps in a clock."""
 
 
 @of_each
@@ -177,6 +180,16 @@ class Engine:
         return self.hardware.geometry["issue_slots_per_unit"].value * self.issue_hz
 
     @property
+    def issue_share(self) -> float:
+        """Instructions that a unit issues in a clock, relative to the units that kernels by family were timed on."""
+        return self.hardware.geometry["issue_slots_per_unit"].value / FAMILY_SLOTS
+
+    @property
+    def stream_rate(self) -> float:
+        """Bytes per second that a copy streams from and to DRAM."""
+        return self.hardware.memory_bandwidth.value * self.value("dram_efficiency")
+
+    @property
     def lanes(self) -> Engine:
         """The same units' vector lanes: a MAC of a lane in a clock, whatever the element's width."""
         lanes = self.hardware.geometry["fp32_lanes_per_unit"].value
@@ -187,6 +200,14 @@ class Engine:
     def macs_per_s(self) -> float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
+
+
+def carried_engine(engine: Engine) -> Engine:
+    """Return the engine of what is no product with weights: that of 16 bits where an engine's precision is narrower."""
+    carried = carried_precision(engine.precision)
+    if carried == engine.precision or carried not in engine.hardware.peaks:
+        return engine
+    return Engine.of(engine.hardware, carried)
 
 
 def _find_macs(peak: Peak) -> float:
@@ -214,5 +235,5 @@ def stream_seconds(engine: Engine, byte_count: Floats, dram_bytes: Floats | None
     """
     if dram_bytes is None:
         dram_bytes = np.where(byte_count <= find_last_level(engine.hardware).capacity.value, 0.0, byte_count)
-    far = dram_bytes / (engine.hardware.memory_bandwidth.value * engine.value("dram_efficiency"))
+    far = dram_bytes / engine.stream_rate
     return np.maximum(byte_count / find_near_rate(engine), far)

@@ -1,21 +1,23 @@
 """Time of a mixture of experts in one call: choices sorted by expert, two products of all experts, a gate, and a sum.
 
-With q the MACs of a unit in a clock, U units, f the highest clock, h experts hit by r rows on this device, n outputs
-and K inputs of a product, w bytes of a weight and p of an activation:
+With q the MACs of a unit in a clock, U units, f the highest clock, i instructions of a unit in a clock over those of
+the units that were timed (128), h experts hit by r rows on this device, n outputs and K inputs of a product, w bytes of
+a weight and p of an activation:
 
     blocks  = h ceil(r / h / b_m) ceil(n / b_n)                          of 16 x 64, 64 x 128 or 128 x 128 outputs
-    step    = max(b_m b_n / (share q), (b_m + b_n) p / unit_bytes)       clocks for one of K, weights made wide
+    step    = max(b_m b_n / (share q), (b_m + b_n) p / (i unit_bytes))   clocks for one of K, weights made wide
     compute = ceil(blocks / U) (K step + tile) / f
-    memory  = h n K w / (dram_share bandwidth) + r (K + write_ratio n) p / rate
+    memory  = h n K w / (dram_share rate of a copy) + r (K + write_ratio n) p / rate
     product = least over blocks of ‖compute, memory‖
 
-    start   = (start + [tokens > 1] sort + choices choice / U) / f       a choice: its place, its share of the sum
+    start   = (start + [tokens > 1] sort + choices choice / (i U)) / f   a choice: its place, its share of the sum
     passes  = rows (hidden + columns + inner) p / stream rate            what is written between kernels, read again
 
 Rows are padded to a block for each expert, which is what few tokens cost. Weights and activations that the last cache
 holds arrive at its rate; choices of experts on other devices are passed over (PASSING) or left out. Activations take
 two bytes between kernels, whatever products take. Kernels differ more between designs than between GPUs, so all numbers
-are coefficients of the family that a kernel's name tells and how weights are stored, in the workload or the run.
+are coefficients of the family that a kernel's name tells and how weights are stored, in the workload or the run. What
+an engine runs where no kernel is named follows from the tensor cores: kernels are written for their instructions.
 
 Source: fitted on mixtures that others measured on A100, H100, H200, B200 and GB200 (aiconfigurator); blocks as
 Triton's.
@@ -27,6 +29,7 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.domain.operator.name import STORED
 from joulemap.model.architecture.gpu.device import Engine, find_last_level, find_near_rate, stream_seconds
 from joulemap.model.architecture.gpu.product import smooth_max
 from joulemap.model.column import take
@@ -68,8 +71,16 @@ NAMES: Final = (
 engines choose for integers of four bits. Source: vLLM `CompressedTensorsWNA16MarlinMoEMethod`, SGLang
 `sglang_marlin_moe` (names of the kernels that were measured)."""
 
-ENGINE: Final = "vllm_unquantizedfusedmoe_triton"
-"""The kernel of an engine that names none, of weights of 16 bits and more."""
+SHARED_BYTES: Final = 0.5
+"""Bytes of registers that a MAC of a tensor core reads at most, where it takes operands from shared memory (wgmma,
+tcgen05)."""
+
+TENSOR_EDGE: Final = 128.0
+"""Rows of an instruction of tensor cores with a memory of their own (tcgen05), at least."""
+
+TENSOR_STORED: Final = frozenset({"", "fp8_block", "mxfp8", "mxfp4", "nvfp4"})
+"""Weights of the kernels that were built for those. Source: vLLM 0.24 and SGLang 0.5.14, which run all of these by
+FlashInfer's TensorRT-LLM kernels on a B200 and none of them on an H100 (names of the kernels that were measured)."""
 
 GATES: Final = ("gated", "relu")
 """What stands behind the first product of a call that is told whole, with a row for each choice on any device."""
@@ -103,9 +114,7 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
     rows = np.flatnonzero(products)
     kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
     ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1] if len(rows) else rows
-    is_wide = kernels.item_bytes >= BETWEEN_BYTES and not kernels.weight_precision
-    unnamed = ENGINE if is_wide and kernels.runtime == "engine" else ""
-    names = (f"{name or unnamed} {kernels.weight_precision}" for name in work.kernel_family[ups].tolist())
+    names = _name_kernels(kernels, take(engine, ups), work.kernel_family[ups].tolist())
     found = np.array([find_family(name) for name in names], dtype=np.str_)
     for family in set(found.tolist()):
         own = found == family
@@ -115,6 +124,34 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
         for mine in (ups[own], downs[own]):
             busy[mine], memory[mine], blocks[mine] = _tile(kernels, call, take(engine, mine), family, mine)
     return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
+
+
+def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> list[str]:
+    """Return the kernel of each call and how its weights are stored; where none is named, what an engine takes.
+
+    Triton's for 16 bits and MXFP4 are of another design where tensor cores read shared memory; before, MXFP4 is
+    Marlin's.
+    """
+    hardware = engine.hardware
+    own, shared = (
+        np.broadcast_to(mask, len(told)).tolist()
+        for mask in (
+            np.asarray(hardware.coefficient("instruction_edge")) >= TENSOR_EDGE,
+            np.asarray(hardware.coefficient("tensor_register_bytes_per_mac")) <= SHARED_BYTES,
+        )
+    )
+
+    def name(call: str, has_own: bool, reads_shared: bool) -> str:
+        stored = call or kernels.weight_precision
+        if kernels.runtime != "engine" or (call and call not in STORED):
+            return f"{call} {kernels.weight_precision}"
+        if has_own and stored in TENSOR_STORED:
+            return f"flashinfer_trtllm {stored}"
+        if reads_shared and (stored == "mxfp4" or (not stored and kernels.item_bytes >= BETWEEN_BYTES)):
+            return "oaitriton"
+        return f"marlin {stored}" if stored == "mxfp4" else stored
+
+    return list(map(name, told, own, shared))
 
 
 @frozen(kw_only=True, eq=False)
@@ -163,7 +200,7 @@ def _tile(
     n, k, hit = work.gemm_n[mine], work.gemm_k[mine], work.gemm_groups[mine]
     weights = kernels.weight_bytes[mine]
     wide = np.maximum(engine.item_bytes, BETWEEN_BYTES)
-    far = engine.hardware.memory_bandwidth.value * _number(engine, "dram_share", family)
+    far = engine.stream_rate * _number(engine, "dram_share", family)
     near = np.maximum(far, find_near_rate(engine))
     moved = rows * (k + n) * wide
     memory = weights / np.where(call.weight_bytes <= capacity, near, far)
@@ -172,7 +209,7 @@ def _tile(
     edges = np.array(BLOCKS)
     tile_m, tile_n = edges[:, 0, None], edges[:, 1, None]
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
-    supplied = (tile_m + tile_n) * engine.item_bytes / _number(engine, "unit_bytes", family)
+    supplied = (tile_m + tile_n) * engine.item_bytes / (_number(engine, "unit_bytes", family) * engine.issue_share)
     step = np.maximum(tile_m * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
     clocks = ceil_divide(k, K_BLOCK) * K_BLOCK * step + _number(engine, "tile_clocks", family)
     compute = ceil_divide(count, engine.units) * clocks / engine.clock_hz
@@ -183,8 +220,8 @@ def _tile(
 
 def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:
     """Return (seconds besides products, bytes between kernels) of each call."""
-    clocks = (
-        _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / engine.units
+    clocks = _number(engine, "start_clocks", family) + call.choices * _number(engine, "choice_clocks", family) / (
+        engine.units * engine.issue_share
     )
     clocks = clocks + np.where(call.tokens > 1.0, _number(engine, "sort_clocks", family), 0.0)
     passing = call.choices if family in PASSING else call.rows

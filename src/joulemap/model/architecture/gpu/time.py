@@ -209,9 +209,7 @@ def product_memory(kernels: KernelColumns, engine: Engine) -> Floats:
     """
     far_rate = engine.hardware.memory_bandwidth.value * engine.value("product_dram_efficiency")
     near_rate = np.maximum(far_rate, engine.value("product_near_bytes") * engine.issue_hz)
-    more = (
-        np.where(_quantizes(kernels, engine), engine.value("write_ratio.quantized"), engine.value("write_ratio")) - 1.0
-    )
+    more = engine.value("write_ratio") - 1.0
     capacity = find_last_level(engine.hardware).capacity.value
     fits = is_resident(kernels, capacity)
     kept = holds_weights(kernels, capacity)
@@ -313,7 +311,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
         passes = passes & (kernels.runtime == "fused")
         passes = passes & ~kernels.loops
         often = np.where(passes, engine.value("epilogue_passes"), 0.0)
-        moved = 2.0 * often * work.output_element_count * kernels.item_bytes
+        moved = 2.0 * often * work.output_element_count * kernels.carried_bytes
         stream = stream_seconds(engine, moved)
         # after the product, and at the pace of the memory, whatever the clock
         return _Passes(start_s=often * light + stream, busy_s=zero, issue_s=zero, moved_bytes=moved)
@@ -322,7 +320,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     biased = work.of_kind("conv", "depthwise_conv", "grouped_conv") & (weights > 1.000001 * products)
     converts = work.of_kind("batch_norm") & (engine.width == "narrow")
     quantizes = _quantizes(kernels, engine)
-    moved = np.where(biased, 2.0 * work.output_element_count * kernels.item_bytes, 0.0)
+    moved = np.where(biased, 2.0 * work.output_element_count * kernels.carried_bytes, 0.0)
     moved = np.where(quantizes, QUANTIZED_BYTES * work.gemm_m * work.gemm_k * np.maximum(work.gemm_groups, 1.0), moved)
     issue = np.where(biased, work.output_element_count * engine.value("issue_slots.index") / engine.slots_hz, 0.0)
     start = np.where(biased | work.of_operation("roll"), index, np.where(converts, light, 0.0))

@@ -40,6 +40,11 @@ LONG_ROW: Final = 1024.0
 NORM_BLOCK: Final = 512.0
 """Elements of a row that the threads of a layer norm's block take at a time, four each."""
 
+NORM_ROW: Final = 780.0
+"""Elements of a layer norm that cost what its block does once for a row: it starts, and adds up what its threads have
+found. Source: fp32 layer norms of rows of 1,024 to 12,288 on an A100 PCIe 40 GB (NeuSight, commit 6945927d9a) and of
+768 on one H200; V100, P100 and MI100 left out: 6.3, 14.2 and 4.8 % off with whole NORM_BLOCKs, 4.4, 7.5 and 7.4 so."""
+
 NORM_THREADS: Final = 128.0
 """Of such a block. Source: aten/src/ATen/native/cuda/layer_norm_kernel.cu, rowwise moments of vectorized rows."""
 
@@ -216,7 +221,7 @@ class Traits:
     def is_indexed(self) -> Booleans:
         """Movements, and elementwise operators that read one operand in full and another that is smaller."""
         work = self.kernels.work
-        read = self.kernels.own_read_bytes / self.kernels.item_bytes / self.outputs
+        read = self.kernels.own_read_bytes / self.kernels.carried_bytes / self.outputs
         broadcasts: Booleans = work.of_kind("elementwise") & (read > 1.0) & (read < 2.0)
         return broadcasts | work.of_kind("data_movement", "uncounted")
 
@@ -228,7 +233,7 @@ class Traits:
     @cached_property
     def reduced(self) -> Floats:
         """Elements read for each output."""
-        read = (self.kernels.own_read_bytes - self.kernels.own_weight_bytes) / self.kernels.item_bytes
+        read = (self.kernels.own_read_bytes - self.kernels.own_weight_bytes) / self.kernels.carried_bytes
         return read / self.outputs
 
     @cached_property
@@ -241,7 +246,13 @@ class Traits:
     def row(self) -> Floats:
         """Elements that one thread block normalizes or reduces."""
         padded = np.ceil(self.row_length / NORM_BLOCK) * NORM_BLOCK
-        return np.where(self.kernels.work.of_kind("normalization"), padded, self.reduced)
+        normalized = np.where(self.is_layer_norm, self.row_length + NORM_ROW, padded)
+        return np.where(self.kernels.work.of_kind("normalization"), normalized, self.reduced)
+
+    @property
+    def is_layer_norm(self) -> Booleans:
+        """Norms whose kernel takes several elements of a row at once."""
+        return self.kernels.work.of_operation("layer_norm")
 
     @cached_property
     def row_elements(self) -> Floats:
@@ -265,7 +276,7 @@ class Traits:
     def row_length(self) -> Floats:
         """Elements of what is normalized together: the length of a norm's weights and biases, or the last dimension."""
         each = np.where(self.kernels.work.of_operation("rms_norm"), 1.0, 2.0)
-        weights = self.kernels.own_weight_bytes / self.kernels.item_bytes / each
+        weights = self.kernels.own_weight_bytes / self.kernels.carried_bytes / each
         is_weighted = self.kernels.work.of_kind("normalization") & (weights > 0.0)
         return np.where(is_weighted, weights, np.maximum(self.kernels.work.row_length, 1.0))
 
