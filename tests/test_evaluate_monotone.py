@@ -10,7 +10,7 @@ import torch
 
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
-from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.configuration import OPERAND_ONLY, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
@@ -113,5 +113,9 @@ def test_macs_and_compulsory_traffic_do_not_depend_on_the_hardware(hardware: Har
     reference = run(resnet18(1), FOUR[0], "fp32")
     found = run(resnet18(1), hardware, precision)
     assert found.mac_count == reference.mac_count
-    width = found.weight_bytes / reference.weight_bytes
-    assert found.subgraphs.moved_bytes.sum() == width * reference.subgraphs.moved_bytes.sum()
+    width, moved = found.weight_bytes / reference.weight_bytes, found.subgraphs.moved_bytes.sum()
+    whole = reference.subgraphs.moved_bytes.sum()
+    if precision in OPERAND_ONLY:  # what is not the operand of a product with weights has 16 bits
+        assert width * whole < moved < 0.5 * whole
+    else:
+        assert moved == width * whole

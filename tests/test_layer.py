@@ -109,7 +109,7 @@ BELOW: dict[str, set[str]] = {
 
 LINES: dict[str, int] = {
     "answer": 17_100,
-    "trace": 9_750,
+    "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_720,
@@ -117,12 +117,12 @@ LINES: dict[str, int] = {
     "cli": 5_240,
     "catalog": 3_900,
     "hub": 2_440,
-    "plan": 3_070,
+    "plan": 3_200,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
     "fuse": 1_110,
-    "system": 1_120,
+    "system": 1_125,
     "device": 880,
     "webpage": 570,
     "exchange": 450,

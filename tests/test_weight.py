@@ -98,7 +98,6 @@ def test_a_format_has_a_width_and_scales() -> None:
         ("gguf_q8_0", 8.5),
         ("gguf_q4_k", 4.8944),
         ("gguf_q2_k", 3.1593),
-        ("gguf_mxfp4", 4.63),
         ("gguf_bf16", 16),
         ("4.64bit", 4.64),
     ],

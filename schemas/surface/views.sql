@@ -1336,6 +1336,12 @@ SELECT
     END AS split
 FROM internal.serving_measurement;
 COMMENT ON VIEW serving_measurements IS 'What somebody measured of language models as they are served; energies, powers and rates are of all devices together';
+COMMENT ON COLUMN serving_measurements.cached_tokens IS 'Of a sequence, in the cache before a pass over its prompt; null for none or not told';
+COMMENT ON COLUMN serving_measurements.uses_cache IS 'Whether keys and values are kept from step to step';
+COMMENT ON COLUMN serving_measurements.context_tokens IS 'Of a sequence, that passes were compiled for; null where not told';
+COMMENT ON COLUMN serving_measurements.file_bytes IS 'Of the weights as they are stored; null where not told';
+COMMENT ON COLUMN serving_measurements.statistic IS 'Of times between tokens: mean or median';
+COMMENT ON COLUMN serving_measurements.prompt_kind IS 'What is told of a prompt whose length is not: short, or empty';
 
 CREATE VIEW serving_predictions AS
 SELECT

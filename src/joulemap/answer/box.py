@@ -90,17 +90,19 @@ class BoxAnswer(Answer):
         )
 
 
-def box_list(_source: Source) -> Table[ListedBox]:
+def box_list(source: Source) -> Table[ListedBox]:
     """Return the boxes of the catalogue, by id."""
     from joulemap.catalog.box import load_boxes
 
+    del source  # boxes are files: nothing of them is stored
     return make_table("boxes", ListedBox, map(_list, load_boxes().values()))
 
 
-def box(_source: Source, name: str) -> BoxAnswer:
+def box(source: Source, name: str) -> BoxAnswer:
     """Return one box by id, alias or file; UnknownNameError for what is none, CatalogueError for a file."""
     from joulemap.catalog.box import find_box, refuse_box
 
+    del source
     found = find_box(name)
     if found is None:
         raise refuse_box(name)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import attrs
 
-from joulemap.catalog.box import is_box_file
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import name_file, parse_content, read_file
@@ -57,6 +56,8 @@ def load_files(files: Iterable[Path]) -> tuple[Hardware, ...]:
 
 def load_hardware(path: Path) -> Hardware:
     """Return the hardware of one file; CatalogueError names file, key and reason."""
+    from joulemap.catalog.box import is_box_file
+
     label = name_file(path)
     if is_box_file(path):
         raise CatalogueError(f"{label}: it is a box of several devices: `joulemap place MODEL {path}`")

@@ -269,9 +269,9 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
     is what a kernel takes; what it reads and writes of the memory takes that from others in any case.
     """
     work, leader = kernels.work, kernels.leader
-    behind, ahead = (work.has_word(word)[leader] for word in (BEHIND, AHEAD))
-    if not (behind | ahead).any():
+    if not work.has_word(BEHIND, AHEAD).any():
         return placement
+    behind, ahead = (work.has_word(word)[leader] for word in (BEHIND, AHEAD))
     count = kernels.workload_count
     seconds = placement.launch_s + np.maximum(*map(kernels.per_kernel, (placement.compute_s, placement.memory_s)))
     rows = seconds.reshape(count, -1)

@@ -22,7 +22,6 @@ import numpy as np
 
 from joulemap.decoder.column import Asked, pass_columns
 from joulemap.decoder.step import Step, count_stage
-from joulemap.decoder.traced import TracedDecoder
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.workload import ROUTED
@@ -78,12 +77,17 @@ class Book:
         key = kernels, tuple(asked)
         if key not in self._together:
             missing = [one for one in asked if one not in self._works]
-            if isinstance(self.decoder, TracedDecoder):
-                self._works |= self.decoder.describe(missing)
-            else:
-                self._works |= pass_columns(self.decoder, missing)
+            self._works |= self._describe(missing)
             self._together[key] = Together(tuple(_name_kernels(self._works[one], kernels) for one in asked))
         return self._together[key]
+
+    def _describe(self, asked: Sequence[Asked]) -> dict[Asked, WorkloadColumns]:
+        if not self.decoder.is_traced:
+            return pass_columns(self.decoder, asked)
+        from joulemap.decoder.traced import TracedDecoder
+
+        assert isinstance(self.decoder, TracedDecoder)
+        return self.decoder.describe(asked)
 
 
 def _name_kernels(work: WorkloadColumns, kernels: Kernels) -> WorkloadColumns:

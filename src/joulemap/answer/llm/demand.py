@@ -73,12 +73,12 @@ class Question:
 
     def draft(self, deployment: Deployment) -> Draft | None:
         """Return what guesses tokens ahead for a deployment: divided as that is, or whole on one of its devices."""
-        from joulemap.decoder.step import check_devices
-        from joulemap.serving.draft import Draft
-
         serving = self.serving
         if serving.speculate is None or serving.acceptance is None:
             return None
+        from joulemap.decoder.step import check_devices
+        from joulemap.serving.draft import Draft
+
         if self.guesser is None:
             return Draft(guessed_tokens=serving.speculate, acceptance=serving.acceptance)
         quick = deployment.stack.without_host_sequence

@@ -12,6 +12,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.llm.demand import Case, Question
     from joulemap.serving.batch import BatchCost
+    from joulemap.serving.surface import Surface
 
 
 @frozen(kw_only=True)
@@ -69,7 +70,6 @@ class ServedRow:
 def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     """Return what a batch takes on each configuration, the passes of a hardware all evaluated at once."""
     from joulemap.serving.batch import Batch, run_batches
-    from joulemap.serving.draft import Guessing
 
     groups: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
@@ -78,8 +78,11 @@ def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
     for some in groups.values():
         deployment = some[0].deployment
         assert deployment is not None
-        draft = question.draft(deployment)
-        surface = deployment if draft is None else Guessing(surface=deployment, draft=draft)
+        surface: Surface = deployment
+        if (draft := question.draft(deployment)) is not None:
+            from joulemap.serving.draft import Guessing
+
+            surface = Guessing(surface=deployment, draft=draft)
         asked = [
             Batch(
                 sequences=case.batch,

@@ -130,6 +130,8 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     work, engine = kernels.work, carried_engine(engine)
     start, busy, blocks = (np.zeros(work.operator_count) for _ in range(3))
     rows = np.flatnonzero(products)
+    if not len(rows):
+        return Attention(start_s=start, busy_s=busy, blocks=blocks, seen_share=np.ones(work.operator_count))
     _, first = np.unique(kernels.kernel_index[rows], return_index=True)
     last = len(rows) - 1 - np.unique(kernels.kernel_index[rows][::-1], return_index=True)[1]
     scores, sums = rows[first], rows[last]

@@ -111,19 +111,22 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
     """Return the times of calls of experts; `products` are their first and second ones."""
     work = kernels.work
     start, busy, memory, blocks, passed = (np.zeros(work.operator_count) for _ in range(5))
+    found = Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
     rows = np.flatnonzero(products)
+    if not len(rows):
+        return found
     kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
-    ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1] if len(rows) else rows
+    ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1]
     names = _name_kernels(kernels, take(engine, ups), work.kernel_family[ups].tolist())
-    found = np.array([find_family(name) for name in names], dtype=np.str_)
-    for family in set(found.tolist()):
-        own = found == family
+    families = np.array([find_family(name) for name in names], dtype=np.str_)
+    for family in set(families.tolist()):
+        own = families == family
         call = _Call.read(kernels, ups[own], downs[own])
         leaders = kernels.leader[kernel[own]]
         start[leaders], passed[leaders] = _begin(call, take(engine, leaders), family)
         for mine in (ups[own], downs[own]):
             busy[mine], memory[mine], blocks[mine] = _tile(kernels, call, take(engine, mine), family, mine)
-    return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
+    return found
 
 
 def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> list[str]:
