@@ -93,7 +93,7 @@ def test_stepping_agrees_with_closed_forms(load: float, devices: int) -> None:
 @pytest.mark.parametrize("devices", DEVICES)
 @pytest.mark.parametrize("load", [0.9, 0.95, 0.98])
 def test_stepping_agrees_with_closed_forms_of_full_devices(load: float, devices: int) -> None:
-    check_closed_forms(load, devices, requests=int(100 / (1.0 - load) ** 2), seeds=int(3.2 / (1.0 - load)))
+    check_closed_forms(load, devices, requests=int(100 / (1.0 - load) ** 2), seeds=max(128, int(3.2 / (1.0 - load))))
 
 
 def test_full_batches_are_what_too_many_requests_get() -> None:
