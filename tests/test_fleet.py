@@ -64,6 +64,7 @@ def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> No
         assert (row.p99_latency_s or 1.0) <= 0.05
 
 
+@pytest.mark.slow
 def test_fleets_are_in_the_order_of_their_objective(ask: Callable[..., FleetAnswer]) -> None:
     for objective, column in (("cost", "cost_per_month"), ("energy", "kwh_per_month"), ("carbon", "gco2_per_month")):
         answer = ask(of_rate(30_000.0, objective=objective))

@@ -299,6 +299,7 @@ def test_time_between_tokens_is_the_pass_that_is_explained_and_its_host(workspac
     assert sum(one.energy_a_fj for one in explained.purposes) == explained.total.energy_a_fj
 
 
+@pytest.mark.slow
 def test_an_older_engine_is_slower(workspace: Workspace) -> None:
     old, new = (
         workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(engine=name))
@@ -321,6 +322,7 @@ def test_stages_take_memory_from_one_another_and_time_from_all(workspace: Worksp
     assert four.largest_batch > 4 * one.largest_batch
 
 
+@pytest.mark.slow
 def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     serving = Serving(prompt=1024, output=64, rate_per_s=4.0, prefill_on="h100_sxm5", decode_on="l4")
     answer = workspace.llm(MODEL, batch=1, serving=serving)
@@ -337,6 +339,7 @@ def test_two_pools_are_as_many_as_the_rate_needs(workspace: Workspace) -> None:
     assert answers.label in answer.document().answer
 
 
+@pytest.mark.slow
 def test_a_draft_costs_and_brings_tokens(workspace: Workspace) -> None:
     def ask(**asked: Any) -> ServedRow:
         return workspace.llm(MODEL, hardware="h100_sxm5", batch=1, serving=Serving(**asked)).rows[0]

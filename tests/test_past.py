@@ -166,6 +166,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 ASKED: Final[dict[str, Any]] = {"hardware": ["l4"], "batch": (1, 4), "serving": Serving(prompt=48, output=16)}
 
 
+@pytest.mark.slow
 def test_a_file_and_a_module_of_the_program_are_served_alike(workspace: Workspace) -> None:
     file = workspace.llm(f"{FILE}Net", **ASKED)
     module = workspace.llm(own_decoder.Net(), own_decoder.ids(4), **ASKED)

@@ -251,6 +251,7 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     assert min(wide) > inference["h100_sxm5"]["latency"][0]
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_says_what_would(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")
     answer = workspace.train("resnet50", hardware=("l4", "h100_sxm5"), batch=1024, training=Training())
