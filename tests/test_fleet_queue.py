@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compare import assert_close
-from joulemap.capacity.formula import constant_wait_percentile, exponential_wait_percentile
+from joulemap.capacity.formula import constant_wait_percentile
 from joulemap.capacity.queue import Array, Observed, Pools, Service, simulate_pools
 from joulemap.capacity.size import Candidate, Promise, find_rates, observe_at, save_energy, size_fleets
 
@@ -41,22 +41,18 @@ def run(load: float, devices: int, variation: float, requests: int, seeds: int =
 
 
 def test_waits_of_one_device_in_closed_form() -> None:
-    """M/M/1: the share 1 - load waits for nothing, the rest exponentially; M/D/1 at 0.5: a half waits for nothing."""
-    assert exponential_wait_percentile(0.5, 1.0, 1, 0.5) == 0.0
-    assert_close(exponential_wait_percentile(0.5, 1.0, 1, 0.99), math.log(50.0) / 0.5, rel=1e-12)
+    """M/D/1 at 0.5: a half waits for nothing."""
     assert constant_wait_percentile(0.5, 1.0, 1, 0.5) == 0.0
     share = 0.5 * math.exp(0.25)  # of those that wait for up to half a service: (1 - load) exp(load x / D)
     assert_close(constant_wait_percentile(0.5, 1.0, 1, share), 0.5, rel=1e-6)
 
 
 def test_two_devices_make_a_third_wait_at_half_load() -> None:
-    """Erlang's C of a load of 1 at two devices is 1/3."""
-    assert exponential_wait_percentile(1.0, 1.0, 2, 0.66) == 0.0
-    assert_close(exponential_wait_percentile(1.0, 1.0, 2, 0.99), math.log(100.0 / 3.0), rel=1e-12)
+    """Erlang's C of a load of 1 at two devices is 1/3: the mean wait is that over the rate that is left."""
+    assert_close(mean_exponential_wait(1.0, 2), 1.0 / 3.0, rel=1e-12)
 
 
 def test_too_many_requests_wait_for_ever() -> None:
-    assert exponential_wait_percentile(2.0, 1.0, 2, 0.5) == math.inf
     assert constant_wait_percentile(2.0, 1.0, 2, 0.5) == math.inf
 
 

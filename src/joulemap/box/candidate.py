@@ -65,7 +65,7 @@ class Candidate:
 
 def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
     """Return what was tried for a goal, each device alone first."""
-    kinds = _first_of_kinds(problem)
+    kinds = tuple(members[0] for members in problem.kinds.values())
     found = [_run_alone(problem, box, number, goal) for number in kinds]
     sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
     if goal == "energy":
@@ -79,13 +79,6 @@ def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
     if not any(one.run is not None and len(one.run.parts) > 1 for one in found):
         found += _run_nearest(problem, box, goal, found)
     return list({(one.label, one.form, one.value(goal)): one for one in found}.values())
-
-
-def _first_of_kinds(problem: Problem) -> tuple[int, ...]:
-    seen: dict[str, int] = {}
-    for number, member in enumerate(problem.members):
-        seen.setdefault(member.device.name, number)
-    return tuple(seen.values())
 
 
 def _list_sets(members: Sequence[int], least: int) -> list[tuple[int, ...]]:
@@ -191,8 +184,8 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
     value = {"latency": scores.latency_s, "throughput": scores.interval_s, "energy": scores.joules}[goal]
     value = np.where((scores.weight_bytes <= room(problem)).all(axis=1), value, np.inf)
     if goal == "energy":
-        static = np.array([(member.static_w) for member in problem.members])
-        value = value + scores.latency_s * static.sum()
+        static = sum(member.static_w for member in problem.members)
+        value = value + scores.latency_s * static
     place = int(np.argmin(value))
     return [_run(problem, box, trials[place], goal, 0.0)] if np.isfinite(value[place]) else []
 
@@ -212,9 +205,7 @@ def _list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
 
 def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
     """Return whole batches on each set of devices that run the model, alike ones all or none."""
-    kinds: dict[str, list[int]] = {}
-    for number, member in enumerate(problem.members):
-        kinds.setdefault(member.device.name, []).append(number)
+    kinds = problem.kinds
     alone: dict[str, PlacedRun] = {}
     for name, members in kinds.items():
         if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from joulemap.box.problem import Problem
-from joulemap.box.score import Scores, add_up, score
+from joulemap.box.score import Scores, add_up, score, sum_by_device
 from joulemap.box.search import FEW_STATES, Costs, Found, search
 from joulemap.domain.box import GOALS, Goal
 from joulemap.model.workload import Booleans, Floats, Integers
@@ -121,7 +121,7 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> Found | None
     low, high = price, None
     for _ in range(RAISES):
         if high is None:
-            excess = _weigh(problem, over[-1][None])[0] > most
+            excess = sum_by_device(problem.weight_bytes, over[-1][None])[0] > most
             price = np.where(excess, np.maximum(price * 4.0, step), price)
         else:
             price = (low + high) / 2.0
@@ -151,16 +151,9 @@ def _cross(first: Integers, second: Integers) -> Integers:
     return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])
 
 
-def _weigh(problem: Problem, devices: Integers) -> Floats:
-    """Return the bytes of weights that each device holds, of placements in rows."""
-    held = problem.weight_bytes[np.arange(problem.node_count), devices]
-    count = len(problem.members)
-    return np.stack([np.where(devices == one, held, 0.0).sum(axis=1) for one in range(count)], axis=1)
-
-
 def _fits(problem: Problem, devices: Integers, most: Floats) -> Booleans:
     """Return which placements have room for their weights."""
-    mask: Booleans = np.all(_weigh(problem, devices) <= most, axis=1)
+    mask: Booleans = np.all(sum_by_device(problem.weight_bytes, devices) <= most, axis=1)
     return mask
 
 
@@ -242,11 +235,9 @@ def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
 def _cut(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Iterator[Integers]:
     """Yield placements of one stretch for each device, balanced; kinds of device in each order, of alike ones all."""
     seconds = np.where(is_out, np.inf, problem.paced_s)
-    kinds: dict[str, list[int]] = {}
-    for number in allowed:
-        kinds.setdefault(problem.members[number].device.name, []).append(number)
+    kinds = [mine for alike in problem.kinds.values() if (mine := [one for one in alike if one in allowed])]
     for size in range(1, min(len(kinds), MOST_KINDS) + 1):
-        for order in permutations(kinds.values(), size):
+        for order in permutations(kinds, size):
             members = [number for alike in order for number in alike]
             devices = _balance(seconds[:, members])
             if devices is not None:

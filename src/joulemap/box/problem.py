@@ -14,6 +14,7 @@ parts themselves say what a placement takes in the end (`box.run`).
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
@@ -85,6 +86,14 @@ class Problem:
     def node_count(self) -> int:
         """Subgraphs that compute."""
         return len(self.subgraph)
+
+    @cached_property
+    def kinds(self) -> dict[str, list[int]]:
+        """Device of the box -> its members, alike."""
+        found: dict[str, list[int]] = {}
+        for number, member in enumerate(self.members):
+            found.setdefault(member.device.name, []).append(number)
+        return found
 
     @cached_property
     def can_run(self) -> Booleans:
@@ -196,7 +205,8 @@ def pose(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Proble
         mine = (rows >= 0) & ~bad[run.subgraphs.subgraph_index]
         rows, some = rows[mine], run.subgraphs.subgraph_index[mine]
         columns["seconds"][rows, number] = run.subgraphs.latency_fs[mine] / FS_PER_S
-        paced = _sum_subgraphs(run, run.operators.interval_fs, work.subgraph_count)
+        interval_fs = run.operators.interval_fs.astype(np.float64)
+        paced = sum_by(run.operators.subgraph_index, interval_fs, work.subgraph_count)
         columns["paced_s"][rows, number] = paced[some] / FS_PER_S
         columns["joules"][rows, number] = dynamic_fj(run, work.subgraph_count)[some] / FJ_PER_J
         columns["dram_bytes"][rows, number] = run.subgraphs.dram_bytes[mine]
@@ -252,10 +262,6 @@ def dynamic_fj(run: RunColumns, subgraph_count: int) -> Floats:
     return sum_by(owner, run.ledger.energy_fj[kept].astype(np.float64), subgraph_count)
 
 
-def _sum_subgraphs(run: RunColumns, column: Integers, subgraph_count: int) -> Floats:
-    return sum_by(run.operators.subgraph_index, column.astype(np.float64), subgraph_count)
-
-
 def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
     """Return the bytes of the weights that each subgraph is the first to read, as a device stores them."""
     reads = work.first_reads
@@ -309,8 +315,6 @@ def _sort(nodes: Integers, maker: Integers, pairs: Integers) -> Integers:
     for before, after in sorted({(int(maker[value]), int(reader)) for value, reader in pairs.T}):
         follow[before].append(after)
         waits[after] += 1
-    import heapq
-
     ready = [node for node, count in waits.items() if not count]
     heapq.heapify(ready)
     found = []

@@ -52,8 +52,6 @@ class Copy:
 class PlacedRun:
     """A model on devices of a box."""
 
-    is_pipelined: bool
-    """Whether batches follow each other; else each waits for the one before."""
     devices: Integers
     """Of each node of the problem."""
     parts: dict[int, RunColumns]
@@ -96,7 +94,6 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     elif not is_pipelined:
         limit = "one by one"
     return PlacedRun(
-        is_pipelined=is_pipelined,
         devices=devices,
         parts=parts,
         copies=copies,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
 import numpy as np
 
 from joulemap.box.problem import Problem
@@ -28,8 +29,6 @@ class Scores:
     """From a batch to the next where they follow each other through the devices: of the slowest stage."""
     joules: Floats
     """Of a batch, but for static power."""
-    dram_bytes: Floats
-    """Placement x device."""
     weight_bytes: Floats
     """Placement x device."""
 
@@ -44,19 +43,14 @@ def score(problem: Problem, devices: Integers) -> Scores:
     """Return what placements take, each a row with the device of each node."""
     most = max(1, TOGETHER // max(1, len(problem.maker) * len(problem.members)))
     parts = [_score(problem, devices[start : start + most]) for start in range(0, len(devices), most)]
-    names = ("latency_s", "busy_s", "link_s", "interval_s", "joules", "dram_bytes", "weight_bytes")
+    names = [one.name for one in attrs.fields(Scores)]
     return Scores(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
 
 
 def _score(problem: Problem, devices: Integers) -> Scores:
-    count, nodes = len(problem.members), np.arange(problem.node_count)
-    is_on = np.stack([devices == one for one in range(count)], axis=2)
-
-    def summed(column: Floats) -> Floats:
-        own = column[nodes, devices]
-        return np.stack([np.where(is_on[:, :, one], own, 0.0).sum(axis=1) for one in range(count)], axis=1)
-
-    busy_s, dram, weights = summed(problem.paced_s), summed(problem.dram_bytes), summed(problem.weight_bytes)
+    count = len(problem.members)
+    columns = problem.paced_s, problem.dram_bytes, problem.weight_bytes
+    busy_s, dram, weights = (sum_by_device(column, devices) for column in columns)
     needs, home = _find_copies(problem, devices), devices[:, problem.maker]
     link_s = np.zeros((len(devices), count, count))
     for start in range(count):
@@ -78,9 +72,15 @@ def _score(problem: Problem, devices: Integers) -> Scores:
         link_s=link_s,
         interval_s=np.maximum(interval, share_memory(problem, dram)),
         joules=add_up(problem, problem.joules, problem.copy_j, devices),
-        dram_bytes=dram,
         weight_bytes=weights,
     )
+
+
+def sum_by_device(column: Floats, devices: Integers) -> Floats:
+    """Return what each device has of a column of node x device, of placements in rows."""
+    nodes, count = column.shape
+    own = column[np.arange(nodes), devices]
+    return np.stack([np.where(devices == one, own, 0.0).sum(axis=1) for one in range(count)], axis=1)
 
 
 def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers) -> Floats:

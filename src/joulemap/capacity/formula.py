@@ -13,24 +13,6 @@ TAIL: Final = 30.0
 """Means of the queue's length, over 1 - load, that its distribution is followed to."""
 
 
-def exponential_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:
-    """Return the wait that this share of requests keeps, for exponential services (M/M/c), in seconds.
-
-    Source: Erlang's delay formula (Erlang 1917); all wait with the probability C, and then exponentially with the rate
-    `devices / service_s - rate`. Infinite where requests come faster than they are served.
-    """
-    load = rate * service_s
-    if load >= devices:
-        return math.inf
-    term, total = 1.0, 1.0
-    for number in range(1, devices):
-        term *= load / number
-        total += term
-    last = term * load / devices * devices / (devices - load)
-    waiting = last / (total + last)
-    return max(0.0, math.log(waiting / (1.0 - share)) * service_s / (devices - load)) if waiting > 0.0 else 0.0
-
-
 def constant_wait_percentile(rate: float, service_s: float, devices: int, share: float) -> float:
     """Return the wait that this share of requests keeps, for services of one length (M/D/c), in seconds.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,13 +51,7 @@ class Pools:
 
     def repeat(self, times: int) -> Pools:
         """Return each pool so many times, one behind the other."""
-        return Pools(
-            service=np.repeat(self.service, times),
-            rates=np.repeat(self.rates, times, axis=0),
-            devices=np.repeat(self.devices, times),
-            batch=np.repeat(self.batch, times),
-            wait_s=np.repeat(self.wait_s, times),
-        )
+        return Pools(**{one.name: np.repeat(getattr(self, one.name), times, axis=0) for one in attrs.fields(Pools)})
 
 
 @frozen(kw_only=True, eq=False)
@@ -159,7 +154,11 @@ class _Run:
         self.free[rows, server] = first + hold
         self.done[rows, model, place[at, model]] = answered
         self.next[rows, model] += taken
-        self._add_up(rows, taken, hold, self.energy[service, model, taken] * factor, np.maximum(answered, first + hold))
+        self.batches[rows] += 1.0
+        self.served[rows] += taken
+        self.busy[rows] += hold
+        self.joules[rows] += self.energy[service, model, taken] * factor
+        self.end[rows] = np.maximum(self.end[rows], np.maximum(answered, first + hold))
         self.going = rows[(self.next[rows] < self.most[rows]).any(axis=1)]
         return True
 
@@ -178,13 +177,6 @@ class _Run:
         found = np.searchsorted(self.flat, line * self.span + np.minimum(start * rate, self.span - 0.5), side="right")
         waiting: Counts = found - line * self.count - place
         return waiting
-
-    def _add_up(self, rows: Counts, taken: Counts, hold: Array, joules: Array, end: Array) -> None:
-        self.batches[rows] += 1.0
-        self.served[rows] += taken
-        self.busy[rows] += hold
-        self.joules[rows] += joules
-        self.end[rows] = np.maximum(self.end[rows], end)
 
     def observe(self, pools: int, seeds: int) -> Observed:
         """Return what was seen, of each pool the seeds together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -9,7 +10,7 @@ import attrs
 
 from joulemap.domain.workload import APPEND, Access, Operator, Workload
 from joulemap.system.errors import ModelError
-from joulemap.training.tape import Call, Value
+from joulemap.training.tape import Call, Use, Value
 
 FIXED: Final = 4
 """Bytes of an element of what is kept in single precision whatever products are computed in: statistics, losses."""
@@ -54,6 +55,11 @@ class Forward:
         """Return a new value."""
         self.values.append(value)
         return len(self.values) - 1
+
+    def count(self, use: Use) -> int:
+        """Return elements of a part of a value."""
+        value = self.values[use[0]]
+        return value.element_count * use[1] // max(value.byte_count, 1)
 
 
 def read_forward(workload: Workload) -> Forward:
@@ -153,8 +159,7 @@ def _train(made: Forward, call: Call) -> Iterator[Call]:
 
 
 def _hold_fixed(shape: tuple[int, ...]) -> Value:
-    count = Value(shape=shape, dtype="fp32", byte_count=0, item_bytes=0).element_count
-    return Value(shape=shape, dtype="float32", byte_count=FIXED * count, item_bytes=0)
+    return Value(shape=shape, dtype="float32", byte_count=FIXED * math.prod(shape), item_bytes=0)
 
 
 def _normalize_batch(made: Forward, call: Call) -> Iterator[Call]:

@@ -88,8 +88,7 @@ class Backward:
 
     def count(self, use: Use) -> int:
         """Return elements of a part of a value."""
-        value = self.forward.values[use[0]]
-        return value.element_count * use[1] // max(value.byte_count, 1)
+        return self.forward.count(use)
 
     def part(self, results: tuple[Use, ...], what: str = "", *reads: Use, **counts: Any) -> Gradient:
         """Return a part of the gradient that is computed by an operator like this one but for some counts."""

@@ -42,6 +42,8 @@ class Unit:
 
     index: int
     weights: list[int] = attrs.field(factory=list)
+    waiting: set[int] = attrs.field(factory=set)
+    """Those whose gradient is not whole."""
     elements: int = 0
     gradients: dict[int, int] = attrs.field(factory=dict)
     """Weight -> its gradient on the tape."""
@@ -80,6 +82,8 @@ class _Step:
     unit_of: dict[int, Unit] = attrs.field(factory=dict)
     needs: frozenset[int] = frozenset()
     segments: list[int] = attrs.field(factory=list)
+    crossing: set[int] = attrs.field(factory=set)
+    """Values that are read behind the piece that makes them."""
     starts: list[int] = attrs.field(factory=list)
     """Place of the first operator of each one's ATen call."""
     places: list[int] = attrs.field(factory=list)
@@ -121,6 +125,7 @@ class _Step:
                     if not self.units or self.units[-1].elements >= limit:
                         self.units.append(Unit(len(self.units)))
                     self.units[-1].weights.append(value)
+                    self.units[-1].waiting.add(value)
                     self.units[-1].elements += values[value].element_count
                     self.unit_of[value] = self.units[-1]
             if needs.intersection(use[0] for use in call.reads):
@@ -130,6 +135,12 @@ class _Step:
         self.starts = [numbers.index(one) for one in numbers]
         self.places = [0] * len(calls)
         self.segments = find_segments(self.forward) if self.recipe.recompute else [0] * len(calls)
+        self.crossing = {
+            value
+            for place, call in enumerate(calls)
+            for value in (*(use[0] for use in call.reads), *call.waits)
+            if self.segments[self.made_at.get(value, place)] != self.segments[place]
+        }
 
     def _read(self, value: int, phase: str) -> int:
         """Return the tensor that a value is during a phase, made or gathered where it is not there."""
@@ -169,20 +180,6 @@ class _Step:
             return True
         piece = self.segments[self.made_at[value]]
         return piece == self.segments[-1] or value in self.crossing
-
-    @property
-    def crossing(self) -> frozenset[int]:
-        """Values that are read behind the piece that makes them."""
-        if not self._crossing:
-            found = {-1}
-            for place, call in enumerate(self.forward.calls):
-                for value in (*(use[0] for use in call.reads), *call.waits):
-                    if self.segments[self.made_at.get(value, place)] != self.segments[place]:
-                        found.add(value)
-            self._crossing = frozenset(found)
-        return self._crossing
-
-    _crossing: frozenset[int] = frozenset()
 
     def _hold_as_called(self) -> None:
         """Let a program that runs call by call hold what the forward pass made as long as it does in inference."""
@@ -271,7 +268,7 @@ class _Step:
         for value, byte_count in results:
             told = self.forward.values[value]
             whole = byte_count >= told.byte_count
-            shape = told.shape if whole else (told.element_count * byte_count // max(told.byte_count, 1),)
+            shape = told.shape if whole else (self.forward.count((value, byte_count)),)
             made = self.tape.put(
                 Value(shape=shape, dtype=told.dtype, byte_count=byte_count, item_bytes=told.item_bytes)
             )
@@ -339,8 +336,8 @@ class _Step:
 
         def give(told: Operator, name: str, reads: Iterable[Use], of: str) -> None:
             use = results[of]
-            shown = attrs.evolve(told, name=f"{base}.{name}", output_shape=(self._count(use),))
-            shown = attrs.evolve(shown, output_element_count=self._count(use))
+            count = self.forward.count(use)
+            shown = attrs.evolve(told, name=f"{base}.{name}", output_shape=(count,), output_element_count=count)
             made = self._tell(shown, reads, (use,))
             if use[0] not in wanted:
                 self.gradients[use[0]] = [one for one in self.gradients[use[0]] if one[0] != made]
@@ -360,10 +357,6 @@ class _Step:
         dk = attrs.evolve(dq, aten="aten.bmm.default", gemm_m=shape[1], gemm_k=shape[0])
         give(dk, "key", (query,), "k")
 
-    def _count(self, use: Use) -> int:
-        told = self.forward.values[use[0]]
-        return told.element_count * use[1] // max(told.byte_count, 1)
-
     def _finish(self, weight: int) -> None:
         """Let the gradient of a weight be whole, and exchange those of its bucket where it is the last of them."""
         unit = self.unit_of[weight]
@@ -375,14 +368,9 @@ class _Step:
                 self.tape.keep(use[0])
             tensor = self.tape.tensors[use[0]]
             self.tape.tensors[use[0]] = attrs.evolve(tensor, name=f"{self.forward.values[weight].name}.gradient")
-        self._waiting(unit).discard(weight)
-        if not self._waiting(unit) and unit.gradients:
+        unit.waiting.discard(weight)
+        if not unit.waiting and unit.gradients:
             self._exchange(unit)
-
-    def _waiting(self, unit: Unit) -> set[int]:
-        return self._open.setdefault(unit.index, set(unit.weights))
-
-    _open: dict[int, set[int]] = attrs.field(factory=dict)
 
     def _share(self, byte_count: int) -> int:
         """Return a device's share of what is divided."""
