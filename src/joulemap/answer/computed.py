@@ -22,6 +22,12 @@ def told(meaning: str, unit: str = "", *, is_wide: bool = False) -> Any:
     return attrs.field(metadata={"meaning": meaning, "unit": unit, "is_wide": is_wide})
 
 
+def find_unknown(record: type[Any]) -> dict[str, Any]:
+    """Return the fields of a record that may be None, all None."""
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)
+    return {one.name: None for one in fields if str(one.type).endswith("None")}
+
+
 def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]:
     """Return rows as the table of their record, whose fields are all `told`."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]

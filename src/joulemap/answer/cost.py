@@ -329,15 +329,14 @@ def cost(
     price, UnsupportedError where nothing keeps the limits.
     """
     used, pay = read_usage(attrs.evolve(usage, pay=usage.pay or limits.pay))
-    options, given = _read_options(between), price_parameters(prices)
-    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    options, (paid, named) = _read_options(between), price_parameters(prices)
     plan = plan_candidates(model, settings)
     with holding_runs(source, plan, needs_catalogue=True) as runs:
         connection = runs.connection
         ids = _keep_limits(connection, runs.ids, limits)
         evens = start(connection, BreakEven, run_ids=ids, **options, **used, **paid)
         scope, break_evens = find_scope(runs), evens()
-        rows = fetch(connection, CostOption, run_ids=ids, **used, **given, **pay, takes_all=settings.takes_all)
+        rows = fetch(connection, CostOption, run_ids=ids, **used, **paid, **named, **pay, takes_all=settings.takes_all)
         scope.check_evaluated()
         if not set(ids) & set(scope.evaluated_ids):
             told = ", ".join(describe_limit(name, bound) for name, bound in limits.bounds)

@@ -12,6 +12,7 @@ from joulemap.answer.scope import TIE_RATIO
 from joulemap.domain.box import Goal
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
+from joulemap.plan.selection import name_pair
 from joulemap.plan.source import Source, reading
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Section, grid
@@ -19,10 +20,10 @@ from joulemap.row.place import PlacedLine, PlacementDifference
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
-    from joulemap.box.member import Member
     from joulemap.box.problem import Problem
     from joulemap.box.run import PlacedRun
 
@@ -305,7 +306,7 @@ def _form(one: Candidate, best: Candidate, batch: int) -> PlacementRow:
         energy_j=None if one.refusal else one.energy_j,
         energy_per_inference_j=None if one.refusal else one.energy_j / batch,
         average_power_w=None if one.refusal else one.energy_j / one.interval_s,
-        copy_s=None if run is None else run.copy_fs / 1e15,
+        copy_s=None if run is None else run.copy_fs / FS_PER_S,
         copied_bytes=None if run is None else sum(copy.byte_count for copy in run.copies),
         copy_count=None if run is None else len(run.copies),
         limit=one.limit,
@@ -320,27 +321,22 @@ def _list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
         assert run is not None
         part = run.parts.get(number)
         needed = part.weight_bytes + part.activation_bytes if part else 0
-        busy_s = part.latency_fs / 1e15 if part else 0.0
+        busy_s = part.latency_fs / FS_PER_S if part else 0.0
         found.append(
             DeviceRow(
                 device=member.name,
-                hardware=_name_hardware(member),
+                hardware=name_pair(member.configuration.hardware, member.configuration.power_mode),
                 precision=member.configuration.precision,
                 subgraph_count=int((run.devices == number).sum()),
                 busy_s=busy_s,
-                busy_fraction=busy_s / (run.period_fs / 1e15),
+                busy_fraction=busy_s / (run.period_fs / FS_PER_S),
                 weight_bytes=part.weight_bytes if part else 0,
                 activation_bytes=part.activation_bytes if part else 0,
                 memory_fraction=needed / member.hardware.memory_capacity.value,
-                energy_j=sum(line.energy_fj for line in run.lines if line.device == member.name) / 1e15,
+                energy_j=sum(line.energy_fj for line in run.lines if line.device == member.name) / FJ_PER_J,
             )
         )
     return found
-
-
-def _name_hardware(member: Member) -> str:
-    mode = member.configuration.power_mode
-    return member.configuration.hardware if mode == "default" else f"{member.configuration.hardware}@{mode}"
 
 
 def _list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]:
@@ -363,7 +359,7 @@ def _list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow
                 subgraph_index=subgraph,
                 operations="+".join(dict.fromkeys(names[subgraph])),
                 device=problem.members[own].name,
-                latency_s=taken.get(subgraph, 0) / 1e15,
+                latency_s=taken.get(subgraph, 0) / FS_PER_S,
                 other="" if other is None else problem.members[other].name,
                 other_s=None if other is None else able[other],
             )
@@ -399,6 +395,6 @@ def _tell_copies(one: Candidate) -> str:
     if one.run is None:
         return "no values are copied."
     copied = show_quantity(sum(copy.byte_count for copy in one.run.copies), "B")
-    seconds = show_quantity(one.run.copy_fs / 1e15, "s")
+    seconds = show_quantity(one.run.copy_fs / FS_PER_S, "s")
     told = f"{show_count(len(one.run.copies), 'copy', 'copies')} of {copied} in all take {seconds} of "
     return f"{told}{show_quantity(one.latency_s, 's')}."

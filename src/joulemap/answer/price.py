@@ -81,9 +81,10 @@ def _read_price(row: Mapping[str, Any], place: str) -> Price:
         raise ValueError(f"{hardware}: {error}") from error
 
 
-def price_parameters(prices: Iterable[Price]) -> dict[str, Sequence[Any]]:
-    """Return prices as the queries take them: `l4:rented`, dollars, source. The last one of a hardware and way counts.
+def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]]]:
+    """Return prices as the queries take them, `l4:rented` and dollars, and their sources.
 
+    The last one of a hardware and way counts.
     Raises UnknownNameError for a hardware that is not there, UsageError for a class of it or a power mode.
     """
     found: dict[str, tuple[float, str]] = {}
@@ -92,11 +93,8 @@ def price_parameters(prices: Iterable[Price]) -> dict[str, Sequence[Any]]:
         for way, value in (("rented", price.usd_per_hour), ("bought", price.purchase_usd)):
             if value is not None:
                 found[f"{hardware}:{way}"] = value, price.source
-    return {
-        "price_of": list(found),
-        "price_usd": [value for value, _ in found.values()],
-        "price_source": [source for _, source in found.values()],
-    }
+    values, sources = ([one[place] for one in found.values()] for place in (0, 1))
+    return {"price_of": list(found), "price_usd": values}, {"price_source": sources}
 
 
 def _find_chip(name: str) -> str:

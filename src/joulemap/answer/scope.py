@@ -16,7 +16,7 @@ from joulemap.domain.table import Table
 from joulemap.domain.weight import find_weight_format, label_precision, split_precision
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import Plan
-from joulemap.plan.selection import describe_meanings
+from joulemap.plan.selection import Selection, describe_meanings
 from joulemap.plan.source import Source
 from joulemap.present.cell import (
     mark_projected,
@@ -433,6 +433,17 @@ def holding_scope(source: Source, plan: Plan) -> Iterator[tuple[Scope, Connectio
         scope = find_scope(runs)
         scope.check_evaluated()
         yield scope, runs.connection, list(runs.ids)
+
+
+def widen(scope: Scope, selection: Selection) -> Scope:
+    """Return the scope of stored runs with what was asked of their hardware."""
+    return attrs.evolve(
+        scope,
+        spelling=selection.spelling,
+        meanings=selection.meanings,
+        budget=selection.budget,
+        left_out=selection.left_out,
+    )
 
 
 def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:

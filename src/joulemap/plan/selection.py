@@ -68,6 +68,11 @@ def name_pair(hardware: str, mode: str) -> str:
     return hardware if mode == DEFAULT_MODE else f"{hardware}@{mode}"
 
 
+def is_choice(settings: Settings) -> bool:
+    """Return whether settings choose hardware."""
+    return bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
+
+
 def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     """Return the hardware of settings, each pair once.
 

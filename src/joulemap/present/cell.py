@@ -194,9 +194,11 @@ def show_units(used: int | None, total: int | None, name: str) -> str:
     return "" if used is None else f"{used}/{total} {name}s"
 
 
-def show_plain(value: float, digits: int = 3) -> str:
-    """Return a number to so many digits, without an exponent where there are more before the point."""
-    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.{digits}g}"
+def show_plain(value: float | None, digits: int = 3) -> str:
+    """Return a number to so many digits, in full where there are more before the point; nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 10.0 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 def mark_projected(hardware: str, projected: frozenset[str]) -> str:

@@ -205,7 +205,7 @@ class ArchitecturesAnswer(RunAnswer):
             (
                 self.label(row),
                 row.order_name or "",
-                "" if row.macs_per_order is None else show_plain(row.macs_per_order),
+                show_plain(row.macs_per_order),
                 *(_million(getattr(row, f"{field}_bytes_per_mac")) for field in fields.values()),
             )
             for row in self.answered

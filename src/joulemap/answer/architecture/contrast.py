@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.scope import find_stored_scope
+from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import Precision
@@ -82,14 +82,8 @@ def match(runs: StoredRuns) -> dict[tuple[str, Pair], int]:
 def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
     """Return the answer about stored runs; UnsupportedError with the reasons where none has an energy."""
     connection = runs.connection
-    scope = attrs.evolve(
-        find_stored_scope(connection, ids),
-        models=tuple(model.request.model for model in whole.models),
-        spelling=whole.selection.spelling,
-        meanings=whole.selection.meanings,
-        budget=whole.selection.budget,
-        left_out=whole.selection.left_out,
-    )
+    models = tuple(model.request.model for model in whole.models)
+    scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=models)
     scope.check_evaluated()
     (asked,) = whole.settings.precision
     found = fetch_all(

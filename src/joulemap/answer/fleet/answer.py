@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -12,10 +12,10 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.fleet.mixture import MixedRow, mix
-from joulemap.answer.fleet.row import LATE, OK, FleetRow, FleetWinner, LevelRow, Sizing, choose_way
-from joulemap.answer.llm.answer import SERVING, list_served, widen
+from joulemap.answer.fleet.row import LATE, OK, FleetRow, FleetWinner, LevelRow, Sizing, choose_way, first_of_each
+from joulemap.answer.llm.answer import SERVING, list_served
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words
+from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words, widen
 from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import TOLD_APART, chance_above
 from joulemap.domain.fleet import Demand, Objective
@@ -25,7 +25,7 @@ from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_count, show_quantity, show_share
+from joulemap.present.cell import show, show_chance, show_count, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, grid, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.fleet import Station
@@ -111,7 +111,7 @@ class FleetAnswer(RunAnswer):
 
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` fleets, each hardware's best; programs get every one."""
-        shown = _first_of_each(self.ok)
+        shown = first_of_each(self.ok)
         table = attrs.evolve(self.rows, rows=tuple(shown))
         missed = [row for row in self.rows if row.status != OK]
         return self._compose(
@@ -138,8 +138,8 @@ class FleetAnswer(RunAnswer):
 
     def _draw_fleets(self, table: Table[FleetRow], limit: int) -> Grid:
         cells: dict[str, Any] = {
-            "cost": ("USD/month", lambda row: _plain(row.cost_per_month)),
-            "energy": ("kWh/month", lambda row: _plain(row.kwh_per_month)),
+            "cost": ("USD/month", lambda row: show_plain(row.cost_per_month)),
+            "energy": ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
             "carbon": ("CO2/month", "gco2_per_month"),
         }
         first = cells.pop(self.demand.objective)
@@ -178,7 +178,7 @@ class FleetAnswer(RunAnswer):
                 ("rented", lambda row: show(row.rented_per_month, "", "USD")),
                 ("bought", lambda row: show(row.bought_per_month, "", "USD")),
                 ("CO2", "gco2_per_month"),
-                ("kWh", lambda row: _plain(row.kwh_per_month)),
+                ("kWh", lambda row: show_plain(row.kwh_per_month)),
                 ("at most", "power_w"),
                 ("mean", "mean_power_w"),
                 ("idle", "idle_power_w"),
@@ -210,8 +210,8 @@ class FleetAnswer(RunAnswer):
             (
                 ("fleet", "label"),
                 ("form", "form"),
-                ("USD/month", lambda row: _plain(row.cost_per_month)),
-                ("kWh/month", lambda row: _plain(row.kwh_per_month)),
+                ("USD/month", lambda row: show_plain(row.cost_per_month)),
+                ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
                 ("power", "power_w"),
                 ("saved", "saved_fraction"),
             ),
@@ -296,7 +296,7 @@ class FleetAnswer(RunAnswer):
         return "; ".join(told)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        chips = [self.scope.spell(row.hardware) for row in _first_of_each(self.ok)[:2]]
+        chips = [self.scope.spell(row.hardware) for row in first_of_each(self.ok)[:2]]
         model = next(iter(self.shares))
         best = next(iter(self.ok), None)
         if best is None:
@@ -314,10 +314,6 @@ def _tell_devices(row: FleetRow) -> str:
     return f"{row.device_count}{spread}"
 
 
-def _plain(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
-
-
 def _tell_promises(demand: Demand) -> list[str]:
     """Return the promises in words."""
     told = [
@@ -327,13 +323,6 @@ def _tell_promises(demand: Demand) -> list[str]:
     ]
     words = [text.format(show_quantity(value, "s")) for value, text in told if value is not None]
     return [f"99 of 100 {words[0]}", *words[1:]]
-
-
-def _first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
-    found: dict[str, FleetRow] = {}
-    for row in rows:
-        found.setdefault(row.hardware, row)
-    return list(found.values())
 
 
 def fleet(
@@ -378,8 +367,7 @@ def _read(
 ) -> dict[str, Any]:
     """Return what fleets are made of, and what their costs assume."""
     used, pay = read_usage(usage)
-    given = price_parameters(prices)
-    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return {
         "stations": fetch(runs.connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
@@ -417,7 +405,7 @@ def _serve(
         ids |= match(runs)
         _, decode = find_ids(question, cases, ids)
         found = _read(runs, decode, usage, prices, question.stack.name, question.work)
-        scope = widen(find_stored_scope(runs.connection, decode), whole)
+        scope = widen(find_stored_scope(runs.connection, decode), whole.selection)
     stations = {row.run_id: row for row in found["stations"]}
     rows = size_servers(question, cases, [stations[one] for one in decode], levels, demand)
     return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found)
@@ -467,7 +455,7 @@ def _find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWin
     found = []
     for objective, (column, unit) in OBJECTIVES.items():
         known = [row for row in rows if row.status == OK and getattr(row, column) and (row.is_available or takes_all)]
-        ranked = _first_of_each(sorted(known, key=lambda row: (getattr(row, column), row.label)))
+        ranked = first_of_each(sorted(known, key=lambda row: (getattr(row, column), row.label)))
         if not ranked:
             continue
         first, *others = ranked

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.answer.computed import told
-from joulemap.answer.fleet.row import HOURS, MONTHS, OK, FleetRow
+from joulemap.answer.fleet.row import HOURS, MONTHS, OK, FleetRow, first_of_each
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -51,11 +51,7 @@ def mix(rows: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) ->
     A server carries as much as it does alone, so that what mixtures carry adds up and each keeps the promises; their
     energy is that of each kind's requests in a fleet of its own.
     """
-    kinds: dict[str, FleetRow] = {}
-    for row in rows:
-        if row.status == OK and _value(row, demand) is not None:
-            kinds.setdefault(row.hardware, row)
-    chosen = [*kinds.values()][:KINDS]
+    chosen = first_of_each(row for row in rows if row.status == OK and _value(row, demand) is not None)[:KINDS]
     if len(chosen) < 2:
         return []
     rate = max(one.rate_per_s for one in levels)
@@ -87,7 +83,7 @@ def _place_side_by_side(first: FleetRow, other: FleetRow, rate: float, demand: D
         return []
     counts = {
         math.floor(rate / first.server_rate_per_s),
-        demand.owned.get(_chip(first), 0) // first.server_device_count,
+        demand.owned.get(first.chip, 0) // first.server_device_count,
     }
     found = []
     for count in sorted(counts):
@@ -117,13 +113,9 @@ def _cost(row: FleetRow, count: int, share: float, demand: Demand) -> float | No
     device = row.rented_device_per_month if row.way == "rented" else row.bought_device_per_month
     if device is None or row.cost_per_month is None or row.device_count is None:
         return None
-    owned = demand.owned.get(_chip(row), 0)
+    owned = demand.owned.get(row.chip, 0)
     electricity = 0.0 if row.way == "rented" else row.cost_per_month - max(row.device_count - owned, 0) * device
     return max(count * row.server_device_count - owned, 0) * device + share * max(electricity, 0.0)
-
-
-def _chip(row: FleetRow) -> str:
-    return row.hardware.partition("@")[0]
 
 
 def _choose_by_hour(kinds: Sequence[FleetRow], levels: Sequence[LevelRow], demand: Demand) -> list[MixedRow]:

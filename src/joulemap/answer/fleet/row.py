@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import find_unknown, told
 from joulemap.domain.use import add_up
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from joulemap.domain.fleet import Demand, Level, Objective
     from joulemap.row.fleet import Station
@@ -76,6 +76,11 @@ class FleetRow:
     reason: str = told("why it is not ok; empty otherwise")
     run_id: int = told("a run of it: at the largest batch, or a step of a language model")
 
+    @property
+    def chip(self) -> str:
+        """The hardware without its power mode."""
+        return self.hardware.partition("@")[0]
+
     def find_doubt(self, objective: Objective) -> float:
         """Return the half-width of the 80 % interval of the logarithm of what an objective counts."""
         if objective != "cost":
@@ -128,6 +133,35 @@ class Load:
     busy_devices: float
     batch_w: float
     """Joules of their work a second."""
+
+
+def first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
+    """Return the first row of each hardware at its power mode."""
+    found: dict[str, FleetRow] = {}
+    for row in rows:
+        found.setdefault(row.hardware, row)
+    return list(found.values())
+
+
+def start_row(station: Station, reason: str = "") -> FleetRow:
+    """Return the row of hardware that keeps no promise, for a reason; the others begin with it."""
+    widths = {"time_half_width": station.latency_half_width, "energy_half_width": station.energy_half_width}
+    return FleetRow(
+        **{**find_unknown(FleetRow), **widths},
+        label=f"{station.hardware} {station.precision}",
+        hardware=station.hardware,
+        precision=station.precision,
+        runtime=station.runtime,
+        status=LATE,
+        server_device_count=1,
+        fails_first="",
+        way="",
+        rented_half_width=station.rented_half_width,
+        bought_half_width=station.bought_half_width,
+        is_available=station.is_available,
+        reason=reason,
+        run_id=station.run_id,
+    )
 
 
 def cost_fleet(
@@ -198,13 +232,11 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
 
 def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     """Return a row with its way of paying, and whether it keeps the limits of the whole fleet."""
-    chip = row.hardware.partition("@")[0]
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
-    if chip in demand.owned:
+    is_owned = row.chip in demand.owned
+    if is_owned:
         ways["rented"] = None
-    known = {
-        way: cost for way, cost in ways.items() if cost is not None and (pay in (way, "both") or chip in demand.owned)
-    }
+    known = {way: cost for way, cost in ways.items() if cost is not None and (is_owned or pay in (way, "both"))}
     way = min(known, key=lambda one: known[one], default="")
     row = attrs.evolve(row, way=way, cost_per_month=known.get(way))
     over = []

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
-from joulemap.answer.fleet.station import describe, make_late
+from joulemap.answer.fleet.row import OK, Load, Sizing, cost_fleet, start_row, tell_levels
 from joulemap.capacity.size import MOST
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import UnsupportedError
@@ -109,7 +108,7 @@ def size_servers(
             server = _Server(case=case, requests=requests, table=table, limits=limits, demand=demand)
             rows.append(_size(server, station, levels))
         except UnsupportedError as error:
-            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case))))
+            rows.append(Sizing(row=attrs.evolve(start_row(station, str(error)), **_name(case))))
     return rows
 
 
@@ -132,10 +131,10 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
     is_dark = demand.max_power_w is not None and grown * power > demand.max_power_w
     fails = [*(["the promise"] if grown < 1.5 else []), *(["the power limit"] if is_dark else [])]
     idle = server.table.idle_w / world
-    row = FleetRow(
-        **{**describe(station), **_name(server.case)},
+    row = attrs.evolve(
+        start_row(station),
+        **_name(server.case),
         status=OK,
-        reason="",
         device_count=count * world,
         device_low_count=low and low * world,
         device_high_count=high and high * world,
@@ -153,8 +152,6 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
         busy_fraction=1.0 - served.idle_s / served.duration_s,
         power_w=power,
         idle_power_w=idle * count * world,
-        way="",
-        cost_per_month=None,
         **cost_fleet(station, loads, count * world, demand.owned.get(station.hardware_id, 0), idle),
     )
     return Sizing(row=row, levels=tell_levels(row.label, station, loads, idle))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.row import OK, FleetRow, Load, Sizing, cost_fleet, start_row, tell_levels
 from joulemap.capacity.size import (
     Candidate,
     Promise,
@@ -35,12 +35,17 @@ Runs = Mapping[str, "Sequence[Station]"]
 
 
 @frozen(kw_only=True, eq=False)
-class _Fleets:
-    """Fleets in step with each other: what each is made of, and how many keep the promise."""
+class _Fleet:
+    """What a fleet is made of, and how many keep the promise."""
 
-    runs: Sequence[Runs]
-    candidates: Sequence[Candidate]
-    sized: Sequence[Sized]
+    runs: Runs
+    candidate: Candidate
+    sized: Sized
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Least of the best: devices, then joules."""
+        return self.sized.devices, self.sized.batch_w
 
 
 def size_stations(
@@ -55,32 +60,20 @@ def size_stations(
     promise = Promise(latency_s=demand.p99_s, models=tuple(shares.values()), variation=demand.variation)
     runs = [one for one in _group(stations) if _fits(one, shares)]
     candidates = [_form_candidate(one, shares) for one in runs]
-    sized = size_fleets(candidates, levels[0].rate_per_s, promise)
-    best: dict[str, tuple[int, float, int]] = {}
-    for place, one in enumerate(sized):
-        if one is not None:
-            name = _first(runs[place]).hardware
-            best[name] = min(best.get(name, (one.devices, one.batch_w, place)), (one.devices, one.batch_w, place))
-    places = [place for _, _, place in best.values()]
-    fleets = _Fleets(
-        runs=[runs[place] for place in places],
-        candidates=[candidates[place] for place in places],
-        sized=[one for place in places if (one := sized[place]) is not None],
-    )
+    best: dict[str, _Fleet] = {}
+    found = size_fleets(candidates, levels[0].rate_per_s, promise)
+    for some, candidate, sized in zip(runs, candidates, found, strict=True):
+        if sized is not None:
+            one = _Fleet(runs=some, candidate=candidate, sized=sized)
+            name = _first(some).hardware
+            best[name] = min(best.get(name, one), one, key=lambda fleet: fleet.rank)
     late = {_first(one).hardware: one for one in runs if _first(one).hardware not in best}
-    filled = _fill(fleets, levels[0].rate_per_s, promise)
+    fleets = [*best.values()]
+    fleets += _fill(fleets, levels[0].rate_per_s, promise)
     return [
-        *_form_rows(_join(fleets, filled), levels, demand, promise),
+        *_form_rows(fleets, levels, demand, promise),
         *(Sizing(row=_form_late(one, demand.p99_s)) for one in late.values()),
     ]
-
-
-def _join(*fleets: _Fleets) -> _Fleets:
-    return _Fleets(
-        runs=[run for one in fleets for run in one.runs],
-        candidates=[candidate for one in fleets for candidate in one.candidates],
-        sized=[sized for one in fleets for sized in one.sized],
-    )
 
 
 def _group(stations: Sequence[Station]) -> list[Runs]:
@@ -117,71 +110,63 @@ def _form_candidate(runs: Runs, shares: Mapping[str, float]) -> Candidate:
     )
 
 
-def _fill(fleets: _Fleets, rate: float, promise: Promise) -> _Fleets:
+def _fill(fleets: Sequence[_Fleet], rate: float, promise: Promise) -> list[_Fleet]:
     """Return those fleets whose joules are saved by batches that wait to be filled, so that they do."""
-    filled = save_energy(fleets.candidates, fleets.sized, rate, promise)
-    places = [place for place, one in enumerate(filled) if one.wait_s > 0.0]
-    return _Fleets(
-        runs=[fleets.runs[place] for place in places],
-        candidates=[fleets.candidates[place] for place in places],
-        sized=[filled[place] for place in places],
-    )
+    filled = save_energy([one.candidate for one in fleets], [one.sized for one in fleets], rate, promise)
+    return [attrs.evolve(one, sized=now) for one, now in zip(fleets, filled, strict=True) if now.wait_s > 0.0]
 
 
-def _form_rows(fleets: _Fleets, levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
+def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand, promise: Promise) -> list[Sizing]:
     """Return a row for each fleet: how it serves each rate and more, and how many there may have to be."""
-    if not fleets.sized:
+    if not fleets:
         return []
-    peak = levels[0].rate_per_s
-    count = len(fleets.sized)
-    doubts = [_first(one).latency_half_width or 0.0 for one in fleets.runs]
+    peak, count = levels[0].rate_per_s, len(fleets)
+    candidates, sized = [one.candidate for one in fleets], [one.sized for one in fleets]
     doubted = size_fleets(
         [
-            scale(one, math.exp(sign * doubt))
+            scale(one.candidate, math.exp(sign * (_first(one.runs).latency_half_width or 0.0)))
             for sign in (-1.0, 1.0)
-            for one, doubt in zip(fleets.candidates, doubts, strict=True)
+            for one in fleets
         ],
         peak,
         promise,
     )
-    alone = [attrs.evolve(one, devices=1) for one in fleets.sized]
-    carried = find_rates(
-        [*fleets.candidates] * 2,
-        [*fleets.sized, *alone],
-        [peak] * count + [peak / one.devices for one in fleets.sized],
-        promise,
-    )
-    grown = observe_at(fleets.candidates, fleets.sized, HALF_MORE * peak, promise)
-    loads = _observe_levels(fleets, levels, demand, promise)
+    alone = [attrs.evolve(one, devices=1) for one in sized]
+    rates = [peak] * count + [peak / one.devices for one in sized]
+    carried = find_rates(candidates * 2, [*sized, *alone], rates, promise)
+    grown = observe_at(candidates, sized, HALF_MORE * peak, promise)
+    loads = _observe_levels(candidates, sized, levels, demand, promise)
     return [
         _form_row(
-            fleets.runs[place],
-            one,
+            one.runs,
+            one.sized,
             demand,
             loads=loads[place],
             low=doubted[place],
             high=doubted[count + place],
             carried=max(carried[place], 1.0),
-            alone=carried[count + place] * levels[0].rate_per_s / one.devices,
+            alone=carried[count + place] * peak / one.sized.devices,
             grown=grown[place],
         )
-        for place, one in enumerate(fleets.sized)
+        for place, one in enumerate(fleets)
     ]
 
 
-def _observe_levels(fleets: _Fleets, levels: Sequence[Level], demand: Demand, promise: Promise) -> list[list[Load]]:
+def _observe_levels(
+    candidates: Sequence[Candidate], sized: Sequence[Sized], levels: Sequence[Level], demand: Demand, promise: Promise
+) -> list[list[Load]]:
     """Return what each fleet does at each rate, with as many devices as that needs where others are given back."""
-    found: list[list[Load]] = [[] for _ in fleets.sized]
+    found: list[list[Load]] = [[] for _ in sized]
     for place, level in enumerate(levels):
         if level.rate_per_s == 0.0:
-            seen: Sequence[Sized | None] = [None] * len(fleets.sized)
+            seen: Sequence[Sized | None] = [None] * len(sized)
         elif place == 0:
-            seen = fleets.sized
+            seen = sized
         elif demand.releases:
-            seen = size_fleets(fleets.candidates, level.rate_per_s, promise)
+            seen = size_fleets(candidates, level.rate_per_s, promise)
         else:
-            seen = observe_at(fleets.candidates, fleets.sized, level.rate_per_s, promise)
-        for loads, whole, one in zip(found, fleets.sized, seen, strict=True):
+            seen = observe_at(candidates, sized, level.rate_per_s, promise)
+        for loads, whole, one in zip(found, sized, seen, strict=True):
             idle = 0 if demand.releases else whole.devices
             loads.append(
                 Load(
@@ -213,11 +198,12 @@ def _form_row(
     more = ["the promise"] if carried < HALF_MORE else []
     if demand.max_power_w is not None and _power(grown, idle) > demand.max_power_w:
         more.append("the power limit")
-    label = f"{describe(station)['label']}{', filled' if sized.wait_s else ''}"
-    row = FleetRow(
-        **{**describe(station), "label": label},
+    row = start_row(station)
+    label = f"{row.label}{', filled' if sized.wait_s else ''}"
+    row = attrs.evolve(
+        row,
+        label=label,
         status=OK,
-        reason="",
         device_count=sized.devices,
         device_low_count=low.devices if low else None,
         device_high_count=high.devices if high else None,
@@ -233,10 +219,6 @@ def _form_row(
         busy_fraction=sized.busy_fraction,
         power_w=power,
         idle_power_w=idle * sized.devices,
-        first_token_p99_s=None,
-        between_p99_s=None,
-        way="",
-        cost_per_month=None,
         **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0), idle),
     )
     return Sizing(row=row, levels=tell_levels(label, station, loads, idle))
@@ -254,27 +236,4 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
     told = f"one request takes {show_quantity(slowest, 's')} alone, promised are {show_quantity(promise_s, 's')}"
     if slowest <= promise_s:
         told = f"99 of 100 are not within {show_quantity(promise_s, 's')} on any number of devices that is tried"
-    return make_late(station, told)
-
-
-def make_late(station: Station, reason: str) -> FleetRow:
-    """Return the row of hardware that keeps no promise, for a reason."""
-    figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow) if str(one.type).endswith("None")}
-    return FleetRow(**{**figures, **describe(station), "way": "", "fails_first": ""}, status=LATE, reason=reason)
-
-
-def describe(station: Station) -> dict[str, Any]:
-    """Return what a row says of its hardware and run."""
-    return {
-        "label": f"{station.hardware} {station.precision}",
-        "hardware": station.hardware,
-        "precision": station.precision,
-        "runtime": station.runtime,
-        "server_device_count": 1,
-        "time_half_width": station.latency_half_width,
-        "energy_half_width": station.energy_half_width,
-        "rented_half_width": station.rented_half_width,
-        "bought_half_width": station.bought_half_width,
-        "is_available": station.is_available,
-        "run_id": station.run_id,
-    }
+    return start_row(station, told)

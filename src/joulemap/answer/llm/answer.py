@@ -28,7 +28,7 @@ from joulemap.answer.llm.pool import PoolRow, say_pools, serve_pools
 from joulemap.answer.llm.row import ServedRow, form_rows, serve
 from joulemap.answer.llm.sentence import NOTES, ServedAnswer, say_doubt, say_insights, say_winners
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import Scope, find_stored_scope, join_words
+from joulemap.answer.scope import find_stored_scope, join_words, widen
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
 from joulemap.domain.table import Table
@@ -36,9 +36,9 @@ from joulemap.domain.weight import spell_precision
 from joulemap.plan.decoder import read_decoder
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
-from joulemap.plan.selection import name_pair, select_hardware
+from joulemap.plan.selection import is_choice, name_pair, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
+from joulemap.present.cell import show, show_count, show_doubt, show_plain, show_quantity, show_share
 from joulemap.present.document import Block, Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.llm import ServedPhase, ServedWinner
@@ -184,7 +184,7 @@ class LlmAnswer(ServedAnswer):
                 ("between", "between_s"),
                 ("tokens/s", lambda row: show_quantity(row.tokens_per_s, "").strip()),
                 ("J/token", "output_token_j"),
-                *((("USD/M", lambda row: _plain(row.output_usd_per_million)),) if has_price else ()),
+                *((("USD/M", lambda row: show_plain(row.output_usd_per_million)),) if has_price else ()),
                 ("memory", "memory_fraction"),
                 ("most", "largest_batch"),
                 ("decode waits for", lambda row: f"{row.decode_bound} {show_share(row.decode_bound_fraction)}"),
@@ -226,7 +226,7 @@ class LlmAnswer(ServedAnswer):
                 ("99 % of it", "between_p99_s"),
                 ("tokens/s", lambda row: show_quantity(row.output_tokens_per_s, "").strip()),
                 ("J/token", "output_token_j"),
-                ("USD/M", lambda row: _plain(row.output_usd_per_million)),
+                ("USD/M", lambda row: show_plain(row.output_usd_per_million)),
                 ("power", "power_w"),
                 ("idle", "idle_fraction"),
                 ("request", "request_s"),
@@ -366,10 +366,6 @@ class LlmAnswer(ServedAnswer):
         ]
 
 
-def _plain(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
 def llm(
     source: Source,
     model: str,
@@ -416,7 +412,7 @@ def llm(
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
         left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
-        **{**found, "scope": widen(found["scope"], whole)},
+        **{**found, "scope": widen(found["scope"], whole.selection)},
     )
 
 
@@ -458,11 +454,6 @@ def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
         cache=step.cache,
     )
     return llm(source, model.partition("(")[0], attrs.evolve(settings, batch=SERVED.batch), serving=serving)
-
-
-def is_choice(settings: Settings) -> bool:
-    """Return whether settings choose hardware."""
-    return bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
 
 
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:
@@ -509,18 +500,6 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
     return found
 
 
-def widen(scope: Scope, whole: Plan) -> Scope:
-    """Return the scope of stored runs with what was asked of their hardware."""
-    selection = whole.selection
-    return attrs.evolve(
-        scope,
-        spelling=selection.spelling,
-        meanings=selection.meanings,
-        budget=selection.budget,
-        left_out=selection.left_out,
-    )
-
-
 def _read(
     runs: StoredRuns,
     question: Question,
@@ -535,8 +514,7 @@ def _read(
     connection = runs.connection
     prefill, decode = find_ids(question, stored, ids)
     used, pay = read_usage(usage)
-    given = price_parameters(prices)
-    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    paid, _ = price_parameters(prices)
     every = list(dict.fromkeys([*prefill, *decode]))
     told = {
         "prefill_ids": prefill,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import find_unknown, told
 from joulemap.row.llm import ServedPhase
 from joulemap.system.record import frozen
 
@@ -119,9 +119,12 @@ def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mappin
         status=case.status,
         is_available=decode is not None and decode.is_available,
         reason=case.reason,
-        **_measure(question, case),
-        **_time(question, case, cost),
-        **_spend(prefill, decode),
+        **{
+            **find_unknown(ServedRow),
+            **_measure(question, case),
+            **_time(question, case, cost),
+            **_spend(prefill, decode),
+        },
     )
 
 
@@ -151,8 +154,7 @@ def _measure(question: Question, case: Case) -> dict[str, Any]:
 def _time(question: Question, case: Case, cost: BatchCost | None) -> dict[str, Any]:
     """Return the times of a request, and the rates that follow from them."""
     if cost is None:
-        names = ("first_token_s", "between_s", "first_step_s", "last_step_s", "request_s")
-        return dict.fromkeys((*names, "user_tokens_per_s", "tokens_per_s", "device_tokens_per_s", "request_j"))
+        return {}
     rate = case.batch * question.serving.output / cost.request_s
     return {
         "first_token_s": cost.first_token_s,

@@ -11,17 +11,17 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
-from joulemap.answer.scope import find_stored_scope, join_words
+from joulemap.answer.scope import find_stored_scope, join_words, widen
 from joulemap.answer.train.demand import TOKENS, Step, list_steps, suggest
 from joulemap.answer.train.row import OK, PHASES, REFUSED, TOO_LARGE, TrainingRow, form_row
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
-from joulemap.plan.selection import name_pair, select_hardware
+from joulemap.plan.selection import is_choice, name_pair, select_hardware
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_workload_id, stored_key
-from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
+from joulemap.present.cell import show, show_count, show_doubt, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, grid, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.train import TrainedStep
@@ -198,7 +198,7 @@ class TrainAnswer(RunAnswer):
                 ("power", "device_power_w"),
                 ("memory", "memory_fraction"),
                 ("not hidden", "exchange_seen_fraction"),
-                ("USD/M", lambda row: "" if row.usd_per_million is None else f"{row.usd_per_million:.3g}"),
+                ("USD/M", lambda row: show_plain(row.usd_per_million)),
             ),
             limit=limit,
             keep=("batch", "step", "80 %", "tokens/s", "samples/s", "of peak", "J/sample", "memory"),
@@ -287,14 +287,12 @@ def train(
     hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
     is traced, UnsupportedError where nothing trains it.
     """
-    is_chosen = bool(settings.hardware or settings.architecture or settings.deployment or settings.scenario)
-    settings = attrs.evolve(settings, hardware=settings.hardware if is_chosen else HARDWARE)
+    settings = attrs.evolve(settings, hardware=settings.hardware if is_choice(settings) else HARDWARE)
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in (step.plan, step.alone) if plan is not None])
     used, pay = read_usage(usage)
-    given = price_parameters(prices)
-    paid = {name: given[name] for name in ("price_of", "price_usd")}
+    paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
     for step in steps:
@@ -315,7 +313,7 @@ def train(
                 scope = find_stored_scope(runs.connection, ids)
                 chosen = next((one.pay for one in found.values()), "")
     return TrainAnswer(
-        scope=attrs.evolve(scope, spelling=selection.spelling, budget=selection.budget, left_out=selection.left_out),
+        scope=widen(scope, selection),
         model=steps[0].model,
         training=training,
         rows=make_table("train", TrainingRow, rows),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import find_unknown, told
 from joulemap.row.train import TrainedStep
 from joulemap.system.record import frozen
 from joulemap.training.memory import Memory
@@ -86,13 +86,7 @@ def form_row(
         "memory_fraction": memory.total / capacity,
     }
     if step is None:
-        missing: dict[str, Any] = dict.fromkeys((
-            "step_s", "latency_half_width", "samples_per_s", "tokens_per_s", "utilization_fraction", "sample_j",
-            "energy_half_width", "device_power_w", "forward_s", "backward_s", "again_s", "exchange_s", "optimizer_s",
-            "exchange_alone_s", "exchange_seen_fraction", "usd_per_million", "usd_half_width", "gco2_per_million",
-            "total_s", "total_kwh", "total_usd", "total_gco2", "run_id",
-        ))  # fmt: skip
-        return TrainingRow(**place, **held, **missing, way="", is_available=False)
+        return TrainingRow(**place, **held, **find_unknown(TrainingRow), way="", is_available=False)
     rate = place["batch"] / step.step_s
     parts = samples / MILLION
     return TrainingRow(
