@@ -154,11 +154,7 @@ class _Run:
         self.free[rows, server] = first + hold
         self.done[rows, model, place[at, model]] = answered
         self.next[rows, model] += taken
-        self.batches[rows] += 1.0
-        self.served[rows] += taken
-        self.busy[rows] += hold
-        self.joules[rows] += self.energy[service, model, taken] * factor
-        self.end[rows] = np.maximum(self.end[rows], np.maximum(answered, first + hold))
+        self._add_up(rows, taken, hold, self.energy[service, model, taken] * factor, np.maximum(answered, first + hold))
         self.going = rows[(self.next[rows] < self.most[rows]).any(axis=1)]
         return True
 
@@ -177,6 +173,13 @@ class _Run:
         found = np.searchsorted(self.flat, line * self.span + np.minimum(start * rate, self.span - 0.5), side="right")
         waiting: Counts = found - line * self.count - place
         return waiting
+
+    def _add_up(self, rows: Counts, taken: Counts, hold: Array, joules: Array, end: Array) -> None:
+        self.batches[rows] += 1.0
+        self.served[rows] += taken
+        self.busy[rows] += hold
+        self.joules[rows] += joules
+        self.end[rows] = np.maximum(self.end[rows], end)
 
     def observe(self, pools: int, seeds: int) -> Observed:
         """Return what was seen, of each pool the seeds together."""
