@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.answer.computed import find_unknown, told
+from joulemap.answer.computed import told
 from joulemap.domain.use import add_up
 from joulemap.system.record import frozen
 
@@ -141,27 +141,6 @@ def first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
     for row in rows:
         found.setdefault(row.hardware, row)
     return list(found.values())
-
-
-def start_row(station: Station, reason: str = "") -> FleetRow:
-    """Return the row of hardware that keeps no promise, for a reason; the others begin with it."""
-    widths = {"time_half_width": station.latency_half_width, "energy_half_width": station.energy_half_width}
-    return FleetRow(
-        **{**find_unknown(FleetRow), **widths},
-        label=f"{station.hardware} {station.precision}",
-        hardware=station.hardware,
-        precision=station.precision,
-        runtime=station.runtime,
-        status=LATE,
-        server_device_count=1,
-        fails_first="",
-        way="",
-        rented_half_width=station.rented_half_width,
-        bought_half_width=station.bought_half_width,
-        is_available=station.is_available,
-        reason=reason,
-        run_id=station.run_id,
-    )
 
 
 def cost_fleet(

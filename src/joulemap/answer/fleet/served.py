@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import OK, Load, Sizing, cost_fleet, start_row, tell_levels
+from joulemap.answer.fleet.row import OK, Load, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.station import make_late
 from joulemap.capacity.size import MOST
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import UnsupportedError
@@ -108,7 +109,7 @@ def size_servers(
             server = _Server(case=case, requests=requests, table=table, limits=limits, demand=demand)
             rows.append(_size(server, station, levels))
         except UnsupportedError as error:
-            rows.append(Sizing(row=attrs.evolve(start_row(station, str(error)), **_name(case))))
+            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case))))
     return rows
 
 
@@ -132,7 +133,7 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
     fails = [*(["the promise"] if grown < 1.5 else []), *(["the power limit"] if is_dark else [])]
     idle = server.table.idle_w / world
     row = attrs.evolve(
-        start_row(station),
+        make_late(station, ""),
         **_name(server.case),
         status=OK,
         device_count=count * world,

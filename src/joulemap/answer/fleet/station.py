@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import OK, FleetRow, Load, Sizing, cost_fleet, start_row, tell_levels
+from joulemap.answer.computed import find_unknown
+from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
 from joulemap.capacity.size import (
     Candidate,
     Promise,
@@ -198,7 +199,7 @@ def _form_row(
     more = ["the promise"] if carried < HALF_MORE else []
     if demand.max_power_w is not None and _power(grown, idle) > demand.max_power_w:
         more.append("the power limit")
-    row = start_row(station)
+    row = make_late(station, "")
     label = f"{row.label}{', filled' if sized.wait_s else ''}"
     row = attrs.evolve(
         row,
@@ -236,4 +237,25 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
     told = f"one request takes {show_quantity(slowest, 's')} alone, promised are {show_quantity(promise_s, 's')}"
     if slowest <= promise_s:
         told = f"99 of 100 are not within {show_quantity(promise_s, 's')} on any number of devices that is tried"
-    return start_row(station, told)
+    return make_late(station, told)
+
+
+def make_late(station: Station, reason: str) -> FleetRow:
+    """Return the row of hardware that keeps no promise, for a reason; that of others begins with it."""
+    widths = {"time_half_width": station.latency_half_width, "energy_half_width": station.energy_half_width}
+    return FleetRow(
+        **{**find_unknown(FleetRow), **widths},
+        label=f"{station.hardware} {station.precision}",
+        hardware=station.hardware,
+        precision=station.precision,
+        runtime=station.runtime,
+        status=LATE,
+        server_device_count=1,
+        fails_first="",
+        way="",
+        rented_half_width=station.rented_half_width,
+        bought_half_width=station.bought_half_width,
+        is_available=station.is_available,
+        reason=reason,
+        run_id=station.run_id,
+    )
