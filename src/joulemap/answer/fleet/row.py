@@ -196,6 +196,12 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
     )
 
 
+def find_excess(row: FleetRow, demand: Demand) -> float:
+    """Return how many times a limit of the whole fleet is taken at most; endless where a price is not known."""
+    limits = ((demand.max_power_w, row.power_w), (demand.max_cost_per_month, row.cost_per_month))
+    return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
+
+
 def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     """Return a row with its way of paying, and whether it keeps the limits of the whole fleet."""
     chip = row.hardware.partition("@")[0]

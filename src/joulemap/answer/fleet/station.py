@@ -254,13 +254,14 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
     told = f"one request takes {show_quantity(slowest, 's')} alone, promised are {show_quantity(promise_s, 's')}"
     if slowest <= promise_s:
         told = f"99 of 100 are not within {show_quantity(promise_s, 's')} on any number of devices that is tried"
-    return make_late(station, told)
+    return make_late(station, told, max(slowest / promise_s, 1.0))
 
 
-def make_late(station: Station, reason: str) -> FleetRow:
-    """Return the row of hardware that keeps no promise, for a reason."""
+def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
+    """Return the row of hardware that keeps no promise, for a reason, with what it takes of the promise at least."""
     figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow) if str(one.type).endswith("None")}
-    return FleetRow(**{**figures, **describe(station), "way": "", "fails_first": ""}, status=LATE, reason=reason)
+    figures |= {**describe(station), "way": "", "fails_first": "", "promise_fraction": taken}
+    return FleetRow(**figures, status=LATE, reason=reason)
 
 
 def describe(station: Station) -> dict[str, Any]:
