@@ -130,7 +130,7 @@ class _Run:
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
         self.next = np.zeros((total, models), dtype=np.int64)
         self.done = np.full((total, models, count), np.nan)
-        self.batches, self.served, self.busy, self.joules = np.zeros((4, total))
+        self.batches, self.counted, self.served, self.busy, self.joules = np.zeros((5, total))
         self.going = np.arange(total)
 
     def step(self) -> bool:
@@ -159,7 +159,8 @@ class _Run:
         self.free[rows, server] = first + hold
         self.done[rows, model, place[at, model]] = answered
         self.next[rows, model] += taken
-        self._add_up(rows, taken, hold, self.energy[service, model, taken] * factor)
+        late = place[at, model] >= WARM_UP * self.most[rows, model]
+        self._add_up(rows, late, taken, hold, self.energy[service, model, taken] * factor)
         self.going = rows[(self.next[rows] < self.most[rows]).any(axis=1)]
         return True
 
@@ -182,11 +183,12 @@ class _Run:
         waiting: Counts = found - line * self.count - place
         return waiting
 
-    def _add_up(self, rows: Counts, taken: Counts, hold: Array, joules: Array) -> None:
+    def _add_up(self, rows: Counts, late: NDArray[np.bool_], taken: Counts, hold: Array, joules: Array) -> None:
         self.batches[rows] += 1.0
-        self.served[rows] += taken
-        self.busy[rows] += hold
-        self.joules[rows] += joules
+        self.counted[rows] += late
+        self.served[rows] += late * taken
+        self.busy[rows] += late * hold
+        self.joules[rows] += late * joules
 
     def observe(self, pools: int, seeds: int) -> Observed:
         """Return what was seen, of each pool the seeds together."""
@@ -210,7 +212,7 @@ class _Run:
             latency_s=latency.reshape(pools, seeds, models, count).transpose(0, 2, 1, 3).reshape(pools, models, -1),
             busy_fraction=busy / (span * devices),
             energy_w=add(self.joules) / span,
-            batch_mean=served / add(self.batches),
+            batch_mean=served / add(self.counted),
         )
 
 
