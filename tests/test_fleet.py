@@ -18,7 +18,7 @@ from joulemap.answer.fleet.row import FleetRow, LevelRow, choose_way
 from joulemap.capacity.demand import read_levels
 from joulemap.domain.fleet import Demand, Level
 from joulemap.domain.settings import Price, Settings, Usage
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 HOURS: Final = 730.0
@@ -113,10 +113,32 @@ def test_what_is_owned_costs_its_electricity(ask: Callable[..., FleetAnswer]) ->
     assert owned.kwh_per_month == bought.kwh_per_month
 
 
+def test_owned_devices_are_known_by_every_name(ask: Callable[..., FleetAnswer]) -> None:
+    by_id, by_alias = (ask(of_rate(3_000.0, owned={name: 100}), "h100_sxm5") for name in ("h100_sxm5", "h100"))
+    assert by_alias.rows == by_id.rows
+    assert ask(of_rate(3_000.0, owned={"h100": 1})).document().answer == ask(of_rate(3_000.0)).document().answer
+
+
+def test_the_nearest_is_told_where_none_keeps_the_promise(ask: Callable[..., FleetAnswer]) -> None:
+    with pytest.raises(UnsupportedError, match=r"promise: l4.*; t4"):
+        ask(of_rate(100.0, p99_s=1e-6), "t4", "l4")
+
+
+def test_a_fleet_without_a_price_that_keeps_all_limits_is_no_fleet_over_a_limit(
+    ask: Callable[..., FleetAnswer],
+) -> None:
+    answer = ask(of_rate(300.0), "sa8295p_npu")
+    assert len(answer.ok)
+    assert answer.ok[0].cost_per_month is None
+    assert "no fleet keeps all limits" not in answer.document().answer
+
+
 def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., FleetAnswer]) -> None:
     answer = ask(of_rate(30_000.0, max_power_w=10.0))
     assert not answer.ok
     assert "power is" in answer.rows[0].reason
+    watts = [row.power_w or 0.0 for row in answer.rows]
+    assert watts == sorted(watts)
     assert "no fleet keeps all limits" in answer.document().answer
 
 
@@ -209,6 +231,7 @@ def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, tol
         (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50"], 2, "--beside"),
         (["--rate", "100/s", "--p99", "1ns"], 4, "keeps the promise"),
         (["--rate", "100/s", "--p99", "15ms", "--owned", "l4=x"], 2, "--owned"),
+        (["--rate", "100/s", "--p99", "15ms", "--owned", "l44=2"], 3, "l44"),
         (["--rates", "missing.csv", "--p99", "15ms"], 2, "cannot read"),
         (["--rate", "100/s", "--first-token", "1s"], 3, "language model"),
     ],

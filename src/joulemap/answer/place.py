@@ -396,5 +396,6 @@ def _tell_copies(one: Candidate) -> str:
         return "no values are copied."
     copied = show_quantity(sum(copy.byte_count for copy in one.run.copies), "B")
     seconds = show_quantity(one.run.copy_fs / FS_PER_S, "s")
-    told = f"{show_count(len(one.run.copies), 'copy', 'copies')} of {copied} in all take {seconds} of "
+    verb = "takes" if len(one.run.copies) == 1 else "take"
+    told = f"{show_count(len(one.run.copies), 'copy', 'copies')} of {copied} in all {verb} {seconds} of "
     return f"{told}{show_quantity(one.latency_s, 's')}."

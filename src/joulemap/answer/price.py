@@ -89,7 +89,7 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
     """
     found: dict[str, tuple[float, str]] = {}
     for price in prices:
-        hardware = _find_chip(price.hardware)
+        hardware = find_chip(price.hardware)
         for way, value in (("rented", price.usd_per_hour), ("bought", price.purchase_usd)):
             if value is not None:
                 found[f"{hardware}:{way}"] = value, price.source
@@ -97,8 +97,9 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
     return {"price_of": list(found), "price_usd": values}, {"price_source": sources}
 
 
-def _find_chip(name: str) -> str:
+def find_chip(name: str) -> str:
+    """Return the id of a hardware that is priced, or owned; raises as `price_parameters`."""
     if "@" in name:
-        raise UsageError(f"a price is of a hardware at all its power modes: name {name.partition('@')[0]}")
+        raise UsageError(f"{name}: what is paid is of a hardware at all its power modes: name {name.partition('@')[0]}")
     ((entry, _),) = select_chip(name, Settings()).pairs
     return entry.id

@@ -125,7 +125,7 @@ class _Run:
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
         self.next = np.zeros((total, models), dtype=np.int64)
         self.done = np.full((total, models, count), np.nan)
-        self.batches, self.served, self.busy, self.joules, self.end = np.zeros((5, total))
+        self.batches, self.counted, self.served, self.busy, self.joules = np.zeros((5, total))
         self.going = np.arange(total)
 
     def step(self) -> bool:
@@ -154,15 +154,19 @@ class _Run:
         self.free[rows, server] = first + hold
         self.done[rows, model, place[at, model]] = answered
         self.next[rows, model] += taken
-        self._add_up(rows, taken, hold, self.energy[service, model, taken] * factor, np.maximum(answered, first + hold))
+        late = place[at, model] >= WARM_UP * self.most[rows, model]
+        self._add_up(rows, late, taken, hold, self.energy[service, model, taken] * factor)
         self.going = rows[(self.next[rows] < self.most[rows]).any(axis=1)]
         return True
 
     def _find_ready(self, heads: Array, place: Counts, seed: Counts, rates: Array, batch: Counts, wait: Array) -> Array:
-        """Return when a batch of each model is full, or its first has waited as long as it may."""
+        """Return when a batch of each model is full, or its first has waited as long as it may.
+
+        The last requests wait for none behind them: more come than are drawn.
+        """
         if not wait.any():
             return heads
-        last = np.minimum(place + batch[:, None] - 1, self.count)
+        last = np.minimum(place + batch[:, None] - 1, self.count - 1)
         full = np.stack([self.arrivals[one, seed, last[:, one]] for one in range(place.shape[1])], axis=1) / rates
         return np.where(np.isinf(heads), np.inf, np.minimum(full, heads + wait[:, None]))
 
@@ -174,12 +178,12 @@ class _Run:
         waiting: Counts = found - line * self.count - place
         return waiting
 
-    def _add_up(self, rows: Counts, taken: Counts, hold: Array, joules: Array, end: Array) -> None:
+    def _add_up(self, rows: Counts, late: NDArray[np.bool_], taken: Counts, hold: Array, joules: Array) -> None:
         self.batches[rows] += 1.0
-        self.served[rows] += taken
-        self.busy[rows] += hold
-        self.joules[rows] += joules
-        self.end[rows] = np.maximum(self.end[rows], end)
+        self.counted[rows] += late
+        self.served[rows] += late * taken
+        self.busy[rows] += late * hold
+        self.joules[rows] += late * joules
 
     def observe(self, pools: int, seeds: int) -> Observed:
         """Return what was seen, of each pool the seeds together."""
@@ -196,12 +200,14 @@ class _Run:
             total: Array = values.reshape(pools, seeds).sum(axis=1)
             return total
 
-        span = add(self.end)
+        busy, served, devices = add(self.busy), add(self.served), self.rows.devices[::seeds]
+        # As long as such requests take to come, not up to the last answer: what comes behind them fills that time.
+        span = np.maximum(served / self.rows.rates.sum(axis=1)[::seeds], busy / devices)
         return Observed(
             latency_s=latency.reshape(pools, seeds, models, count).transpose(0, 2, 1, 3).reshape(pools, models, -1),
-            busy_fraction=add(self.busy) / (span * self.rows.devices[::seeds]),
+            busy_fraction=busy / (span * devices),
             energy_w=add(self.joules) / span,
-            batch_mean=add(self.served) / add(self.batches),
+            batch_mean=served / add(self.counted),
         )
 
 

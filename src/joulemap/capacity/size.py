@@ -141,8 +141,16 @@ def observe_at(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: R
 
 
 def find_rates(candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise) -> list[float]:
-    """Return of each fleet how many times these rates it carries with its promise kept, up to `MOST`; 0 for none."""
-    low, high = np.full(len(sized), np.log(1.0 / MOST)), np.full(len(sized), np.log(MOST))
+    """Return of each fleet how many times these rates it carries with its promise kept, up to `MOST`; 0 for none.
+
+    No more than full batches can do: that a queue grows without end shows only after as long as the promise.
+    """
+    each = _spread(rates, promise, len(sized))
+    loads = [
+        _find_load(candidate, one.batch, some) / one.devices
+        for candidate, one, some in zip(candidates, sized, each, strict=True)
+    ]
+    low, high = np.full(len(sized), np.log(1.0 / MOST)), np.log(np.minimum(MOST, FULLEST / np.array(loads)))
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         seen = observe_at(candidates, sized, list(np.exp(middle) * rates), promise)
@@ -199,8 +207,12 @@ def _fit(
 
 def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
     """Return how many devices full batches keep busy as far as they may be."""
-    load = float((rates * candidate.service.hold_s[:, batch]).sum() / batch)
-    return max(1, int(np.ceil(load / FULLEST)))
+    return max(1, int(np.ceil(_find_load(candidate, batch, rates) / FULLEST)))
+
+
+def _find_load(candidate: Candidate, batch: int, rates: Array) -> float:
+    """Return how many devices full batches of these rates keep busy."""
+    return float((rates * candidate.service.hold_s[:, batch]).sum() / batch)
 
 
 def observe(

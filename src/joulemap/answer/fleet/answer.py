@@ -12,9 +12,20 @@ from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.fleet.mixture import MixedRow, mix
-from joulemap.answer.fleet.row import LATE, OK, FleetRow, FleetWinner, LevelRow, Sizing, choose_way, first_of_each
+from joulemap.answer.fleet.row import (
+    LATE,
+    OK,
+    OVER,
+    FleetRow,
+    FleetWinner,
+    LevelRow,
+    Sizing,
+    choose_way,
+    find_excess,
+    first_of_each,
+)
 from joulemap.answer.llm.answer import SERVING, list_served
-from joulemap.answer.price import price_parameters
+from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words, widen
 from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import TOLD_APART, chance_above
@@ -231,12 +242,13 @@ class FleetAnswer(RunAnswer):
         """Return the best fleet of the objective in a sentence."""
         winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
         if winner is None:
-            nearest = min(
-                (row for row in self.rows if row.status != LATE),
-                key=lambda row: row.cost_per_month or 0.0,
-                default=None,
+            first = self.rows[0]
+            if first.status != OK:
+                return f"no fleet keeps all limits; {first.label}: {first.reason}"
+            return (
+                "no fleet that keeps all promises and limits has a price that is known; "
+                f"{first.device_count} {self.scope.mark(first.label)}: {show_quantity(first.power_w, 'W')}"
             )
-            return f"no fleet keeps all limits; {nearest.label}: {nearest.reason}" if nearest else "nothing has a price"
         row = next(row for row in self.ok if row.label == winner.label)
         value = show(winner.value, "", winner.unit)
         paid = f", {row.way}" if row.way else ""
@@ -252,7 +264,8 @@ class FleetAnswer(RunAnswer):
         best = next(iter(self.ok), None)
         told = []
         if best is not None and best.promise_fraction is not None:
-            fails = f"; grown by half, {best.fails_first} fails first" if best.fails_first else ""
+            verb = "fail" if " and " in best.fails_first else "fails"
+            fails = f"; grown by half, {best.fails_first} {verb} first" if best.fails_first else ""
             told.append(
                 f"99 of 100 take {best.promise_fraction:.0%} of what is promised; it carries "
                 f"{best.carried_ratio:.3g}x the highest rate{fails}"
@@ -272,8 +285,13 @@ class FleetAnswer(RunAnswer):
             )
         late = [row for row in self.rows if row.status == LATE]
         over = [row for row in self.rows if row.status not in (OK, LATE)]
+        unused = sorted(set(self.demand.owned) - {row.chip for row in self.rows})
+        if unused:
+            told.append(f"{join_words(unused)} is owned, but not among the hardware that is compared")
         if late:
             told.append(f"no number of {join_words([row.hardware for row in late[:3]])} keeps the promise (--details)")
+        if best is None:
+            over = over[1:]
         if over:
             told.append(f"{over[0].label}: {over[0].reason}" + (f"; so of {len(over) - 1} more" if over[1:] else ""))
         return told
@@ -345,6 +363,7 @@ def fleet(
     from joulemap.capacity.demand import read_levels
 
     levels = read_levels(demand)
+    demand = attrs.evolve(demand, owned={find_chip(name): count for name, count in demand.owned.items()})
     if demand.is_of_tokens:
         return _serve(source, model, settings, demand, levels, serving, usage, prices)
     if demand.p99_s is None:
@@ -423,13 +442,16 @@ def make_answer(
     pay = found["stations"][0].pay
     paid = [choose_way(one.row, pay, demand) for one in sized]
     if all(row.status == LATE for row in paid):
-        nearest = "; ".join(f"{row.label}: {row.reason}" for row in paid[:2])
+        ways = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))
+        nearest = "; ".join(f"{row.label}: {row.reason}" for row in ways[:2])
         raise UnsupportedError(f"no number of any of this hardware keeps the promise: {nearest or 'nothing runs it'}")
     column, _ = OBJECTIVES[demand.objective]
     takes_all = scope.settings.takes_all
 
     def rank(row: FleetRow) -> tuple[Any, ...]:
-        value = getattr(row, column)
+        value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
+        if row.status == LATE:
+            value = row.promise_fraction or math.inf
         is_last = value is None or not (row.is_available or takes_all)
         return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
 

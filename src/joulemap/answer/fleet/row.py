@@ -66,7 +66,7 @@ class FleetRow:
     )
     rented_device_per_month: float | None = told("one device, rented all the time", "USD")
     bought_device_per_month: float | None = told("one device that is bought, with its host, over its lifetime", "USD")
-    way: str = told("rented or bought: what cost_per_month pays; empty without a price")
+    way: str = told("rented, bought, or owned, all of it: what cost_per_month pays; empty without a price")
     cost_per_month: float | None = told("in that way", "USD")
     time_half_width: float | None = told("of the 80 % interval of the logarithm of the time of a batch or token")
     energy_half_width: float | None = told("of the 80 % interval of the logarithm of its energy")
@@ -209,6 +209,12 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
     )
 
 
+def find_excess(row: FleetRow, demand: Demand) -> float:
+    """Return how many times a limit of the whole fleet is taken at most; endless where a price is not known."""
+    limits = ((demand.max_power_w, row.power_w), (demand.max_cost_per_month, row.cost_per_month))
+    return max((math.inf if value is None else value / bound for bound, value in limits if bound), default=0.0)
+
+
 def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     """Return a row with its way of paying, and whether it keeps the limits of the whole fleet."""
     ways = {"rented": row.rented_per_month, "bought": row.bought_per_month}
@@ -217,14 +223,15 @@ def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
         ways["rented"] = None
     known = {way: cost for way, cost in ways.items() if cost is not None and (is_owned or pay in (way, "both"))}
     way = min(known, key=lambda one: known[one], default="")
-    row = attrs.evolve(row, way=way, cost_per_month=known.get(way))
+    is_there = is_owned and (row.device_count or 0) <= demand.owned[row.chip]
+    row = attrs.evolve(row, way="owned" if way and is_there else way, cost_per_month=known.get(way))
     over = []
     for bound, value, noun, unit in (
         (demand.max_power_w, row.power_w, "power", "W"),
         (demand.max_cost_per_month, row.cost_per_month, "cost", "USD a month"),
     ):
         if bound is not None and value is not None and value > bound:
-            over.append(f"{noun} is {value:,.4g} {unit}, {value / bound - 1.0:.0%} over {bound:,.4g}")
+            over.append(f"{noun} is {value:,.0f} {unit}, {value / bound - 1.0:,.0%} over {bound:,.0f}")
     if demand.max_cost_per_month is not None and row.cost_per_month is None:
         over.append("its price is not known")
     return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row

@@ -114,15 +114,17 @@ def size_servers(
 
 
 def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
-    """Return the fleet of servers that share the requests evenly; UnsupportedError where one alone is too slow."""
+    """Return the fleet of servers that share the requests evenly, or that one alone is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
     rate = server.find_rate(peak, peak * MOST)
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
-        raise UnsupportedError(
+        told = (
             f"99 of 100 take {show_quantity(alone.first_token.p99, 's')} to the first token and "
             f"{show_quantity(alone.token_time.p99, 's')} a token where hardly any come"
         )
+        late = make_late(station, told, take_promise(alone, demand))
+        return Sizing(row=attrs.evolve(late, **_name(server.case)))
     count = math.ceil(peak / rate)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))

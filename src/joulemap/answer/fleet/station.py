@@ -237,12 +237,13 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
     told = f"one request takes {show_quantity(slowest, 's')} alone, promised are {show_quantity(promise_s, 's')}"
     if slowest <= promise_s:
         told = f"99 of 100 are not within {show_quantity(promise_s, 's')} on any number of devices that is tried"
-    return make_late(station, told)
+    return make_late(station, told, max(slowest / promise_s, 1.0))
 
 
-def make_late(station: Station, reason: str) -> FleetRow:
-    """Return the row of hardware that keeps no promise, for a reason; that of others begins with it."""
+def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
+    """Return the row of hardware that keeps no promise, with the reason and what it takes of it; others begin so."""
     widths = {"time_half_width": station.latency_half_width, "energy_half_width": station.energy_half_width}
+    widths["promise_fraction"] = taken
     return FleetRow(
         **{**find_unknown(FleetRow), **widths},
         label=f"{station.hardware} {station.precision}",

@@ -163,7 +163,7 @@ class TrainAnswer(RunAnswer):
         if row.total_s is None:
             return []
         epochs = show_count(round(self.training.epochs), "epoch") if self.training.epochs != 1.0 else "all samples"
-        told = [show_quantity(row.total_s / 3600.0, "").strip() + " hours", show(row.total_kwh, "", "kWh")]
+        told = [f"{row.total_s / 3600.0:,.3g} hours", show(row.total_kwh, "", "kWh")]
         told += [f"{show(row.total_usd, '', 'USD')} {row.way}"] if row.total_usd is not None else []
         told += [f"{show(row.total_gco2, '', 'g')} of CO2"] if row.total_gco2 is not None else []
         return [f"{epochs} on {self.scope.mark(row.label)}: {', '.join(told)}"]
