@@ -100,6 +100,6 @@ def price_parameters(prices: Iterable[Price]) -> tuple[dict[str, Sequence[Any]],
 def find_chip(name: str) -> str:
     """Return the id of a hardware that is priced, or owned; raises as `price_parameters`."""
     if "@" in name:
-        raise UsageError(f"{name}: what is paid is of a hardware at all its power modes: name {name.partition('@')[0]}")
+        raise UsageError(f"{name}: a price is of a hardware at all its power modes: name {name.partition('@')[0]}")
     ((entry, _),) = select_chip(name, Settings()).pairs
     return entry.id
