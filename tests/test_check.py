@@ -241,6 +241,14 @@ def test_a_healthy_database_passes(joulemap: Run, database: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ok: everything is as it was written, and every part adds up\n")
 
 
+def test_queries_that_see_unlike_many_keys_break_no_rule(joulemap: Run, tmp_path: Path) -> None:
+    # of 2,048 queries the first 127 see fewer than 128 keys: 124.03 in the mean, which is rounded up
+    path = tmp_path / "window.duckdb"
+    done = joulemap("analyze", "gpt-oss-20b(tokens=2048)", "h100_sxm5", "--precision", "bf16", "--db", path)
+    assert done.returncode == 0, done.stderr
+    assert joulemap("db", "check", "--db", path).returncode == 0
+
+
 @pytest.mark.slow
 def test_experts_that_are_not_hit_alike_break_no_rule(joulemap: Run, tmp_path: Path) -> None:
     # 16 x 8 choices fall on 83 of 128 experts: 45 of them have two, the others one

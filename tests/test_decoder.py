@@ -316,6 +316,11 @@ def test_a_configuration_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         ('{"model_type": "lama"}', ("'lama'", "llama", "torch", "transformers")),
         ('{"model_type": "llama"}', ("vocab_size", "hidden_size")),
         ('{"model_type": "llama", "hidden_size": "much"}', ("hidden_size", "much")),
+        (
+            '{"model_type": "llama", "vocab_size": 9, "hidden_size": 20, "num_hidden_layers": 1, '
+            '"num_attention_heads": 20, "num_key_value_heads": 3, "intermediate_size": 9}',
+            ("20 heads", "3 heads of keys"),
+        ),
         ("[1]", ("model_type",)),
         ("{", ("JSON",)),
     ):

@@ -243,6 +243,7 @@ def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> Non
         ((MODEL, "l4", "--speculate", "99", "--acceptance", "0.5"), 2, ("99", "15")),
         ((MODEL, "l4", "--speculate", "3", "--acceptance", "0.5", "--draft", "llama-2-7b"), 2, ("32,000", "128,256")),
         ((MODEL, "--prefill-on", "l4", "--rate", "1/s"), 2, ("--decode-on",)),
+        ((MODEL, "l4", "--handover", "10GB/s"), 2, ("--prefill-on",)),
         ((MODEL, "--prefill-on", "l4", "--decode-on", "l4"), 2, ("--rate",)),
         ((MODEL, "t4", "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s"), 2, ("leave out",)),
         ((MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s", "--handover", "3"), 2, ("3B/s",)),

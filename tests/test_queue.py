@@ -270,6 +270,8 @@ def test_a_queue_that_grows_is_told() -> None:
     assert served.is_growing
     assert served.arrivals_per_s == pytest.approx(60.0, rel=0.1)
     assert served.served_per_s == pytest.approx(39.0, rel=0.03)
+    # 2000 come within half a second, before the first of them is finished
+    assert simulate(PLAIN, load(5000.0), ROOMY).served_per_s == pytest.approx(39.0, rel=0.05)
 
 
 def test_a_longer_request_than_the_cache_is_refused_and_counted() -> None:

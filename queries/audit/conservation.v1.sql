@@ -209,9 +209,11 @@ broken AS (
             operator_index,
             mac_count,
             CAST(gemm_m AS HUGEINT) * gemm_n * gemm_k * gemm_groups AS view_mac_count,
-            -- groups of unlike sizes have the view of their mean, which is rounded up
+            -- groups of unlike sizes, and queries that see unlike many keys, have the view of their mean, rounded up
             CASE
                 WHEN operation = 'grouped_mm' AND gemm_groups > 1 THEN least(gemm_m, gemm_n, gemm_k)
+                WHEN aten = 'aten.scaled_dot_product_attention.default' THEN
+                    CASE WHEN name LIKE '%.weighted_sum' THEN gemm_k ELSE gemm_n END
             END AS rounded_count
         FROM internal.workload_operator
     ) AS o

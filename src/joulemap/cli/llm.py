@@ -45,7 +45,7 @@ def llm(
     joulemap llm llama-3.1-8b
     joulemap llm llama-3.1-8b h100_sxm5 h200_sxm l4 --batch 1,64
     joulemap llm llama-3.1-70b h100_sxm5 --devices 1,2,4,8 --prompt 4096 --output 512
-    joulemap llm llama-3.1-8b l4 apple_m4 --weight-precision int4 --engine llamacpp --batch 1
+    joulemap llm llama-3.1-8b l4 apple_m4 --precision fp16 --weight-precision int4 --engine llamacpp --batch 1
     joulemap llm llama-3.1-8b h100_sxm5 --batch 1 --rate 4/s
     joulemap llm llama-3.1-8b --prefill-on h100_sxm5 --decode-on l4 --rate 1/s --batch 1
     joulemap llm llama-3.1-70b h100_sxm5 --pipeline-devices 4 --devices 1 --batch 1,8 --engine vllm@2024

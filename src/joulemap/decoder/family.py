@@ -134,7 +134,10 @@ class Settings:
             "bias": self.flag("attention_bias"),
             "output_bias": self.flag("attention_bias"),
         }
-        return Attention(**{**sizes, **changes})
+        mixer = Attention(**{**sizes, **changes})
+        if mixer.kv_heads < 1 or mixer.heads % mixer.kv_heads:
+            raise ModelError(f"{self.name}: {mixer.heads} heads cannot share {mixer.kv_heads} heads of keys evenly")
+        return mixer
 
     def network(self, **changes: Any) -> Network:
         """Return the network of each token as most have it: gated, without biases."""

@@ -188,7 +188,8 @@ class Served:
     arrivals_per_s: float | None
     """None where requests do not arrive at times of their own."""
     served_per_s: float
-    """Requests that were finished, in the second half of the arrivals; of the whole run where none are told."""
+    """Requests that were finished, in the second half of the arrivals; of the whole run where none are told, or ever
+    more wait."""
     is_growing: bool
     """Whether requests arrive faster than they are served, so that those who wait become ever more."""
     timeline: tuple[Moment, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from joulemap.domain.name import find_nearest
@@ -10,8 +11,6 @@ from joulemap.plan.workload import LIBRARY, can_trace_configurations, find_model
 from joulemap.system.errors import UnknownFamilyError, UnknownNameError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from joulemap.decoder.config import Decoder
     from joulemap.decoder.step import Step
     from joulemap.domain.settings import Settings
@@ -39,7 +38,10 @@ def read_decoder(source: Source, model: str, settings: Settings, prompt: int) ->
         return _trace(source, f"{LIBRARY}:{model}", settings, prompt)
     if decoder is None:
         names = list_decoders()
-        raise UnknownNameError("language model", model, names, near=find_nearest(model, [(one,) for one in names]))
+        hint = f"the folder here is ./{model}" if Path(model).is_dir() else ""
+        raise UnknownNameError(
+            "language model", model, names, hint, near=find_nearest(model, [(one,) for one in names])
+        )
     return decoder
 
 

@@ -113,7 +113,8 @@ def _find_rates(
 ) -> tuple[float | None, float, bool]:
     """Return requests that arrive and that are finished a second, and whether those who wait become ever more.
 
-    Of the second half of arrivals; what more wait at its end than at its start must be more than chance.
+    Of the second half of arrivals; what more wait at its end than at its start must be more than chance. What keeps a
+    server busy to the end of the run is finished at the rate of all of it, however soon the last request came.
     """
     if not is_open:
         return None, len(arrival) / end, False
@@ -126,7 +127,7 @@ def _find_rates(
     done = float(((finished > middle) & (finished <= last)).sum())
     waiting = [float(((arrival <= time) & (first > time)).sum()) for time in (middle, last)]
     is_growing = waiting[1] - waiting[0] > max(LEAST_GROWTH * arrived, DEVIATIONS * math.sqrt(arrived))
-    return rate, done / (last - middle), bool(is_growing)
+    return rate, len(arrival) / end if is_growing else done / (last - middle), bool(is_growing)
 
 
 def _find_moments(

@@ -292,8 +292,13 @@ def resolve_model(
         request = _resolve_path(name, name, "exported", size, inputs, given, "")
         return attrs.evolve(request, is_trusted=is_trusted)
     if name not in models and not is_module_name(name):
+        plain = name.partition("(")[0]
+        if plain in models:
+            raise UsageError(
+                f"{plain} takes nothing in brackets and has no phases: language models have, by their names"
+            )
         hint = "see `joulemap model list`, or give path/to/file.py:factory"
-        raise UnknownNameError("model", name.partition("(")[0], (*models, *others()), hint)
+        raise UnknownNameError("model", plain, (*models, *others()), hint)
     return _resolve_known(name, models, size, inputs, given)
 
 

@@ -103,7 +103,7 @@ class LlmAnswer(ServedAnswer):
         batches = join_words([str(batch) for batch in sorted({row.batch for row in self.rows})])
         precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
         cache = f", {serving.cache} cache" if serving.cache else ""
-        came = [f"{serving.rate_per_s:g} requests/s"] if serving.rate_per_s else []
+        came = [f"{serving.rate_per_s:g} request{'s' * (serving.rate_per_s != 1)}/s"] if serving.rate_per_s else []
         came += [f"{serving.in_flight} requests in work"] if serving.in_flight else []
         came += [f"{serving.speculate} guessed, {show_share(serving.acceptance)} hold"] if serving.speculate else []
         came += [f"requests of {serving.requests}"] if serving.requests else []
@@ -262,7 +262,12 @@ class LlmAnswer(ServedAnswer):
                 ("of it", "memory_fraction"),
                 ("largest batch", "largest_batch"),
                 ("longest context", "largest_context"),
-                ("needs", lambda row: "" if row.needed_device_count is None else f"{row.needed_device_count} devices"),
+                (
+                    "needs",
+                    lambda row: (
+                        "" if row.needed_device_count is None else show_count(row.needed_device_count, "device")
+                    ),
+                ),
             ),
             limit=limit,
             keep=("batch", "weights", "cache", "of it", "largest batch", "longest context"),

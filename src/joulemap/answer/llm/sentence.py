@@ -141,12 +141,18 @@ def _say_bounds(answer: ServedAnswer) -> list[str]:
         counts = Counter(getattr(row, name) for row in answer.served)
         ((bound, _),) = counts.most_common(1)
         is_alone = len({row.label for row in answer.served}) == 1
-        where: dict[str, dict[str, None]] = {}
+        batches: dict[str, dict[str, list[str]]] = {}
         for row in answer.served:
-            if getattr(row, name) != bound:
-                place = f"at batch {row.batch}" if is_alone else f"on {answer.mark(row.label)}"
-                where.setdefault(getattr(row, name), {})[place] = None
-        names = [f"{other} {_join_places([*places])}" for other, places in where.items()]
+            batches.setdefault(row.label, {}).setdefault(getattr(row, name), []).append(str(row.batch))
+        where: dict[str, list[str]] = {}
+        for label, of in batches.items():
+            for other, some in of.items():
+                if other == bound:
+                    continue
+                at = f"at batch {join_words(some)}"
+                on = f"on {answer.mark(label)}" + (f" {at}" if len(of) > 1 else "")
+                where.setdefault(other, []).append(at if is_alone else on)
+        names = [f"{other} {_join_places(places)}" for other, places in where.items()]
         but = f", but for {join_words(names)}" if names else ""
         told.append(f"{noun} for {bound}{but}")
     return ["; ".join(told)]

@@ -57,10 +57,11 @@ class ServerOptions:
         ),
     ] = ""
     expert_devices: Annotated[
-        int, typer.Option("--expert-devices", min=1, help="Of those, that whole experts are divided among.")
+        int, typer.Option("--expert-devices", min=1, help="Of all devices, that whole experts are divided among.")
     ] = 1
     data_devices: Annotated[
-        int, typer.Option("--data-devices", min=1, help="Of those, that sequences are divided among in attention.")
+        int,
+        typer.Option("--data-devices", min=1, help="Groups of those, that sequences are divided among in attention."),
     ] = 1
     pipeline_devices: Annotated[
         int, typer.Option("--pipeline-devices", min=1, help="Stages of layers, each with all of those.")
@@ -156,6 +157,8 @@ class ServingOptions(ServerOptions):
 
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
+        if self.handover != "50GB/s" and not self.prefill_on:
+            raise UsageError("--handover is between two pools: add --prefill-on and --decode-on")
         return attrs.evolve(
             super().read(),
             rate_per_s=read_quantity("--rate", self.rate, "1/s"),
@@ -212,6 +215,10 @@ class PassRunOptions(RunOptions):
     def name(self, model: str) -> str:
         """Return the name of the pass that is asked for, of the model itself without a phase."""
         if self.phase is None:
+            if (self.prompt, self.cached, self.devices, self.engine) != (2048, 2048, 1, ""):
+                raise UsageError(
+                    "--prompt, --cached, --devices and --engine are of a pass: add --phase prefill or decode"
+                )
             return model
         sizes: dict[str, int | str] = {"tokens": self.prompt} if self.phase == "prefill" else {"cached": self.cached}
         sizes |= {"devices": self.devices} if self.devices > 1 else {}
