@@ -26,7 +26,8 @@ SHOWN_FAULTS: Final = 3
 def draw_requests(load: Load, seed: int) -> Requests:
     """Return the requests of a load: the same ones for the same seed, whatever the server.
 
-    Where requests are kept in flight, arrivals are not known beforehand and are zero.
+    Their rate is that of the load, whatever was drawn. Where requests are kept in flight, arrivals are not known
+    beforehand and are zero.
     """
     draw = np.random.default_rng(seed)
     trace = load.trace
@@ -43,7 +44,8 @@ def draw_requests(load: Load, seed: int) -> Requests:
         return trace
     arrivals = np.zeros(count)
     if load.rate_per_s is not None:
-        arrivals = np.cumsum(draw.exponential(1.0 / load.rate_per_s, count))
+        gaps = draw.exponential(1.0, count)
+        arrivals = np.cumsum(gaps) / gaps.mean() / load.rate_per_s
     return Requests(
         prompt_tokens=trace.prompt_tokens,
         output_tokens=trace.output_tokens,
