@@ -91,6 +91,7 @@ def test_as_predictions_may_be_off_so_may_the_number(ask: Callable[..., FleetAns
     assert row.device_low_count < row.device_count < row.device_high_count
 
 
+@pytest.mark.slow
 def test_a_night_costs_less_where_devices_are_given_back(ask: Callable[..., FleetAnswer], tmp_path: Path) -> None:
     rates = tmp_path / "day.csv"
     rates.write_text("hour,rate_per_s\n0,5000\n8,60000\n20,5000\n")

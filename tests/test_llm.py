@@ -310,6 +310,7 @@ def test_an_older_engine_is_slower(workspace: Workspace) -> None:
     assert (old.rows[0].between_s or 0.0) > 1.2 * (new.rows[0].between_s or 0.0)
 
 
+@pytest.mark.slow
 def test_stages_take_memory_from_one_another_and_time_from_all(workspace: Workspace) -> None:
     one, four = (
         workspace.llm(MODEL, hardware="h100_sxm5", batch=8, serving=Serving(devices=1, pipeline_devices=stages)).rows[0]

@@ -220,6 +220,7 @@ def test_a_network_joins_hosts_by_hand() -> None:
     assert (alone.ring_rate, alone.near, alone.far_latency) == (50e9, 1, 20e-6)
 
 
+@pytest.mark.slow
 def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")
     training = Training(devices=(1, 8), optimizer="momentum", samples=1e6, epochs=2.0)
