@@ -52,7 +52,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(74, 262, 20, 72),
     ("compare", "resnet18"): Budget(120, 302, 64, 80),
     ("compare", "mobilenet_v2"): Budget(150, 490, 114, 105),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(209, 505, 164, 135),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(209, 505, 166, 150),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 
