@@ -193,6 +193,12 @@ def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
     )
 
 
+def test_one_rate_lasts_whenever_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text("hour,rate_per_s\n30,100\n")
+    assert read_levels(Demand(rates=str(path), p99_s=1.0)) == (Level(rate_per_s=100.0, share=1.0),)
+
+
 def test_arrivals_are_counted(tmp_path: Path) -> None:
     """241 arrivals a second apart: ten in each of 24 parts, and the last."""
     path = tmp_path / "trace.csv"

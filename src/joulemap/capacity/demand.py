@@ -77,6 +77,8 @@ def _last(path: Path, times: list[float], rates: list[float]) -> list[tuple[floa
     """Return each rate until the next begins, the last until the day ends, or as long as the one before."""
     if not any(rates):
         raise UsageError(f"{path}: all rates are 0")
+    if len(times) == 1:
+        return [(rates[0], DAY_S)]
     end = DAY_S if times[-1] < DAY_S else 2.0 * times[-1] - times[-2]
     ends = [*times[1:], end]
     return [(rate, after - before) for rate, before, after in zip(rates, times, ends, strict=True)]

@@ -291,7 +291,7 @@ def train(
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in (step.plan, step.alone) if plan is not None])
-    used, pay = read_usage(usage)
+    used, pay = read_usage(usage if usage.utilization else attrs.evolve(usage, utilization=1.0))  # a job never waits
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
