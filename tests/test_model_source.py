@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from command import run_here
 from joulemap.catalog.sheet import load_models
 from joulemap.domain.workload import Workload
 from joulemap.hub import build
@@ -89,6 +90,8 @@ def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.
 
 MULTIPLE = """
 import torch
+
+from command import run_here
 
 class Sum(torch.nn.Module):
     def forward(self, x, scale):
@@ -423,3 +426,14 @@ def test_what_depends_on_no_input_is_counted_where_it_is_run(tmp_path: Path) -> 
     assert (answer.profile.elementwise_count, answer.profile.foldable_elementwise_count) == (6 * 10, 3 * weights)
     assert answer.profile.fused_moved_bytes == 4 * (4 * 12 + weights + 6 + 6 * 10)
     assert [row.operation for row in answer.mix] == [row.fusion_pattern for row in answer.patterns] == ["conv1d"]
+
+
+def test_without_torch_own_models_are_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.py").write_text("net = None\n")
+    monkeypatch.setattr("joulemap.system.resource.package_version", lambda name: "absent")
+    done = run_here(["compare", "net.py:net", "l4"], tmp_path, {})
+    assert done.returncode == 7
+    assert done.stderr == (
+        "joulemap: tracing net.py:net needs PyTorch: pip install 'joulemap[torch]'; "
+        "what ships is answered without it\n"
+    )

@@ -28,6 +28,7 @@ from joulemap.store.connection import Connection
 from joulemap.store.query import fetch, stream
 from joulemap.store.run import find_workload_of
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.resource import need_torch
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -106,6 +107,7 @@ def _describe(total: RunTotal, title: str) -> Subject:
 
 def _find_nodes(model: Model, source: Source) -> tuple[ProgramNode, ...]:
     """Return the node of each operator of a saved program."""
+    need_torch(f"tracing {model.request.model}")
     from joulemap.hub.node import find_nodes
 
     source.talk(f"tracing {model.request.model} …")

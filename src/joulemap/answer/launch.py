@@ -16,6 +16,7 @@ from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.system.resource import need_torch
 
 
 @frozen(kw_only=True)
@@ -89,6 +90,7 @@ def measure_host(source: Source, *, device: Device = "cpu", seconds: float = 2.0
     """
     if not 0.0 < seconds <= LONGEST_WINDOW_S:
         raise UsageError(f"--seconds is {seconds:g}, expected above 0 and at most {LONGEST_WINDOW_S:g}")
+    need_torch("timing this machine")
     from joulemap.device.launch import CALLS, LAUNCH_PER_DISPATCH, time_calls
 
     source.talk(f"timing the calls of an eager framework for about {seconds:g} s …")

@@ -28,6 +28,7 @@ from joulemap.store.query import fetch
 from joulemap.store.run import find_projected_hardware
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
+from joulemap.system.resource import need_torch
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -149,6 +150,7 @@ def detect_text(device: Device, threads: int | None = None) -> str:
     from joulemap.catalog.detected import cpu_text, gpu_text
 
     if device == "cuda":
+        need_torch("describing a graphics processor")
         from joulemap.device.graphics import read_gpu
 
         return gpu_text(read_gpu())
@@ -219,6 +221,7 @@ def measure(
     settings.check_single("measure")
     if settings.changes:
         raise UsageError("measure compares a machine with its prediction as it is: leave out --set")
+    need_torch("measuring")
     from joulemap.device.trial import check_device, run_trial
 
     # whatever is wrong with the words is told before the machine is looked at

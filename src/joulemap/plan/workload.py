@@ -18,7 +18,7 @@ from joulemap.store.connection import Connection, open_in_memory, transaction, u
 from joulemap.store.workload import SHIPPED, find_workload, find_workloads, read_workload
 from joulemap.system.errors import DatabaseError, UnknownFamilyError, UntrustedError, UsageError
 from joulemap.system.record import frozen
-from joulemap.system.resource import package_version
+from joulemap.system.resource import need_torch, package_version
 from joulemap.trace.source import (
     CLOSED,
     HUBS,
@@ -230,6 +230,7 @@ def _replace_batch(inputs: Sequence[InputSpec], batches: Sequence[int], batch: i
 
 def hold_module(module: object, example_inputs: object) -> Model:
     """Return the model that a module of this program is; raises UsageError or ModelError."""
+    need_torch("tracing a module")
     from joulemap.fuse import fuse
     from joulemap.hub.held import request_module
 
@@ -282,10 +283,11 @@ def trace(model: Model, talk: Talk) -> Workload:
         return _describe_step(model, find_trained(model.trained, talk))
     if model.request.kind in CLOSED:
         return describe_closed(model)
+    request = model.request
+    need_torch(f"tracing {request.model}")
     from joulemap.fuse import fuse
     from joulemap.hub.build import trace_request
 
-    request = model.request
     if request.kind == "file" and not model.may_run:
         raise UntrustedError("a row of a file names this code; --trust (in Python trust=True) runs it")
     talk(f"tracing {request.model} …")

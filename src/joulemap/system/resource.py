@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from joulemap.system.draft import drafting
+from joulemap.system.errors import ModelError
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -48,6 +49,12 @@ def package_version(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "absent"
+
+
+def need_torch(what: str) -> None:
+    """Raise ModelError where PyTorch, which `what` needs, is not installed."""
+    if package_version("torch") == "absent":
+        raise ModelError(f"{what} needs PyTorch: pip install 'joulemap[torch]'; what ships is answered without it")
 
 
 def digest_code(*places: str) -> str:
