@@ -16,10 +16,11 @@ from typing import Final
 import attrs
 import numpy as np
 
-from joulemap.box.choose import Choice, choose, room
+from joulemap.box.choose import Choice, choose
 from joulemap.box.problem import Problem
 from joulemap.box.run import PlacedRun, run_placement
-from joulemap.box.score import score
+from joulemap.box.schedule import find_makespan
+from joulemap.box.score import add_up, fit_weights, score
 from joulemap.domain.box import Box, Goal
 from joulemap.model.workload import Integers
 from joulemap.system.errors import UnsupportedError
@@ -40,7 +41,7 @@ class Candidate:
     label: str
     """Devices, joined by a plus."""
     form: str
-    """`alone`; `split`: devices take turns; `pipeline`: batches follow each other through them; `side by side`."""
+    """`alone`; `split`: subgraphs on several, one after the other or branches at once; `pipeline`: batches follow each other through them; `side by side`."""
     members: tuple[int, ...]
     refusal: str = ""
     run: PlacedRun | None = None
@@ -180,12 +181,11 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
     trials = np.array(list(_list_neighbours(problem, alone.members[0])), dtype=np.int64)
     if not len(trials):
         return []
-    scores = score(problem, trials)
-    value = {"latency": scores.latency_s, "throughput": scores.interval_s, "energy": scores.joules}[goal]
-    value = np.where((scores.weight_bytes <= room(problem)).all(axis=1), value, np.inf)
+    value = score(problem, trials).interval_s if goal == "throughput" else find_makespan(problem, trials)
     if goal == "energy":
         static = sum(member.static_w for member in problem.members)
-        value = value + scores.latency_s * static
+        value = add_up(problem, problem.joules, problem.copy_j, trials) + value * static
+    value = np.where(fit_weights(problem, trials), value, np.inf)
     place = int(np.argmin(value))
     return [_run(problem, box, trials[place], goal, 0.0)] if np.isfinite(value[place]) else []
 

@@ -1,6 +1,6 @@
 """A placement as it runs: each device's part by itself, copies between them, and a ledger of whole femtojoules.
 
-    latency  = sum of the parts' latencies + copies                       devices take turns
+    latency  = makespan of parts and copies: `box.schedule`; their sum where nothing runs at once
     interval = max(a part's interval, a link's copies, bytes of a shared memory / its bandwidth)
     period   = latency, or the interval where batches follow each other; longer where the power budget says so
     energy   = lines of the parts + copies + static power of each device over what of the period its part leaves
@@ -19,6 +19,7 @@ import numpy as np
 
 from joulemap.box.member import Member
 from joulemap.box.problem import Problem, conversion_fj, converts
+from joulemap.box.schedule import follow, share_rate
 from joulemap.box.score import share_memory
 from joulemap.domain.box import Box, PlacementLine
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -43,6 +44,8 @@ class Copy:
     end: int
     subgraph: int
     """That makes it."""
+    value: int
+    """Of the problem."""
     byte_count: float
     """As it is sent."""
     latency_fs: int
@@ -63,7 +66,7 @@ class PlacedRun:
     period_fs: int
     """For which the box draws static power for a batch: the latency, or the interval."""
     limit: str
-    """What the period is: devices in turn, a device or link by name, a shared memory, or the power budget."""
+    """What the period is: devices in turn, branches at once, a device, link or memory by name, or the power budget."""
     lines: tuple[PlacementLine, ...]
 
     @property
@@ -82,7 +85,8 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     parts = _run_parts(problem, devices)
     _check_shared(problem, box, parts)
     copies = _list_copies(problem, devices)
-    latency_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
+    in_turn_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
+    latency_fs = _find_latency(problem, devices, parts, copies) if len(parts) > 1 else in_turn_fs
     interval_fs, limit = _find_interval(problem, parts, copies)
     period_fs = interval_fs if is_pipelined else latency_fs
     lines = [*_list_parts(problem, parts), *_list_transfers(problem, copies)]
@@ -92,7 +96,7 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     if least_fs > period_fs:
         period_fs, limit = least_fs, "power budget"
     elif not is_pipelined:
-        limit = "one by one"
+        limit = "one by one" if latency_fs == in_turn_fs else "branches at once"
     return PlacedRun(
         devices=devices,
         parts=parts,
@@ -144,12 +148,31 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
                 start=start,
                 end=end,
                 subgraph=int(problem.subgraph[problem.maker[value]]),
+                value=value,
                 byte_count=float(problem.value_bytes[value, start]),
                 latency_fs=round(float(problem.way_s[value, start, end]) * FS_PER_S),
             )
             for end in sorted({int(devices[reader]) for reader in readers} - {start})
         ]
     return tuple(found)
+
+
+def _find_latency(problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> int:
+    """Return when the last subgraph ends, in femtoseconds: what is no node of the problem follows the others."""
+    shape = 1, problem.node_count
+    place = np.full(problem.work.subgraph_count, -1)
+    place[problem.subgraph] = np.arange(problem.node_count)
+    takes, moves = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    rest_fs, rates = 0, share_rate(problem)
+    for number, run in parts.items():
+        rows = place[run.subgraphs.subgraph_index]
+        takes[0, rows[rows >= 0]] = run.subgraphs.latency_fs[rows >= 0]
+        moves[0, rows[rows >= 0]] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
+        rest_fs += int(run.subgraphs.latency_fs[rows < 0].sum())
+    ways = np.zeros((1, len(problem.maker), len(problem.members)), dtype=np.int64)
+    for copy in copies:
+        ways[0, copy.value, copy.end] = copy.latency_fs
+    return int(follow(problem, devices[None], takes, moves, ways)[0]) + rest_fs
 
 
 def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:
