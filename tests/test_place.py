@@ -39,8 +39,8 @@ from joulemap.model.workload import Floats
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.units import FS_PER_S
 from joulemap.workspace import Workspace
-from models import shipped
-from test_fallback import BATCH, WIDTH, columns, stages
+from models import columns, shipped
+from test_fallback import BATCH, WIDTH, stages
 
 INF = float("inf")
 

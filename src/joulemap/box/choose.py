@@ -25,6 +25,7 @@ from joulemap.box.problem import Problem
 from joulemap.box.schedule import find_makespan
 from joulemap.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
 from joulemap.box.search import FEW_STATES, Costs, Found, search
+from joulemap.box.solve import settle
 from joulemap.domain.box import GOALS, Goal
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
@@ -98,13 +99,31 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
     if goal == "latency":
         bound = max(bound, bound_work(base))
 
-    def price(devices: Integers) -> Floats:
-        own = add_up(problem, problem.joules, problem.copy_j, devices) if goal == "energy" else 0.0
-        return own + power * find_makespan(problem, devices)
-
     bound = min(bound, found.bound)
-    devices, value = overlap(problem, found.devices, is_out, price, bound)
+    devices, value = overlap(problem, found.devices, is_out, lambda trials: price(problem, goal, trials, power), bound)
     return Choice(devices=devices, value=value, bound=min(bound, value))
+
+
+def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
+    """Return what placements, each a row, are worth for a goal; `power` are the watts of a second, for energy."""
+    if goal == "throughput":
+        return score(problem, devices).interval_s
+    seconds = find_makespan(problem, devices)
+    return seconds if goal == "latency" else add_up(problem, problem.joules, problem.copy_j, devices) + power * seconds
+
+
+def improve(problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice) -> Choice:
+    """Return what a solver makes of a choice: the same or a better placement, the same or a higher bound."""
+    is_out = np.ones(problem.seconds.shape, dtype=bool)
+    is_out[:, list(allowed)] = ~problem.can_run[:, list(allowed)]
+    power = price_second(problem, allowed)
+    solved = settle(problem, goal, is_out, power, choice.devices)
+    devices, value = choice.devices, choice.value
+    if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:
+        found = float(price(problem, goal, solved.devices[None], power)[0])
+        if found < value:
+            devices, value = solved.devices, found
+    return Choice(devices=devices, value=value, bound=min(max(choice.bound, solved.bound), value))
 
 
 def price_second(problem: Problem, used: Sequence[int]) -> float:

@@ -21,7 +21,7 @@ from joulemap.box.member import Member
 from joulemap.box.problem import Problem, conversion_fj, converts
 from joulemap.box.schedule import follow, share_rate
 from joulemap.box.score import share_memory
-from joulemap.domain.box import Box, PlacementLine
+from joulemap.domain.box import BUDGET, Box, PlacementLine
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.model.fallback import split_work
@@ -94,7 +94,7 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     power_w = sum(one.static_w if at in parts else one.idle_w for at, one in enumerate(problem.members))
     least_fs = _hold_to_budget(box, own_fj, power_w)
     if least_fs > period_fs:
-        period_fs, limit = least_fs, "power budget"
+        period_fs, limit = least_fs, BUDGET
     elif not is_pipelined:
         limit = "one by one" if latency_fs == in_turn_fs else "branches at once"
     return PlacedRun(

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from joulemap.box.problem import Problem
-from joulemap.box.score import TOGETHER, find_copies
+from joulemap.box.score import TOGETHER, find_copies, share_groups
 from joulemap.model.workload import Floats, Integers
 
 Times = TypeVar("Times", Floats, Integers)
@@ -41,10 +41,8 @@ def _find_makespan(problem: Problem, devices: Integers) -> Floats:
 def share_rate(problem: Problem) -> Floats:
     """Return the seconds that a byte takes a memory that a device shares; 0 of one with a memory of its own."""
     rates = np.zeros(len(problem.members))
-    for number, member in enumerate(problem.members):
-        alike = [one.hardware.memory_bandwidth.value for one in problem.members if one.memory == member.memory]
-        if member.memory and len(alike) > 1:
-            rates[number] = 1.0 / max(alike)
+    for rate, mine in share_groups(problem):
+        rates[mine] = rate if len(mine) > 1 else 0.0
     return rates
 
 

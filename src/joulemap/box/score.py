@@ -97,10 +97,17 @@ def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers) -> F
 def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
     """Return the least time from batch to batch that memories which devices share allow, of each placement."""
     found = np.zeros(len(dram_bytes))
-    for name in {member.memory for member in problem.members if member.memory}:
+    for rate, mine in share_groups(problem):
+        found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) * rate)
+    return found
+
+
+def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
+    """Return the seconds a byte of each memory that several share, and who they are."""
+    found = []
+    for name in sorted({member.memory for member in problem.members if member.memory}):
         mine = [number for number, member in enumerate(problem.members) if member.memory == name]
-        rate = max(problem.members[number].hardware.memory_bandwidth.value for number in mine)
-        found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) / rate)
+        found.append((1.0 / max(problem.members[one].hardware.memory_bandwidth.value for one in mine), mine))
     return found
 
 

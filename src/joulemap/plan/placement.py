@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from joulemap.box.doubt import half_width
 from joulemap.model.version import formula_version
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import transaction
@@ -16,6 +17,7 @@ from joulemap.system.resource import digest_code, package_version, remember
 
 if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
+    from joulemap.box.doubt import DeviceDoubt, PlacedDoubt
     from joulemap.box.problem import Problem
     from joulemap.box.run import PlacedRun
     from joulemap.domain.box import Box, Goal
@@ -33,6 +35,10 @@ class PlacedQuestion:
     goal: Goal
     settings: Settings
     problem: Problem
+    known: Sequence[DeviceDoubt]
+    """How far predictions of each device were off."""
+    doubts: Mapping[tuple[str, str], PlacedDoubt]
+    """(devices, form) -> what may be off of a placement."""
 
     @property
     def version(self) -> str:
@@ -45,7 +51,7 @@ class PlacedQuestion:
     def key(self) -> str:
         """Digest of all that the placements depend on."""
         members = [(one.name, one.hardware.digest, one.configuration) for one in self.problem.members]
-        told = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.version}"
+        told = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
@@ -80,7 +86,7 @@ def ensure_placements(
 
 
 def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: PlacedRun) -> StoredPlacement:
-    settings = question.settings
+    settings, doubt = question.settings, question.doubts[devices, form]
     return StoredPlacement(
         question_key=key,
         model=question.model,
@@ -94,6 +100,9 @@ def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: Pl
         latency_fs=run.latency_fs,
         copy_fs=run.copy_fs,
         period_fs=run.period_fs,
+        latency_half_width=half_width(doubt.latency),
+        interval_half_width=half_width(doubt.interval),
+        energy_half_width=half_width(doubt.energy),
         lines=run.lines,
         formula_version=question.version,
         package_version=package_version("joulemap"),

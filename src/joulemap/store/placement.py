@@ -28,6 +28,9 @@ class StoredPlacement:
     latency_fs: int
     copy_fs: int
     period_fs: int
+    latency_half_width: float
+    interval_half_width: float
+    energy_half_width: float
     lines: Sequence[PlacementLine]
     formula_version: str
     package_version: str
