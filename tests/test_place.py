@@ -219,6 +219,8 @@ def test_branches_run_at_the_same_time_by_hand() -> None:
     stem_fs, left_fs = run.parts[0].subgraphs.latency_fs.tolist()
     (right_fs,), (copy,) = run.parts[1].subgraphs.latency_fs.tolist(), run.copies
     assert run.latency_fs == run.period_fs == stem_fs + max(left_fs, copy.latency_fs + right_fs)
+    assert run.start_fs.tolist() == [0, stem_fs, stem_fs + copy.latency_fs]
+    assert copy.start_fs == stem_fs
     assert run.limit == "branches at once"
     ends_fs = run.period_fs - stem_fs - left_fs, run.period_fs - right_fs
     waits = [line for line in run.lines if line.source.startswith("while others work")]

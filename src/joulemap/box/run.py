@@ -19,7 +19,7 @@ import numpy as np
 
 from joulemap.box.member import Member
 from joulemap.box.problem import Problem, conversion_fj, converts
-from joulemap.box.schedule import follow, share_rate
+from joulemap.box.schedule import Followed, follow, share_rate
 from joulemap.box.score import share_memory
 from joulemap.domain.box import BUDGET, Box, PlacementLine
 from joulemap.domain.configuration import PRECISION_BYTES
@@ -49,6 +49,8 @@ class Copy:
     byte_count: float
     """As it is sent."""
     latency_fs: int
+    start_fs: int = 0
+    """From the start of a batch by itself."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -60,6 +62,8 @@ class PlacedRun:
     parts: dict[int, RunColumns]
     """Device -> the run of its part."""
     copies: tuple[Copy, ...]
+    start_fs: Integers
+    """Of each node, from the start of a batch by itself."""
     latency_fs: int
     interval_fs: int
     """From batch to batch where they follow each other."""
@@ -86,7 +90,8 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     _check_shared(problem, box, parts)
     copies = _list_copies(problem, devices)
     in_turn_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
-    latency_fs = _find_latency(problem, devices, parts, copies) if len(parts) > 1 else in_turn_fs
+    followed, rest_fs = _follow(problem, devices, parts, copies)
+    latency_fs = int(followed.makespan[0]) + rest_fs if len(parts) > 1 else in_turn_fs
     interval_fs, limit = _find_interval(problem, parts, copies)
     period_fs = interval_fs if is_pipelined else latency_fs
     lines = [*_list_parts(problem, parts), *_list_transfers(problem, copies)]
@@ -100,7 +105,8 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     return PlacedRun(
         devices=devices,
         parts=parts,
-        copies=copies,
+        copies=tuple(attrs.evolve(one, start_fs=int(followed.sent[0, one.value, one.end])) for one in copies),
+        start_fs=followed.begin[0],
         latency_fs=latency_fs if is_pipelined else max(latency_fs, period_fs),
         interval_fs=max(interval_fs, period_fs) if is_pipelined else interval_fs,
         period_fs=period_fs,
@@ -157,8 +163,10 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
     return tuple(found)
 
 
-def _find_latency(problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> int:
-    """Return when the last subgraph ends, in femtoseconds: what is no node of the problem follows the others."""
+def _follow(
+    problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
+) -> tuple[Followed[Integers], int]:
+    """Return when each node and copy begins, in femtoseconds, and what subgraphs take that are none, after them."""
     shape = 1, problem.node_count
     place = np.full(problem.work.subgraph_count, -1)
     place[problem.subgraph] = np.arange(problem.node_count)
@@ -172,7 +180,7 @@ def _find_latency(problem: Problem, devices: Integers, parts: dict[int, RunColum
     ways = np.zeros((1, len(problem.maker), len(problem.members)), dtype=np.int64)
     for copy in copies:
         ways[0, copy.value, copy.end] = copy.latency_fs
-    return int(follow(problem, devices[None], takes, moves, ways)[0]) + rest_fs
+    return follow(problem, devices[None], takes, moves, ways), rest_fs
 
 
 def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:

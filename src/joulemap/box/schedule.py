@@ -10,15 +10,28 @@ waits for what began to move before it. A chain has nothing at the same time: it
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from joulemap.box.problem import Problem
 from joulemap.box.score import TOGETHER, find_copies, share_groups
 from joulemap.model.workload import Floats, Integers
+from joulemap.system.record import frozen
 
 Times = TypeVar("Times", Floats, Integers)
+
+
+@frozen(kw_only=True, eq=False)
+class Followed(Generic[Times]):
+    """When placements do what they do, one row each, from the start of a batch."""
+
+    begin: Times
+    """Placement x node."""
+    sent: Times
+    """Placement x value x device: when its copy to that device begins; 0 where none is made."""
+    makespan: Times
+    """Placement."""
 
 
 def find_makespan(problem: Problem, devices: Integers) -> Floats:
@@ -35,7 +48,7 @@ def _find_makespan(problem: Problem, devices: Integers) -> Floats:
     takes = problem.seconds[nodes, devices]
     np.add.at(takes.T, problem.maker, leave.T)
     moves = problem.dram_bytes[nodes, devices] * share_rate(problem)[devices]
-    return follow(problem, devices, takes, moves, problem.way_s[values, home], problem.enter_s)
+    return follow(problem, devices, takes, moves, problem.way_s[values, home], problem.enter_s).makespan
 
 
 def share_rate(problem: Problem) -> Floats:
@@ -48,8 +61,8 @@ def share_rate(problem: Problem) -> Floats:
 
 def follow(
     problem: Problem, devices: Integers, takes: Times, moves: Times, copies: Times, enters: Times | None = None
-) -> Times:
-    """Return the makespan of each placement, in the unit of its times.
+) -> Followed[Times]:
+    """Return when each placement does what, in the unit of its times.
 
     `takes` and `moves`: placement x node, of the device and of a memory that it shares; `copies`: placement x value x
     device that it is sent to; `enters`: value x device, until who receives it can begin.
@@ -63,12 +76,14 @@ def follow(
     free = np.zeros((len(devices), count), dtype=takes.dtype)
     link = np.zeros((len(devices), count, count), dtype=takes.dtype)
     memory = np.zeros((len(devices), len(names)), dtype=takes.dtype)
-    there = np.zeros((len(devices), len(problem.maker), count), dtype=takes.dtype)
+    there, sent = (np.zeros((len(devices), len(problem.maker), count), dtype=takes.dtype) for _ in range(2))
+    begins = np.zeros_like(takes)
     for node, (reads, makes) in enumerate(zip(problem.reads, problem.makes, strict=True)):
         device = devices[:, node]
         begin = free[rows, device]
         for value in reads:
             begin = np.maximum(begin, there[rows, value, device])
+        begins[:, node] = begin
         end = begin + takes[:, node]
         if is_shared:
             which = memory_of[device]
@@ -82,8 +97,10 @@ def follow(
                 mine = needs[:, value, target]
                 low, high = np.minimum(device, target), np.maximum(device, target)
                 before = link[rows, low, high]
-                sent = np.maximum(end, before) + copies[:, value, target]
-                link[rows, low, high] = np.where(mine, sent, before)
-                there[:, value, target] = np.where(mine, sent if enters is None else sent + enters[value, target], end)
-    latest: Times = free.max(axis=1)
-    return latest
+                start = np.maximum(end, before)
+                arrives = start + copies[:, value, target]
+                link[rows, low, high] = np.where(mine, arrives, before)
+                sent[:, value, target] = np.where(mine, start, 0)
+                entered = arrives if enters is None else arrives + enters[value, target]
+                there[:, value, target] = np.where(mine, entered, end)
+    return Followed(begin=begins, sent=sent, makespan=free.max(axis=1))
