@@ -16,20 +16,24 @@ import chip
 from command import run_here
 from compare import assert_close
 from joulemap.box import search as searching
-from joulemap.box.candidate import list_candidates
-from joulemap.box.choose import choose
+from joulemap.box.candidate import Candidate, list_candidates
+from joulemap.box.choose import choose, improve, price, price_second
+from joulemap.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
 from joulemap.box.member import Member, find_ways
 from joulemap.box.problem import Problem, pose
 from joulemap.box.run import run_placement
 from joulemap.box.schedule import find_makespan
 from joulemap.box.score import add_up, score
 from joulemap.box.search import Costs, search
+from joulemap.box.solve import settle
 from joulemap.catalog.box import load_boxes
+from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.load import load_catalogue
-from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
+from joulemap.domain.box import GOALS, Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.compiler import Compiler
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.doubt import chance_above
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.name import fold_name
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
@@ -431,3 +435,54 @@ def test_devices_without_a_link_cannot_be_reached() -> None:
     box, members = toys()
     with pytest.raises(UsageError, match="no link joins"):
         find_ways(attrs.evolve(box, links=()), members)
+
+
+def test_a_solver_settles_a_pipeline_and_never_says_less_than_is_known() -> None:
+    pytest.importorskip("highspy")
+    _, problem = two_chips("mobilenet_v2")
+    for goal in GOALS:
+        choice = choose(problem, goal, (0, 1))
+        assert choice is not None
+        further = improve(problem, goal, (0, 1), choice, 1.0)
+        assert choice.bound <= further.bound <= further.value <= choice.value
+
+
+def test_the_program_of_a_chain_has_the_bound_that_trying_all_finds() -> None:
+    """Three products on two toys, the first of which the second cannot run: four placements."""
+    pytest.importorskip("highspy")
+    _, problem = posed()
+    trials = np.array([[0, *rest] for rest in itertools.product(range(2), repeat=2)])
+    for goal in GOALS:
+        choice = choose(problem, goal, (0, 1))
+        assert choice is not None
+        solved = settle(problem, goal, ~problem.can_run, price_second(problem, (0, 1)), choice.devices)
+        least = float(price(problem, goal, trials, price_second(problem, (0, 1))).min())
+        assert_close(solved.bound, least, rel=2e-3)
+        assert_close(choice.value, least, rel=1e-9)
+
+
+def test_what_placements_share_does_not_part_them() -> None:
+    """Half of 0.3 in common: they differ by 0.15 and 0.2 apart, a quarter; alike ones by nothing."""
+    best, other = (
+        Candidate(label=name, form="split", members=(0,), latency_s=seconds, interval_s=seconds, energy_j=seconds)
+        for name, seconds in (("a", 1.0), ("b", 1.2))
+    )
+    shared = {("board",): 0.3}
+    errors = [shared | {("own", "a"): 0.15}, shared | {("own", "b"): 0.2}]
+    doubts = [PlacedDoubt(latency=one, interval=one, energy=one) for one in errors]
+    assert_close(half_width(doubts[0].latency), (0.3**2 + 0.15**2) ** 0.5, rel=1e-12)
+    assert_close(compare(best, other, doubts, "latency"), chance_above(1.2, 0.25), rel=1e-12)
+    assert compare(best, other, [doubts[0], doubts[0]], "energy") == 1.0
+
+
+def test_a_split_is_no_surer_than_its_parts_allow() -> None:
+    """Two alike toys: a split is at most as unsure as they and its link are."""
+    box, problem = posed()
+    known = load_doubt()
+    devices = [DeviceDoubt(latency=0.4, left_out_energy=None, energy=0.3, group_count=None)] * 2
+    found = list_candidates(problem, box, "latency")
+    doubts = {one.form: doubt_placement(problem, one, known, devices) for one in found if not one.refusal}
+    assert_close(half_width(doubts["alone"].latency), 0.4, rel=1e-9)
+    widest = max(one.number_half_width for one in known.spreads)
+    assert 0.2 < half_width(doubts["split"].latency) < widest
+    assert half_width(doubts["alone"].energy) >= 0.3

@@ -25,7 +25,7 @@ from joulemap.box.problem import Problem
 from joulemap.box.schedule import find_makespan
 from joulemap.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
 from joulemap.box.search import FEW_STATES, Costs, Found, search
-from joulemap.box.solve import settle
+from joulemap.box.solve import TIME_LIMIT_S, settle
 from joulemap.domain.box import GOALS, Goal
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
@@ -112,12 +112,14 @@ def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floa
     return seconds if goal == "latency" else add_up(problem, problem.joules, problem.copy_j, devices) + power * seconds
 
 
-def improve(problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice) -> Choice:
+def improve(
+    problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
+) -> Choice:
     """Return what a solver makes of a choice: the same or a better placement, the same or a higher bound."""
     is_out = np.ones(problem.seconds.shape, dtype=bool)
     is_out[:, list(allowed)] = ~problem.can_run[:, list(allowed)]
     power = price_second(problem, allowed)
-    solved = settle(problem, goal, is_out, power, choice.devices)
+    solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value
     if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:
         found = float(price(problem, goal, solved.devices[None], power)[0])

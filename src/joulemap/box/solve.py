@@ -111,7 +111,9 @@ def _write(
     """Return the program, times and joules times a scale, and the column of each node and device."""
     program = _Program([], [], [], [], [], [], [], [])
     takes = problem.paced_s if goal == "throughput" else problem.seconds
-    joules, copy_j = (problem.joules, problem.copy_j) if goal == "energy" else (takes * 0.0, problem.way_s * 0.0)
+    joules, copy_j = (
+        (problem.joules, problem.copy_j) if goal == "energy" else tuple(map(np.zeros_like, (takes, problem.way_s)))
+    )
     able = [np.flatnonzero(~row).tolist() for row in is_out]
     node = {
         (number, device): program.add_column(float(joules[number, device]) * scale, 1.0, is_integral=True)
