@@ -15,7 +15,7 @@ import torch
 import chip
 from command import run_here
 from compare import assert_close
-from joulemap.box import search as searching
+from joulemap.box import candidate, search as searching
 from joulemap.box.candidate import Candidate, list_candidates
 from joulemap.box.choose import choose, improve, price, price_second
 from joulemap.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
@@ -360,6 +360,8 @@ def test_a_box_is_shown_and_told_where_one_hardware_is_asked_for(tmp_path: Path)
     assert "joulemap place MODEL dgx_h100" in done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_solver")
 def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: Path) -> None:
     """resnet50, int8, offline: 4,697 a second of the GPU, 6,438 with both DLAs.
 
@@ -377,6 +379,13 @@ def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: 
     assert answer.best.placement != "gpu"
 
 
+@pytest.fixture
+def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found without the extra."""
+    monkeypatch.setattr(candidate, "has_solver", lambda: False)
+
+
+@pytest.mark.usefixtures("no_solver")
 def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_difference(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "place.duckdb")
     settings = Settings(precision="int8", runtime="engine")
@@ -395,6 +404,13 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
     difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
     assert sum(row.difference_fj for row in answer.differences) == difference
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]
+    low, found, high, odds = workspace.sql(
+        "SELECT latency_low_s, latency_s, latency_high_s, throughput_high_per_s / throughput_per_s FROM placements "
+        "WHERE devices = 'cpu' AND form = 'alone'"
+    ).rows[0]
+    width = next(row.latency_half_width for row in answer.placements if row.placement == "cpu")
+    assert_close(high / found, np.exp(width), rel=1e-9)
+    assert_close(found / low, odds, rel=1e-9)
     again = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
     assert again.placements.rows == answer.placements.rows
     assert len(workspace.sql("SELECT placement_id FROM placements").rows) == len(stored)
@@ -437,6 +453,7 @@ def test_devices_without_a_link_cannot_be_reached() -> None:
         find_ways(attrs.evolve(box, links=()), members)
 
 
+@pytest.mark.slow
 def test_a_solver_settles_a_pipeline_and_never_says_less_than_is_known() -> None:
     pytest.importorskip("highspy")
     _, problem = two_chips("mobilenet_v2")
@@ -467,7 +484,7 @@ def test_what_placements_share_does_not_part_them() -> None:
         Candidate(label=name, form="split", members=(0,), latency_s=seconds, interval_s=seconds, energy_j=seconds)
         for name, seconds in (("a", 1.0), ("b", 1.2))
     )
-    shared = {("board",): 0.3}
+    shared: dict[tuple[str, ...], float] = {("board",): 0.3}
     errors = [shared | {("own", "a"): 0.15}, shared | {("own", "b"): 0.2}]
     doubts = [PlacedDoubt(latency=one, interval=one, energy=one) for one in errors]
     assert_close(half_width(doubts[0].latency), (0.3**2 + 0.15**2) ** 0.5, rel=1e-12)
