@@ -76,7 +76,10 @@ class Choice:
 
 
 def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
-    """Return the best placement on the devices that are allowed; None where they cannot run the model together."""
+    """Return the best placement on the devices that are allowed; None where they cannot run the model together.
+
+    Alike devices of those take branches too where the latency is asked for; in turn they would add nothing.
+    """
     assert goal in GOALS
     node = np.full(problem.seconds.shape, np.inf)
     node[:, list(allowed)] = problem.seconds[:, list(allowed)]
@@ -94,14 +97,29 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
     if found is None:
         return None
     rest = problem.joules if goal == "energy" else np.zeros_like(base)
+    if goal == "latency" and len(_list_alike(problem, allowed)) > len(allowed):
+        per_byte = per_byte * 0.0  # alike devices have room besides
     filled, held = problem.weight_bytes * per_byte, float((per_byte * room(problem))[per_byte > 0.0].sum())
     bound = bound_path(problem, base + filled, copy, np.where(is_out, np.inf, rest) + filled) - held
+    is_out = _list_out(problem, goal, allowed)
     if goal == "latency":
-        bound = max(bound, bound_work(base))
-
+        bound = max(bound, bound_work(np.where(is_out, np.inf, problem.seconds)))
     bound = min(bound, found.bound)
     devices, value = overlap(problem, found.devices, is_out, lambda trials: price(problem, goal, trials, power), bound)
     return Choice(devices=devices, value=value, bound=min(bound, value))
+
+
+def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
+    """Return the devices that are allowed, and those alike."""
+    return [one for mine in problem.kinds.values() if set(mine) & set(allowed) for one in mine]
+
+
+def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
+    """Return where nodes cannot be: node x device."""
+    open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
+    is_out = np.ones(problem.seconds.shape, dtype=bool)
+    is_out[:, open_to] = ~problem.can_run[:, open_to]
+    return is_out
 
 
 def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
@@ -116,9 +134,7 @@ def improve(
     problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
 ) -> Choice:
     """Return what a solver makes of a choice: the same or a better placement, the same or a higher bound."""
-    is_out = np.ones(problem.seconds.shape, dtype=bool)
-    is_out[:, list(allowed)] = ~problem.can_run[:, list(allowed)]
-    power = price_second(problem, allowed)
+    is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
     solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
     devices, value = choice.devices, choice.value
     if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:

@@ -11,7 +11,7 @@ from joulemap.box.doubt import half_width
 from joulemap.model.version import formula_version
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import transaction
-from joulemap.store.placement import StoredPlacement, find_placements, write_placements
+from joulemap.store.placement import FoundPlacement, StoredPlacement, find_placements, write_placements
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 
@@ -74,15 +74,21 @@ def ensure_placements(
     key = question.key
     with reading_if_there(source) as connection:
         stored = find_placements(connection, key) if connection is not None else {}
-    if stored.keys() == kept.keys():
-        return stored
+    if stored.keys() == kept.keys() and all(_is_same(stored[name], run) for name, run in kept.items()):
+        return {name: one.placement_id for name, one in stored.items()}
     from joulemap.plan.catalogue import ensure_catalogue, writing
 
     with writing(source.anchor()) as connection:
         with transaction(connection):
             ensure_catalogue(connection)
             write_placements(connection, [_record(question, key, *name, run) for name, run in kept.items()])
-        return find_placements(connection, key)
+        return {name: one.placement_id for name, one in find_placements(connection, key).items()}
+
+
+def _is_same(stored: FoundPlacement, run: PlacedRun) -> bool:
+    """Whether a placement that is stored is what was found now: with a solver, or more time, it may be another."""
+    told = stored.latency_fs, stored.period_fs, stored.energy_fj
+    return told == (run.latency_fs, run.period_fs, run.energy_fj)
 
 
 def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: PlacedRun) -> StoredPlacement:
