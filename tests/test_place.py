@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
@@ -19,7 +19,7 @@ from joulemap.box import candidate, search as searching
 from joulemap.box.candidate import Candidate, list_candidates
 from joulemap.box.choose import choose, improve, price, price_second
 from joulemap.box.doubt import DeviceDoubt, PlacedDoubt, compare, doubt_placement, half_width
-from joulemap.box.member import Member, find_ways
+from joulemap.box.member import Member, Ways, find_ways
 from joulemap.box.problem import Problem, pose
 from joulemap.box.run import run_placement
 from joulemap.box.schedule import find_makespan
@@ -216,9 +216,7 @@ class Heads(torch.nn.Module):
 
 def test_branches_run_at_the_same_time_by_hand() -> None:
     """The second head on the other toy: it ends a copy and its own time after the stem; each waits for the rest."""
-    box, members = toys()
-    work = columns(Heads().to("meta"), torch.empty(BATCH, WIDTH, device="meta"))
-    problem = pose(work, members, find_ways(box, members))
+    box, problem = branches()
     run = run_placement(problem, box, np.array([0, 0, 1]), is_pipelined=False)
     stem_fs, left_fs = run.parts[0].subgraphs.latency_fs.tolist()
     (right_fs,), (copy,) = run.parts[1].subgraphs.latency_fs.tolist(), run.copies
@@ -464,18 +462,36 @@ def test_a_solver_settles_a_pipeline_and_never_says_less_than_is_known() -> None
         assert choice.bound <= further.bound <= further.value <= choice.value
 
 
-def test_the_program_of_a_chain_has_the_bound_that_trying_all_finds() -> None:
-    """Three products on two toys, the first of which the second cannot run: four placements."""
+def branches() -> tuple[Box, Problem]:
+    """Return a stem and two heads on two toys."""
+    box, members = toys()
+    work = columns(Heads().to("meta"), torch.empty(BATCH, WIDTH, device="meta"))
+    return box, pose(work, members, find_ways(box, members))
+
+
+@pytest.mark.parametrize("make", [posed, branches])
+def test_what_is_chosen_is_the_best_of_all_and_no_bound_is_above_it(make: Callable[[], tuple[Box, Problem]]) -> None:
+    """Three products on two toys, in a chain or as heads, with copies as dear as they are and nearly for nothing."""
     pytest.importorskip("highspy")
-    _, problem = posed()
-    trials = np.array([[0, *rest] for rest in itertools.product(range(2), repeat=2)])
-    for goal in GOALS:
-        choice = choose(problem, goal, (0, 1))
-        assert choice is not None
-        solved = settle(problem, goal, ~problem.can_run, price_second(problem, (0, 1)), choice.devices)
-        least = float(price(problem, goal, trials, price_second(problem, (0, 1))).min())
-        assert_close(solved.bound, least, rel=2e-3)
-        assert_close(choice.value, least, rel=1e-9)
+    _, real = make()
+    quick = attrs.evolve(
+        real, ways=Ways(hops={pair: (attrs.evolve(way[0], latency_s=0.0),) for pair, way in real.ways.hops.items()})
+    )
+    for problem in (real, quick):
+        trials = np.array(
+            [one for one in itertools.product(range(2), repeat=3) if problem.can_run[range(3), one].all()]
+        )
+        for goal in GOALS:
+            choice = choose(problem, goal, (0, 1))
+            assert choice is not None
+            power = price_second(problem, (0, 1))
+            least = float(price(problem, goal, trials, power).min())
+            assert_close(choice.value, least, rel=1e-9)
+            assert choice.bound <= least * (1.0 + 1e-9)
+            solved = settle(problem, goal, ~problem.can_run, power, choice.devices)
+            assert solved.bound <= least * (1.0 + 1e-6)
+            if make is posed:
+                assert_close(solved.bound, least, rel=2e-3)
 
 
 def test_what_placements_share_does_not_part_them() -> None:
