@@ -407,7 +407,8 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
         "WHERE devices = 'cpu' AND form = 'alone'"
     ).rows[0]
     width = next(row.latency_half_width for row in answer.placements if row.placement == "cpu")
-    assert_close(high / found, np.exp(width), rel=1e-9)
+    assert width is not None
+    assert_close(high / found, float(np.exp(width)), rel=1e-9)
     assert_close(found / low, odds, rel=1e-9)
     again = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
     assert again.placements.rows == answer.placements.rows
