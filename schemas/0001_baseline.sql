@@ -865,6 +865,9 @@ CREATE TABLE internal.placement (
     copy_fs BIGINT NOT NULL CHECK (copy_fs >= 0),
     period_fs BIGINT NOT NULL CHECK (period_fs >= 0),
     energy_fj BIGINT NOT NULL CHECK (energy_fj >= 0),
+    latency_half_width DOUBLE NOT NULL CHECK (latency_half_width >= 0),
+    interval_half_width DOUBLE NOT NULL CHECK (interval_half_width >= 0),
+    energy_half_width DOUBLE NOT NULL CHECK (energy_half_width >= 0),
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
@@ -880,11 +883,14 @@ COMMENT ON COLUMN internal.placement.precision IS 'That was asked for; devices w
 COMMENT ON COLUMN internal.placement.batch IS 'Samples in one input';
 COMMENT ON COLUMN internal.placement.runtime IS 'How the software stack launches work';
 COMMENT ON COLUMN internal.placement.devices IS 'Those with a part of the model, joined by a plus';
-COMMENT ON COLUMN internal.placement.form IS 'alone; split: devices take turns; pipeline: batches follow each other through them';
+COMMENT ON COLUMN internal.placement.form IS 'alone; split: subgraphs on several, in turn or branches at once; pipeline: batches follow each other through them';
 COMMENT ON COLUMN internal.placement.latency_fs IS 'Femtoseconds, per batch, copies included';
 COMMENT ON COLUMN internal.placement.copy_fs IS 'Femtoseconds, per batch, of copies between devices';
 COMMENT ON COLUMN internal.placement.period_fs IS 'Femtoseconds for which the box draws static power for a batch';
 COMMENT ON COLUMN internal.placement.energy_fj IS 'Femtojoules of the whole box, per batch: the sum of its lines';
+COMMENT ON COLUMN internal.placement.latency_half_width IS 'Of the 80 % interval of the logarithm of the latency';
+COMMENT ON COLUMN internal.placement.interval_half_width IS 'Of the 80 % interval of the logarithm of the period';
+COMMENT ON COLUMN internal.placement.energy_half_width IS 'Of the 80 % interval of the logarithm of the energy';
 COMMENT ON COLUMN internal.placement.formula_version IS 'Digest of the formulas of all classes of its devices';
 COMMENT ON COLUMN internal.placement.package_version IS 'joulemap version that evaluated it';
 COMMENT ON COLUMN internal.placement.created_at IS 'When it was stored, UTC';

@@ -43,12 +43,8 @@ from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
-from joulemap.answer.place import (
-    DeviceRow as DeviceRow,
-    PlaceAnswer as PlaceAnswer,
-    PlacementRow as PlacementRow,
-    SubgraphRow as SubgraphRow,
-)
+from joulemap.answer.place.answer import PlaceAnswer as PlaceAnswer
+from joulemap.answer.place.row import DeviceRow as DeviceRow, PlacementRow as PlacementRow, SubgraphRow as SubgraphRow
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,

@@ -57,7 +57,7 @@ class Workspace:
     plot = ModelQuestion("answer.plot", "")
     recommend = ModelQuestion("answer.recommend")
     cost = ModelQuestion("answer.cost")
-    place = Question("answer.place", "SettingsKeywords", is_shared=True)
+    place = Question("answer.place.answer", "SettingsKeywords", is_shared=True)
     llm = ModelQuestion("answer.llm.answer")
     fleet = Question("answer.fleet.answer", "SettingsKeywords", is_shared=True)
     train = Question("answer.train.answer", "SettingsKeywords", is_shared=True)

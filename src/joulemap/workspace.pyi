@@ -33,7 +33,7 @@ from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
-from joulemap.answer.place import PLACED, PlaceAnswer
+from joulemap.answer.place.answer import PLACED, PlaceAnswer
 from joulemap.answer.query import BOUNDS, STREAMED
 from joulemap.answer.recommend import RecommendAnswer
 from joulemap.answer.record import Run

@@ -9,18 +9,20 @@ Side by side, devices that run the whole model each take batches of their own:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
 import attrs
 import numpy as np
 
-from joulemap.box.choose import Choice, choose, room
+from joulemap.box.choose import Choice, choose, improve
 from joulemap.box.problem import Problem
 from joulemap.box.run import PlacedRun, run_placement
-from joulemap.box.score import score
-from joulemap.domain.box import Box, Goal
+from joulemap.box.schedule import find_makespan
+from joulemap.box.score import add_up, fit_weights, score
+from joulemap.box.solve import has_solver
+from joulemap.domain.box import BUDGET, Box, Goal, PlacementLine
 from joulemap.model.workload import Integers
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -28,6 +30,9 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 ROUNDS: Final = 4
 """Times that a split is chosen, run and chosen anew."""
+
+SETTLED: Final = 5e-3
+"""Share of a gap that no solver is asked about."""
 
 MOST_SETS: Final = 32
 """Sets of devices that are tried."""
@@ -40,7 +45,8 @@ class Candidate:
     label: str
     """Devices, joined by a plus."""
     form: str
-    """`alone`; `split`: devices take turns; `pipeline`: batches follow each other through them; `side by side`."""
+    """`alone`; `split`: subgraphs on several, in turn or branches at once; `pipeline`: batches follow each other; or
+    `side by side`."""
     members: tuple[int, ...]
     refusal: str = ""
     run: PlacedRun | None = None
@@ -53,6 +59,10 @@ class Candidate:
     """Of a batch; side by side of the mean one."""
     limit: str = ""
     """What the time between batches is."""
+    shares: Mapping[int, float] = attrs.field(factory=dict)
+    """Side by side: of the batches, those of each device."""
+    lines: tuple[PlacementLine, ...] = ()
+    """Of its ledger; side by side those of a mean batch, without what devices draw that wait."""
     gap: float = 0.0
     """Share that a placement which was not looked at could save, by the costs that the search has."""
 
@@ -71,7 +81,7 @@ def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
     if goal == "energy":
         sets = _list_sets(kinds, 2)[:MOST_SETS]
     for some in sets:
-        found += _run_split(problem, box, goal, tuple(some))
+        found += _run_split(problem, box, goal, tuple(some), is_largest=some is sets[0])
     if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in found):
         found += _run_split(problem, box, goal, tuple(range(len(problem.members))))
     if goal == "throughput":
@@ -119,6 +129,7 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
         form=form,
         members=members,
         run=run,
+        lines=run.lines,
         latency_s=run.latency_fs / FS_PER_S,
         interval_s=run.period_fs / FS_PER_S,
         energy_j=run.energy_fj / FJ_PER_J,
@@ -127,9 +138,14 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
     )
 
 
-def _run_split(problem: Problem, box: Box, goal: Goal, allowed: Sequence[int]) -> list[Candidate]:
-    """Return the best split that was run; none where the choice is one device."""
-    best: Candidate | None = None
+def _run_split(
+    problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], *, is_largest: bool = True
+) -> list[Candidate]:
+    """Return the best split that was run; none where the choice is one device.
+
+    A solver looks further where that is the largest set of devices.
+    """
+    best: tuple[Candidate, Choice, Problem] | None = None
     adjusted, seen = problem, set[bytes]()
     for _ in range(ROUNDS):
         choice: Choice | None = choose(adjusted, goal, allowed)
@@ -137,12 +153,29 @@ def _run_split(problem: Problem, box: Box, goal: Goal, allowed: Sequence[int]) -
             break
         seen.add(choice.devices.tobytes())
         found = _run(problem, box, choice.devices, goal, choice.gap)
-        if best is None or found.value(goal) < best.value(goal):
-            best = found
+        if best is None or found.value(goal) < best[0].value(goal):
+            best = found, choice, adjusted
         if found.run is None:
             break
         adjusted = _adjust(problem, adjusted, found.run)
-    return [] if best is None else [best]
+    if best is None:
+        return []
+    return [_look_further(problem, box, goal, allowed, *best) if is_largest else best[0]]
+
+
+def _look_further(
+    problem: Problem, box: Box, goal: Goal, allowed: Sequence[int], best: Candidate, choice: Choice, adjusted: Problem
+) -> Candidate:
+    """Return what a solver makes of the best split where it has a gap: a smaller gap, or a better one."""
+    if best.run is None or best.limit == BUDGET or choice.gap < SETTLED or not has_solver():
+        return best
+    further = improve(adjusted, goal, allowed, choice)
+    found = best
+    if len(np.unique(further.devices)) > 1 and (further.devices != choice.devices).any():
+        found = _run(problem, box, further.devices, goal, further.gap)
+    if found.value(goal) < best.value(goal):
+        return found
+    return attrs.evolve(best, gap=max(0.0, 1.0 - further.bound / choice.value))
 
 
 def _adjust(problem: Problem, adjusted: Problem, run: PlacedRun) -> Problem:
@@ -180,12 +213,11 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
     trials = np.array(list(_list_neighbours(problem, alone.members[0])), dtype=np.int64)
     if not len(trials):
         return []
-    scores = score(problem, trials)
-    value = {"latency": scores.latency_s, "throughput": scores.interval_s, "energy": scores.joules}[goal]
-    value = np.where((scores.weight_bytes <= room(problem)).all(axis=1), value, np.inf)
+    value = score(problem, trials).interval_s if goal == "throughput" else find_makespan(problem, trials)
     if goal == "energy":
         static = sum(member.static_w for member in problem.members)
-        value = value + scores.latency_s * static
+        value = add_up(problem, problem.joules, problem.copy_j, trials) + value * static
+    value = np.where(fit_weights(problem, trials), value, np.inf)
     place = int(np.argmin(value))
     return [_run(problem, box, trials[place], goal, 0.0)] if np.isfinite(value[place]) else []
 
@@ -236,14 +268,22 @@ def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candid
     static_w = sum(one.static_w if number in runs else one.idle_w for number, one in enumerate(problem.members))
     drawn_w = sum(rate[number] * own_j[number] for number in runs)
     if box.power is not None and static_w + drawn_w * slow > box.power.value:
-        slow, limit = max(box.power.value - static_w, 1e-9) / drawn_w, "power budget"
+        slow, limit = max(box.power.value - static_w, 1e-9) / drawn_w, BUDGET
     total = sum(rate.values()) * slow
+    shares = {number: one * slow / total for number, one in rate.items()}
     return Candidate(
         label=_name(problem, list(runs)),
         form="side by side",
         members=tuple(runs),
         latency_s=max(run.latency_fs for run in runs.values()) / FS_PER_S / slow,
         interval_s=1.0 / total,
+        shares=shares,
+        lines=tuple(
+            attrs.evolve(line, energy_fj=round(line.energy_fj * shares[number]))
+            for number, run in runs.items()
+            for line in run.lines
+            if line.device == problem.members[number].name
+        ),
         energy_j=(static_w + drawn_w * slow) / total,
         limit=limit,
     )

@@ -1,7 +1,7 @@
 """The best placement for a goal: the least time of a batch, the least time between batches, or the least energy.
 
-    latency      sum of subgraphs and copies                                     exact: `search`
-    energy       sum of their joules + static power of the box x latency         exact, of each set of devices
+    latency      sum of subgraphs and copies, exact: `search`; less where branches run at the same time: `overlap`
+    energy       sum of their joules + static power of the box x latency, the same for each set of devices
     throughput   the busiest stage: a device, a link, or a memory that is shared
 
 The last is no sum. Any weights of the stages that add up to 1 make a sum that no placement's interval is below: what
@@ -20,9 +20,12 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.box.overlap import bound_path, bound_work, overlap
 from joulemap.box.problem import Problem
-from joulemap.box.score import Scores, add_up, score, sum_by_device
+from joulemap.box.schedule import find_makespan
+from joulemap.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
 from joulemap.box.search import FEW_STATES, Costs, Found, search
+from joulemap.box.solve import TIME_LIMIT_S, settle
 from joulemap.domain.box import GOALS, Goal
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
@@ -73,7 +76,10 @@ class Choice:
 
 
 def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | None:
-    """Return the best placement on the devices that are allowed; None where they cannot run the model together."""
+    """Return the best placement on the devices that are allowed; None where they cannot run the model together.
+
+    Alike devices of those take branches too where the latency is asked for; in turn they would add nothing.
+    """
     assert goal in GOALS
     node = np.full(problem.seconds.shape, np.inf)
     node[:, list(allowed)] = problem.seconds[:, list(allowed)]
@@ -86,8 +92,56 @@ def choose(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Choice | Non
     base, copy = problem.seconds * power, problem.copy_s * power
     if goal == "energy":
         base, copy = base + problem.joules, copy + problem.copy_j
-    found = _search_within(problem, np.where(is_out, np.inf, base), copy)
-    return None if found is None else Choice(devices=found.devices, value=found.cost, bound=found.bound)
+    base = np.where(is_out, np.inf, base)
+    found, per_byte = _search_within(problem, base, copy)
+    if found is None:
+        return None
+    rest = problem.joules if goal == "energy" else np.zeros_like(base)
+    if goal == "latency" and len(_list_alike(problem, allowed)) > len(allowed):
+        per_byte = per_byte * 0.0  # alike devices have room besides
+    filled, held = problem.weight_bytes * per_byte, float((per_byte * room(problem))[per_byte > 0.0].sum())
+    bound = bound_path(problem, base + filled, copy, np.where(is_out, np.inf, rest) + filled) - held
+    is_out = _list_out(problem, goal, allowed)
+    if goal == "latency":
+        bound = max(bound, bound_work(np.where(is_out, np.inf, problem.seconds)))
+    bound = min(bound, found.bound)
+    devices, value = overlap(problem, found.devices, is_out, lambda trials: price(problem, goal, trials, power), bound)
+    return Choice(devices=devices, value=value, bound=min(bound, value))
+
+
+def _list_alike(problem: Problem, allowed: Sequence[int]) -> list[int]:
+    """Return the devices that are allowed, and those alike."""
+    return [one for mine in problem.kinds.values() if set(mine) & set(allowed) for one in mine]
+
+
+def _list_out(problem: Problem, goal: Goal, allowed: Sequence[int]) -> Booleans:
+    """Return where nodes cannot be: node x device."""
+    open_to = _list_alike(problem, allowed) if goal == "latency" else list(allowed)
+    is_out = np.ones(problem.seconds.shape, dtype=bool)
+    is_out[:, open_to] = ~problem.can_run[:, open_to]
+    return is_out
+
+
+def price(problem: Problem, goal: Goal, devices: Integers, power: float) -> Floats:
+    """Return what placements, each a row, are worth for a goal; `power` are the watts of a second, for energy."""
+    if goal == "throughput":
+        return score(problem, devices).interval_s
+    seconds = find_makespan(problem, devices)
+    return seconds if goal == "latency" else add_up(problem, problem.joules, problem.copy_j, devices) + power * seconds
+
+
+def improve(
+    problem: Problem, goal: Goal, allowed: Sequence[int], choice: Choice, time_limit_s: float = TIME_LIMIT_S
+) -> Choice:
+    """Return what a solver makes of a choice: the same or a better placement, the same or a higher bound."""
+    is_out, power = _list_out(problem, goal, allowed), price_second(problem, allowed)
+    solved = settle(problem, goal, is_out, power, choice.devices, time_limit_s)
+    devices, value = choice.devices, choice.value
+    if solved.devices is not None and fit_weights(problem, solved.devices[None])[0]:
+        found = float(price(problem, goal, solved.devices[None], power)[0])
+        if found < value:
+            devices, value = solved.devices, found
+    return Choice(devices=devices, value=value, bound=min(max(choice.bound, solved.bound), value))
 
 
 def price_second(problem: Problem, used: Sequence[int]) -> float:
@@ -96,14 +150,10 @@ def price_second(problem: Problem, used: Sequence[int]) -> float:
     return sum(one.static_w if number in mine else one.idle_w for number, one in enumerate(problem.members))
 
 
-def room(problem: Problem) -> Floats:
-    """Return the bytes that each device has for weights, beside its activations."""
-    capacity = np.array([member.hardware.memory_capacity.value for member in problem.members])
-    return np.maximum(capacity - problem.activation_bytes, 0.0)
-
-
-def _search_within(problem: Problem, node: Floats, copy: Floats) -> Found | None:
+def _search_within(problem: Problem, node: Floats, copy: Floats) -> tuple[Found | None, Floats]:
     """Return the cheapest placement whose weights fit that was found, with the bound of the relaxed problem.
+
+    With it the price a byte of each memory that the bound is of; 0 where weights fit by themselves.
 
     A price a byte is the same for all alike layers, so that they come and go together: what is left of a memory is
     filled by the start, or the end, of a placement that does not fit, the rest of one that does.
@@ -114,10 +164,10 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> Found | None
 
     most, price = room(problem), np.zeros(len(problem.members))
     found = find(price)
-    if found is None or _fits(problem, found.devices[None], most)[0]:
-        return found
+    if found is None or fit_weights(problem, found.devices[None])[0]:
+        return found, price
     step = float(node[np.isfinite(node)].max()) / max(float(problem.weight_bytes.max()), 1.0)
-    bound, over, fitting = found.bound, [found.devices], []
+    bound, best, over, fitting = found.bound, price, [found.devices], []
     low, high = price, None
     for _ in range(RAISES):
         if high is None:
@@ -127,21 +177,23 @@ def _search_within(problem: Problem, node: Floats, copy: Floats) -> Found | None
             price = (low + high) / 2.0
         trial = find(price)
         if trial is None:
-            return None
-        bound = max(bound, trial.bound - float((price * most).sum()))
-        if _fits(problem, trial.devices[None], most)[0]:
+            return None, best
+        least = trial.bound - float((price * most)[price > 0.0].sum())
+        if least > bound:
+            bound, best = least, price
+        if fit_weights(problem, trial.devices[None])[0]:
             fitting.append(trial.devices)
             high = price
         else:
             over.append(trial.devices)
             low = price
     if not fitting:
-        return None
+        return None, best
     trials = np.array([*fitting, *_cross(over[-1], fitting[-1]), *_cross(over[0], fitting[-1])])
-    trials = trials[_fits(problem, trials, most)]
+    trials = trials[fit_weights(problem, trials)]
     cost = add_up(problem, node, copy, trials)
     place = int(np.argmin(cost))
-    return Found(devices=trials[place], cost=float(cost[place]), bound=min(bound, float(cost[place])))
+    return Found(devices=trials[place], cost=float(cost[place]), bound=min(bound, float(cost[place]))), best
 
 
 def _cross(first: Integers, second: Integers) -> Integers:
@@ -149,12 +201,6 @@ def _cross(first: Integers, second: Integers) -> Integers:
     count = len(first)
     begins = np.arange(count)[None] < np.arange(1, count)[:, None]
     return np.concatenate([np.where(begins, first, second), np.where(begins, second, first)])
-
-
-def _fits(problem: Problem, devices: Integers, most: Floats) -> Booleans:
-    """Return which placements have room for their weights."""
-    mask: Booleans = np.all(sum_by_device(problem.weight_bytes, devices) <= most, axis=1)
-    return mask
 
 
 def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:

@@ -34,6 +34,7 @@ class Member:
     hardware: Hardware
     """Under its calibration, at its mode and boundary."""
     configuration: Configuration
+    calibration_digest: str = ""
     memory: str = ""
     """That it shares with others."""
 

@@ -88,6 +88,23 @@ class Problem:
         return len(self.subgraph)
 
     @cached_property
+    def reads(self) -> list[list[int]]:
+        """The values that each node reads."""
+        found: list[list[int]] = [[] for _ in range(self.node_count)]
+        for value, nodes in enumerate(self.readers):
+            for node in nodes:
+                found[node].append(value)
+        return found
+
+    @cached_property
+    def makes(self) -> list[list[int]]:
+        """The values that each node makes."""
+        found: list[list[int]] = [[] for _ in range(self.node_count)]
+        for value, node in enumerate(self.maker.tolist()):
+            found[node].append(value)
+        return found
+
+    @cached_property
     def kinds(self) -> dict[str, list[int]]:
         """Device of the box -> its members, alike."""
         found: dict[str, list[int]] = {}

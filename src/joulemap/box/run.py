@@ -1,6 +1,6 @@
 """A placement as it runs: each device's part by itself, copies between them, and a ledger of whole femtojoules.
 
-    latency  = sum of the parts' latencies + copies                       devices take turns
+    latency  = makespan of parts and copies: `box.schedule`; their sum where nothing runs at once
     interval = max(a part's interval, a link's copies, bytes of a shared memory / its bandwidth)
     period   = latency, or the interval where batches follow each other; longer where the power budget says so
     energy   = lines of the parts + copies + static power of each device over what of the period its part leaves
@@ -19,8 +19,9 @@ import numpy as np
 
 from joulemap.box.member import Member
 from joulemap.box.problem import Problem, conversion_fj, converts
+from joulemap.box.schedule import Followed, follow, share_rate
 from joulemap.box.score import share_memory
-from joulemap.domain.box import Box, PlacementLine
+from joulemap.domain.box import BUDGET, Box, PlacementLine
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.model.fallback import split_work
@@ -43,9 +44,13 @@ class Copy:
     end: int
     subgraph: int
     """That makes it."""
+    value: int
+    """Of the problem."""
     byte_count: float
     """As it is sent."""
     latency_fs: int
+    start_fs: int = 0
+    """From the start of a batch by itself."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -57,13 +62,15 @@ class PlacedRun:
     parts: dict[int, RunColumns]
     """Device -> the run of its part."""
     copies: tuple[Copy, ...]
+    start_fs: Integers
+    """Of each node, from the start of a batch by itself."""
     latency_fs: int
     interval_fs: int
     """From batch to batch where they follow each other."""
     period_fs: int
     """For which the box draws static power for a batch: the latency, or the interval."""
     limit: str
-    """What the period is: devices in turn, a device or link by name, a shared memory, or the power budget."""
+    """What the period is: devices in turn, branches at once, a device, link or memory by name, or the power budget."""
     lines: tuple[PlacementLine, ...]
 
     @property
@@ -82,7 +89,9 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     parts = _run_parts(problem, devices)
     _check_shared(problem, box, parts)
     copies = _list_copies(problem, devices)
-    latency_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
+    in_turn_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
+    followed, rest_fs = _follow(problem, devices, parts, copies)
+    latency_fs = int(followed.makespan[0]) + rest_fs if len(parts) > 1 else in_turn_fs
     interval_fs, limit = _find_interval(problem, parts, copies)
     period_fs = interval_fs if is_pipelined else latency_fs
     lines = [*_list_parts(problem, parts), *_list_transfers(problem, copies)]
@@ -90,13 +99,14 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     power_w = sum(one.static_w if at in parts else one.idle_w for at, one in enumerate(problem.members))
     least_fs = _hold_to_budget(box, own_fj, power_w)
     if least_fs > period_fs:
-        period_fs, limit = least_fs, "power budget"
+        period_fs, limit = least_fs, BUDGET
     elif not is_pipelined:
-        limit = "one by one"
+        limit = "one by one" if latency_fs == in_turn_fs else "branches at once"
     return PlacedRun(
         devices=devices,
         parts=parts,
-        copies=copies,
+        copies=tuple(attrs.evolve(one, start_fs=int(followed.sent[0, one.value, one.end])) for one in copies),
+        start_fs=followed.begin[0],
         latency_fs=latency_fs if is_pipelined else max(latency_fs, period_fs),
         interval_fs=max(interval_fs, period_fs) if is_pipelined else interval_fs,
         period_fs=period_fs,
@@ -144,12 +154,33 @@ def _list_copies(problem: Problem, devices: Integers) -> tuple[Copy, ...]:
                 start=start,
                 end=end,
                 subgraph=int(problem.subgraph[problem.maker[value]]),
+                value=value,
                 byte_count=float(problem.value_bytes[value, start]),
                 latency_fs=round(float(problem.way_s[value, start, end]) * FS_PER_S),
             )
             for end in sorted({int(devices[reader]) for reader in readers} - {start})
         ]
     return tuple(found)
+
+
+def _follow(
+    problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
+) -> tuple[Followed[Integers], int]:
+    """Return when each node and copy begins, in femtoseconds, and what subgraphs take that are none, after them."""
+    shape = 1, problem.node_count
+    place = np.full(problem.work.subgraph_count, -1)
+    place[problem.subgraph] = np.arange(problem.node_count)
+    takes, moves = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+    rest_fs, rates = 0, share_rate(problem)
+    for number, run in parts.items():
+        rows = place[run.subgraphs.subgraph_index]
+        takes[0, rows[rows >= 0]] = run.subgraphs.latency_fs[rows >= 0]
+        moves[0, rows[rows >= 0]] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
+        rest_fs += int(run.subgraphs.latency_fs[rows < 0].sum())
+    ways = np.zeros((1, len(problem.maker), len(problem.members)), dtype=np.int64)
+    for copy in copies:
+        ways[0, copy.value, copy.end] = copy.latency_fs
+    return follow(problem, devices[None], takes, moves, ways), rest_fs
 
 
 def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:

@@ -51,7 +51,7 @@ def _score(problem: Problem, devices: Integers) -> Scores:
     count = len(problem.members)
     columns = problem.paced_s, problem.dram_bytes, problem.weight_bytes
     busy_s, dram, weights = (sum_by_device(column, devices) for column in columns)
-    needs, home = _find_copies(problem, devices), devices[:, problem.maker]
+    needs, home = find_copies(problem, devices), devices[:, problem.maker]
     link_s = np.zeros((len(devices), count, count))
     for start in range(count):
         for end in range(count):
@@ -87,7 +87,7 @@ def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers) -> F
     """Return what placements, each a row, cost in one currency: node x device, and value x from x to."""
     nodes, count = np.arange(problem.node_count), len(problem.members)
     total: Floats = node[nodes, devices].sum(axis=1)
-    needs, home = _find_copies(problem, devices), devices[:, problem.maker]
+    needs, home = find_copies(problem, devices), devices[:, problem.maker]
     for end in range(count):
         each = copy[np.arange(len(problem.maker)), home, end]
         total = total + np.where(needs[:, :, end], each, 0.0).sum(axis=1)
@@ -97,14 +97,33 @@ def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers) -> F
 def share_memory(problem: Problem, dram_bytes: Floats) -> Floats:
     """Return the least time from batch to batch that memories which devices share allow, of each placement."""
     found = np.zeros(len(dram_bytes))
-    for name in {member.memory for member in problem.members if member.memory}:
-        mine = [number for number, member in enumerate(problem.members) if member.memory == name]
-        rate = max(problem.members[number].hardware.memory_bandwidth.value for number in mine)
-        found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) / rate)
+    for rate, mine in share_groups(problem):
+        found = np.maximum(found, dram_bytes[:, mine].sum(axis=1) * rate)
     return found
 
 
-def _find_copies(problem: Problem, devices: Integers) -> Booleans:
+def share_groups(problem: Problem) -> list[tuple[float, list[int]]]:
+    """Return the seconds a byte of each memory that several share, and who they are."""
+    found = []
+    for name in sorted({member.memory for member in problem.members if member.memory}):
+        mine = [number for number, member in enumerate(problem.members) if member.memory == name]
+        found.append((1.0 / max(problem.members[one].hardware.memory_bandwidth.value for one in mine), mine))
+    return found
+
+
+def room(problem: Problem) -> Floats:
+    """Return the bytes that each device has for weights, beside its activations."""
+    capacity = np.array([member.hardware.memory_capacity.value for member in problem.members])
+    return np.maximum(capacity - problem.activation_bytes, 0.0)
+
+
+def fit_weights(problem: Problem, devices: Integers) -> Booleans:
+    """Return which placements have room for their weights."""
+    mask: Booleans = np.all(sum_by_device(problem.weight_bytes, devices) <= room(problem), axis=1)
+    return mask
+
+
+def find_copies(problem: Problem, devices: Integers) -> Booleans:
     """Return which values are sent to which device: placement x value x device."""
     count, value_count = len(problem.members), len(problem.maker)
     found = np.zeros((len(devices), value_count, count), dtype=bool)

@@ -15,6 +15,9 @@ Goal = Literal["latency", "throughput", "energy"]
 GOALS: Final[tuple[Goal, ...]] = get_args(Goal)
 """What a placement may be best at: time of a batch, batches that follow each other, or energy of a batch."""
 
+BUDGET: Final = "power budget"
+"""What batches wait for where the box's power stretches the time between them."""
+
 MOST_DEVICES: Final = 16
 """Of one box, alike ones counted one by one."""
 

@@ -12,7 +12,7 @@ from joulemap.box.member import Member
 from joulemap.catalog.box import find_box, make_link, refuse_box
 from joulemap.domain.architecture import find_class
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
-from joulemap.domain.configuration import Configuration
+from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.name import split_names
 from joulemap.domain.quantity import Quantity
 from joulemap.model.fallback import choose_precision
@@ -153,16 +153,17 @@ def _make(text: str, first: str, second: str, hardware: dict[str, Hardware]) -> 
 
 def find_hardware(
     source: Source, model: str, names: Sequence[str], settings: Settings
-) -> list[tuple[str, str, Hardware]]:
-    """Return (id, power mode, hardware) of each name, as its runs have it; raises as `plan_runs`."""
-    found: dict[str, tuple[str, str, Hardware]] = {}
+) -> list[tuple[str, str, str, Hardware]]:
+    """Return (id, power mode, calibration, hardware) of each name, as its runs have it; raises as `plan_runs`."""
+    found: dict[str, tuple[str, str, str, Hardware]] = {}
     for name in dict.fromkeys(names):
         plan = plan_runs((model,), attrs.evolve(settings, hardware=(name,)))
         if len(plan.selection.pairs) != 1:
             raise UsageError(f"{name} is {len(plan.selection.pairs)} hardware, expected one for a device")
         ((entry, mode),) = plan.selection.pairs
         (hardware,) = find_targets(source, plan).values()
-        found[name] = entry.id, mode, hardware
+        calibration = plan.calibration.find(entry)
+        found[name] = entry.id, mode, calibration.digest if calibration else "", hardware
     return [found[name] for name in names]
 
 
@@ -173,8 +174,8 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
     (asked,), (runtime,) = settings.precision, settings.runtime
     weights = settings.weight_precision[0] if settings.weight_precision else ""
     members = []
-    for (name, device), (hardware_id, mode, hardware) in zip(named, found, strict=True):
-        precision, stored = choose_precision(hardware, device.precision or asked, weights)
+    for (name, device), (hardware_id, mode, calibration, hardware) in zip(named, found, strict=True):
+        precision, stored = _choose_precision(hardware, device.precision or asked, weights)
         configuration = Configuration(
             hardware=hardware_id,
             precision=precision,
@@ -187,6 +188,26 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
             reference = hardware.reference.with_static(static)
             hardware = attrs.evolve(hardware, static_power=static, idle_power=None, reference=reference)
         members.append(
-            Member(name=name, device=device, hardware=hardware, configuration=configuration, memory=device.memory)
+            Member(
+                name=name,
+                device=device,
+                hardware=hardware,
+                configuration=configuration,
+                calibration_digest=calibration,
+                memory=device.memory,
+            )
         )
     return tuple(members)
+
+
+def _choose_precision(hardware: Hardware, asked: str, weights: str) -> tuple[str, str]:
+    """Return what a device computes at, (activations, weights): weights keep what is asked for where that is narrower.
+
+    Weights of less than a byte stay packed where a device has no such products, and are converted as they are read.
+    """
+    precision, stored = choose_precision(hardware, asked, weights)
+    if precision == asked:
+        return precision, stored
+    if weights:
+        return precision, weights
+    return precision, asked if PRECISION_BYTES[asked] < 1.0 else stored

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from joulemap.box.doubt import half_width
 from joulemap.model.version import formula_version
 from joulemap.plan.source import reading_if_there
 from joulemap.store.connection import transaction
-from joulemap.store.placement import StoredPlacement, find_placements, write_placements
+from joulemap.store.placement import FoundPlacement, StoredPlacement, find_placements, write_placements
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember
 
 if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
+    from joulemap.box.doubt import DeviceDoubt, PlacedDoubt
     from joulemap.box.problem import Problem
     from joulemap.box.run import PlacedRun
     from joulemap.domain.box import Box, Goal
@@ -33,6 +35,10 @@ class PlacedQuestion:
     goal: Goal
     settings: Settings
     problem: Problem
+    known: Sequence[DeviceDoubt]
+    """How far predictions of each device were off."""
+    doubts: Mapping[tuple[str, str], PlacedDoubt]
+    """(devices, form) -> what may be off of a placement."""
 
     @property
     def version(self) -> str:
@@ -45,7 +51,7 @@ class PlacedQuestion:
     def key(self) -> str:
         """Digest of all that the placements depend on."""
         members = [(one.name, one.hardware.digest, one.configuration) for one in self.problem.members]
-        told = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.version}"
+        told = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
@@ -68,19 +74,25 @@ def ensure_placements(
     key = question.key
     with reading_if_there(source) as connection:
         stored = find_placements(connection, key) if connection is not None else {}
-    if stored.keys() == kept.keys():
-        return stored
+    if stored.keys() == kept.keys() and all(_is_same(stored[name], run) for name, run in kept.items()):
+        return {name: one.placement_id for name, one in stored.items()}
     from joulemap.plan.catalogue import ensure_catalogue, writing
 
     with writing(source.anchor()) as connection:
         with transaction(connection):
             ensure_catalogue(connection)
             write_placements(connection, [_record(question, key, *name, run) for name, run in kept.items()])
-        return find_placements(connection, key)
+        return {name: one.placement_id for name, one in find_placements(connection, key).items()}
+
+
+def _is_same(stored: FoundPlacement, run: PlacedRun) -> bool:
+    """Whether a placement that is stored is what was found now: with a solver, or more time, it may be another."""
+    told = stored.latency_fs, stored.period_fs, stored.energy_fj
+    return told == (run.latency_fs, run.period_fs, run.energy_fj)
 
 
 def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: PlacedRun) -> StoredPlacement:
-    settings = question.settings
+    settings, doubt = question.settings, question.doubts[devices, form]
     return StoredPlacement(
         question_key=key,
         model=question.model,
@@ -94,6 +106,9 @@ def _record(question: PlacedQuestion, key: str, devices: str, form: str, run: Pl
         latency_fs=run.latency_fs,
         copy_fs=run.copy_fs,
         period_fs=run.period_fs,
+        latency_half_width=half_width(doubt.latency),
+        interval_half_width=half_width(doubt.interval),
+        energy_half_width=half_width(doubt.energy),
         lines=run.lines,
         formula_version=question.version,
         package_version=package_version("joulemap"),

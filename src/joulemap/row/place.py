@@ -30,6 +30,23 @@ class PlacementDifference(Row, query="place.difference"):
     """fJ: the same, exact: all rows add up to the difference of both totals."""
 
 
+class DoubtedDevice(Row, query="place.doubt"):
+    """How far predictions of a model on the devices of a box were off, by what was measured of each or of its like;
+    one row per device.
+    """
+
+    position: int
+    """Of the device in the parameters, from 1."""
+    latency_half_width: float
+    """Of the 80 % interval of a latency's natural logarithm."""
+    left_out_energy_half_width: float | None
+    """The same of an energy, of its calibration; null where that has none."""
+    energy_half_width: float
+    """The same, of the finest group of measurements that it is in."""
+    energy_group_count: int | None
+    """Of that group; null where it is of other classes."""
+
+
 class PlacedLine(Row, query="place.ledger"):
     """The ledger of a placement on a box: parts, copies between devices, and what each draws while others work; one
     row per line.

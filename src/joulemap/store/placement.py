@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from joulemap.domain.box import PlacementLine
 from joulemap.store.connection import Connection
 from joulemap.store.digest import PLACEMENT, Digester
@@ -28,6 +30,9 @@ class StoredPlacement:
     latency_fs: int
     copy_fs: int
     period_fs: int
+    latency_half_width: float
+    interval_half_width: float
+    energy_half_width: float
     lines: Sequence[PlacementLine]
     formula_version: str
     package_version: str
@@ -38,14 +43,29 @@ class StoredPlacement:
         return sum(line.energy_fj for line in self.lines)
 
 
-def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], int]:
-    """Return (devices, form) -> id of the placements of a question."""
+@frozen(kw_only=True)
+class FoundPlacement:
+    """A placement that is stored, by what tells it from another of its question, devices and form."""
+
+    placement_id: int
+    latency_fs: int
+    period_fs: int
+    energy_fj: int
+
+
+def find_placements(connection: Connection, question_key: str) -> dict[tuple[str, str], FoundPlacement]:
+    """Return (devices, form) -> the placements of a question."""
+    names = [one.name for one in attrs.fields(FoundPlacement)]
     rows = execute(
         connection,
-        "SELECT devices, form, placement_id FROM internal.placement WHERE question_key = ? ORDER BY placement_id",
+        f"SELECT devices, form, {', '.join(names)} FROM internal.placement WHERE question_key = ? "
+        "ORDER BY placement_id",
         [question_key],
     ).fetchall()
-    return {(str(devices), str(form)): int(number) for devices, form, number in rows}
+    return {
+        (str(devices), str(form)): FoundPlacement(**dict(zip(names, numbers, strict=True)))
+        for devices, form, *numbers in rows
+    }
 
 
 def write_placements(connection: Connection, placements: Sequence[StoredPlacement]) -> None:

@@ -174,6 +174,21 @@ def _make(record: type[Part], row: Mapping[str, Any], **given: Any) -> Part:
     return record(**{name: row[name] for name in names}, **given)
 
 
+def find_work(connection: Connection, workload_id: int) -> tuple[str, float]:
+    """Return the sort of work that a stored workload is, or the kind of an operator, and the rows of its products.
+
+    Those of most of its linear layers, which are tokens of a language model; 0 without one.
+    """
+    statement = """
+        SELECT work_of(any_value(w.model), any_value(w.work)), coalesce(mode(o.gemm_m), 0)
+        FROM internal.workload AS w
+        LEFT JOIN internal.workload_operator AS o ON o.workload_id = w.workload_id AND o.operation = 'linear'
+        WHERE w.workload_id = ?
+    """
+    work, rows = execute(connection, statement, [workload_id]).fetchall()[0]
+    return str(work), float(rows)
+
+
 def read_columns(connection: Connection, workload_id: int) -> WorkloadColumns:
     """Return a stored workload as columns."""
     import numpy as np

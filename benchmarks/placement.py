@@ -1,0 +1,118 @@
+"""How published decisions about what runs where are decided here: `python benchmarks/placement.py [WORDS]`.
+
+Rows are of `placement.toml`, WORDS those of names. A row is decided rightly where the way that was published as better
+is better here; its gain, how many times better, is set beside the published one, in percent of that.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.answer.hardware_file import template_text
+from joulemap.domain.settings import Settings
+from joulemap.workspace import Workspace
+
+ROWS: Final = Path(__file__).with_suffix(".toml")
+RIGHT_PERCENT: Final = 10.0
+SPEED: Final = ("unit_count", "clock")
+
+
+def write_hardware(told: dict[str, Any], folder: Path, memory_gb: float | None = None) -> Path:
+    """Return the file of a hardware that is like another but for some numbers, with so much memory if that is given."""
+    text = re.sub(r'^id = ".*"', f'id = "own_{told["name"]}"', template_text(told["like"], ""), flags=re.MULTILINE)
+    text = re.sub(r"^aliases = .*$", "aliases = []", text, flags=re.MULTILINE)
+    text = re.sub(r'^name = ".*"', f'name = "{told["name"]}"', text, count=1, flags=re.MULTILINE)
+    numbers = told["set"] | ({} if memory_gb is None else {"memory_capacity": memory_gb})
+    for key, value in numbers.items():
+        text = re.sub(rf"^({key} = {{ value = )[0-9.e+-]+", rf"\g<1>{value}", text, flags=re.MULTILINE)
+    (units,), (clock,) = (re.findall(rf"^{key} = {{ value = ([0-9.]+)", text, re.MULTILINE) for key in SPEED)
+    text = re.sub(
+        r"^(rate = { value = )[0-9.]+(.*\n)(operations_per_clock = )(\d+)",
+        lambda found: (
+            f"{found[1]}{float(units) * float(clock) * float(found[4]) / 1e3:.6g}{found[2]}{found[3]}{found[4]}"
+        ),
+        text,
+        flags=re.MULTILINE,
+    )
+    for name, level in told.get("levels", {}).items():
+        capacity, bandwidth = (one.split()[0] for one in level.split(","))
+        text = re.sub(rf'(name = "{name}"(?:\n(?!\[).*)*?\ncapacity = {{ value = )[0-9.]+', rf"\g<1>{capacity}", text)
+        text = re.sub(rf'(name = "{name}"(?:\n(?!\[).*)*?\nbandwidth = {{ value = )[0-9.]+', rf"\g<1>{bandwidth}", text)
+    path = folder / f"{told['name']}_{memory_gb or 'own'}.toml"
+    path.write_text(text)
+    return path
+
+
+def list_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows, those of series one by one."""
+    rows = list(told["row"])
+    for series in told["series"]:
+        for memory_mb, rate in zip(series["memory_mb"], series["rates"], strict=True):
+            better = series["better"] | {"rate": rate}
+            gb = (memory_mb - series["held_mb"]) / 1e3
+            rows.append(
+                series
+                | {"name": series["name"].format(memory_mb), "better": better, "memory_gb": gb}
+                | {"batch": 1, "goal": "latency"}
+            )
+    return rows
+
+
+def score(row: dict[str, Any], hardware: dict[str, dict[str, Any]], folder: Path) -> tuple[float, float, str]:
+    """Return the gain as published, as predicted, and what is best here."""
+    devices = []
+    for one in filter(None, row.get("on", "").split(",")):
+        name, _, own = one.partition("=")
+        if own in hardware:
+            memory = row.get("memory_gb") if name == row.get("limited") else None
+            own = str(write_hardware(hardware[own], folder, memory))
+        devices.append(f"{name}={own}")
+    settings = Settings(
+        precision=row["precision"],
+        weight_precision=row.get("weight_precision", ()),
+        runtime="engine",
+        batch=row["batch"],
+    )
+    answer = Workspace(folder / "placement.duckdb").place(
+        row["model"],
+        row.get("box", ""),
+        settings=settings,
+        on=tuple(devices),
+        links=(row["link"],) if "link" in row else (),
+        goal=row["goal"],
+    )
+    rates = {
+        (one.placement, one.form): 0.0 if one.refusal else (one.throughput_per_s or 0.0) for one in answer.placements
+    }
+    better, other = (rates.get((row[side]["placement"], row[side]["form"]), 0.0) for side in ("better", "other"))
+    gain = better / other if other else float("inf")
+    best = f"{answer.best.placement} ({answer.best.form}), {better:.4g} and {other:.4g} a second"
+    return row["better"]["rate"] / row["other"]["rate"], gain, best
+
+
+def main(words: list[str]) -> None:
+    """Print a row each, and how many are decided rightly."""
+    told = tomllib.loads(ROWS.read_text())
+    hardware = {one["name"]: one for one in told["hardware"]}
+    rows = [row for row in list_rows(told) if all(word in row["name"] for word in words)]
+    right = near = 0
+    print(f"{'':58} published    here  off by")
+    with tempfile.TemporaryDirectory() as folder:
+        for row in rows:
+            published, gain, best = score(row, hardware, Path(folder))
+            percent = 100.0 * (gain / published - 1.0)
+            right += gain > 1.0
+            near += abs(percent) <= RIGHT_PERCENT
+            print(f"{row['name'][:57]:58} {published:6.3g}x  {gain:6.3g}x  {percent:+5.0f} %  best {best}")
+    print(f"{right} of {len(rows)} decided as published, {near} with a gain within {RIGHT_PERCENT:.0f} %")
+    for one in told["unscored"]:
+        print(f"not posed: {one['name']}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,70 @@
+/*
+name = "place.doubt"
+record = "DoubtedDevice"
+version = 1
+schema = 1
+summary = "How far predictions of a model on the devices of a box were off, by what was measured of each or of its like"
+grain = "one row per device"
+order = ["position"]
+[parameters]
+work = { type = "VARCHAR", meaning = "sort of work: model, decode, experts or training" }
+hardware = { type = "VARCHAR[]", meaning = "catalogue ids, one a device" }
+architectures = { type = "VARCHAR[]", meaning = "their classes" }
+precisions = { type = "VARCHAR[]", meaning = "that they compute at" }
+calibrations = { type = "VARCHAR[]", meaning = "digests of their calibrations; empty for none" }
+runtime = { type = "VARCHAR", meaning = "of all devices" }
+[columns]
+position = { type = "BIGINT", meaning = "of the device in the parameters, from 1" }
+latency_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of a latency's natural logarithm" }
+left_out_energy_half_width = { type = "DOUBLE", null = true, meaning = "the same of an energy, of its calibration; null where that has none" }
+energy_half_width = { type = "DOUBLE", meaning = "the same, of the finest group of measurements that it is in" }
+energy_group_count = { type = "BIGINT", null = true, meaning = "of that group; null where it is of other classes" }
+*/
+WITH device AS (
+    SELECT
+        unnest(range(1, len($hardware) + 1)) AS position,
+        unnest($hardware) AS hardware,
+        unnest($architectures) AS architecture,
+        unnest($precisions) AS "precision",
+        unnest($calibrations) AS calibration_digest
+),
+scale AS (
+    SELECT
+        d.position,
+        s.quantity,
+        max_by(s.half_width, s.level) AS half_width,
+        CASE WHEN max(s.level) >= 2 THEN max_by(s.group_count, s.level) END AS group_count
+    FROM device AS d
+    JOIN internal.error_scale AS s
+        ON s.work IN ('', $work)
+        AND s.architecture IN ('', d.architecture)
+        AND s.runtime IN ('', scored_runtime(d.architecture, $runtime))
+        AND s.precision IN ('', d.precision)
+        AND s.hardware IN ('', d.hardware)
+    GROUP BY d.position, s.quantity
+),
+left_out AS (
+    SELECT
+        d.position,
+        max_by(e.latency_width, e.precision) AS latency_width,
+        max_by(e.energy_width, e.precision) AS energy_width
+    FROM device AS d
+    JOIN left_out_widths() AS e
+        ON e.calibration_digest = d.calibration_digest
+        AND e.hardware = d.hardware
+        AND e.runtime = $runtime
+        AND e.precision IN ('', d.precision)
+    WHERE $work = 'model'
+    GROUP BY d.position
+)
+SELECT
+    d.position,
+    coalesce(o.latency_width, t.half_width) AS latency_half_width,
+    o.energy_width AS left_out_energy_half_width,
+    e.half_width AS energy_half_width,
+    CAST(e.group_count AS BIGINT) AS energy_group_count
+FROM device AS d
+JOIN scale AS t ON t.position = d.position AND t.quantity = 'latency'
+JOIN scale AS e ON e.position = d.position AND e.quantity = 'energy'
+LEFT JOIN left_out AS o ON o.position = d.position
+ORDER BY d.position
