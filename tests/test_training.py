@@ -225,6 +225,8 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")
     training = Training(devices=(1, 8), optimizer="momentum", samples=1e6, epochs=2.0)
     answer = workspace.train("resnet50", hardware="h100_sxm5", batch=256, training=training)
+    (figure,) = answer.figures()
+    assert [row["step_s"] for row in figure.spec["datasets"]["rows"]] == [row.step_s for row in answer.trained]
     one, eight = answer.rows
     for row in answer.rows:
         parts = (row.forward_s, row.backward_s, row.again_s, row.exchange_s, row.optimizer_s)

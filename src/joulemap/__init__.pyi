@@ -22,7 +22,12 @@ from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
 from joulemap.answer.fleet.answer import FleetAnswer as FleetAnswer
 from joulemap.answer.fleet.mixture import MixedRow as MixedRow
-from joulemap.answer.fleet.row import FleetRow as FleetRow, FleetWinner as FleetWinner, LevelRow as LevelRow
+from joulemap.answer.fleet.row import (
+    FleetRow as FleetRow,
+    FleetWinner as FleetWinner,
+    LevelRow as LevelRow,
+    QueueRow as QueueRow,
+)
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
@@ -62,6 +67,7 @@ from joulemap.answer.sanity import SanityAnswer as SanityAnswer
 from joulemap.answer.scope import Scope as Scope
 from joulemap.answer.sensitivity import Sensitivity as Sensitivity, SensitivityAnswer as SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
+from joulemap.answer.timeline import EventRow as EventRow
 from joulemap.answer.train.answer import TrainAnswer as TrainAnswer
 from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
@@ -140,7 +146,7 @@ from joulemap.domain.workload import (
     Workload as Workload,
 )
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
-from joulemap.figure.spec import FigureName as FigureName
+from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
 from joulemap.plan.budget import Budget as Budget
 from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (

@@ -6,9 +6,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Answer
+import attrs
+
+from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.explain.waterfall import draw_steps, form_steps
 from joulemap.answer.scope import TIE_RATIO
+from joulemap.answer.timeline import EventRow, list_events, list_operations
 from joulemap.domain.box import Goal
 from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
@@ -99,12 +103,14 @@ class PlaceAnswer(Answer):
     box: str
     goal: Goal
     batch: int
-    placements: Table[PlacementRow]
-    """The best first."""
+    rows: Table[PlacementRow]
+    """Placements, the best first."""
     devices: Table[DeviceRow]
     subgraphs: Table[SubgraphRow]
     ledger: Table[PlacedLine]
     """Of the best; empty where devices work side by side."""
+    timeline: Table[EventRow]
+    """Of the best, and of the best mixture where a device alone is best."""
     differences: Table[PlacementDifference]
     """What the best device alone spends, as the first, and the best mixture as the second; empty without both."""
     why: str
@@ -112,17 +118,42 @@ class PlaceAnswer(Answer):
     @property
     def best(self) -> PlacementRow:
         """The best for the goal."""
-        return self.placements[0]
+        return self.rows[0]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
         asked = {"model": self.model, "box": self.box, "goal": self.goal, "batch": self.batch, "why": self.why}
         return {**asked, **super().data()}
 
+    def title(self) -> str:
+        """Return what was asked about."""
+        return f"{self.model}, batch {self.batch}, on {self.box}"
+
+    def figures(self) -> Figures:
+        """Return the placements beside each other, which part runs where and when, and the difference of the two."""
+        from joulemap.figure.figure import make_figure
+
+        drawn = [make_figure("placement", self.rows, self.title(), self.why)]
+        for way in dict.fromkeys((row.placement, row.form) for row in self.timeline):
+            events = tuple(row for row in self.timeline if (row.placement, row.form) == way)
+            told = attrs.evolve(self.timeline, rows=events)
+            drawn.append(make_figure("timeline", told, f"{self.title()}: {', '.join(way)}", _tell_events(events)))
+        if self.differences.rows:
+            names = [next(row for row in self.rows if (row.form == "alone") is alone and row.copy_s is not None)
+                     for alone in (True, False)]  # fmt: skip
+            start = sum(row.first_fj for row in self.differences)
+            end = start + sum(row.difference_fj for row in self.differences)
+            ends = [(f"A {names[0].placement} alone", start), (f"B {names[1].placement}, {names[1].form}", end)]
+            terms = [(f"{row.device}: {row.component} {row.action}", row.difference_fj) for row in self.differences]
+            drawn.append(
+                draw_steps(form_steps(ends, terms, "J", FJ_PER_J), "energy", f"{self.title()}: energy of a batch", "")
+            )
+        return tuple(drawn)
+
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table of details."""
         rows = grid(
-            self.placements,
+            self.rows,
             (
                 ("placement", "placement"),
                 ("form", "form"),
@@ -176,7 +207,7 @@ class PlaceAnswer(Answer):
         best = self.best
         answer = f"{best.placement}, {best.form}, is best for {self.goal}"
         return Document(
-            title=f"{self.model}, batch {self.batch}, on {self.box}",
+            title=self.title(),
             answer=answer,
             sections=(Section("", rows),),
             insights=(self.why,),
@@ -189,14 +220,14 @@ class PlaceAnswer(Answer):
             sure="; ".join(filter(None, (self._say_close(), self._say_gap()))),
             steps=self._list_steps(repeated),
             data=self.data(),
-            table=self.placements,
+            table=self.rows,
             tables=self.tables,
         )
 
     def _say_close(self) -> str:
         """Return that the second is as good as the best; empty where it is not."""
         column = {"latency": "latency_s", "throughput": "throughput_per_s", "energy": "energy_j"}[self.goal]
-        rivals = [row for row in self.placements if not row.refusal][:2]
+        rivals = [row for row in self.rows if not row.refusal][:2]
         best, *others = (float(getattr(row, column)) for row in rivals)
         if not others or max(best / others[0], others[0] / best) > TIE_RATIO:
             return ""
@@ -204,7 +235,7 @@ class PlaceAnswer(Answer):
 
     def _say_gap(self) -> str:
         """Return how much better a placement could be that was not looked at; empty where that is nothing."""
-        gap = max((row.gap_fraction or 0.0 for row in self.placements), default=0.0)
+        gap = max((row.gap_fraction or 0.0 for row in self.rows), default=0.0)
         told = f"no placement saves more than {show_share(gap)} of the split that was found, as its parts are priced"
         return told if gap > GAP_TOLD else ""
 
@@ -269,9 +300,10 @@ def place(
         box=described.id,
         goal=goal,
         batch=work.batch,
-        placements=make_table("placements", PlacementRow, [_form(one, found[0], work.batch) for one in found]),
+        rows=make_table("placements", PlacementRow, [_form(one, found[0], work.batch) for one in found]),
         devices=make_table("devices", DeviceRow, _list_devices(problem, found[0].run)),
         subgraphs=make_table("subgraphs", SubgraphRow, _list_subgraphs(problem, found[0].run)),
+        timeline=make_table("timeline", EventRow, _list_timeline(problem, found)),
         **_read_stored(source, found, ids),
         why=explain(found, goal),
     )
@@ -315,6 +347,14 @@ def _form(one: Candidate, best: Candidate, batch: int) -> PlacementRow:
     )
 
 
+def _list_timeline(problem: Problem, found: Sequence[Candidate]) -> list[EventRow]:
+    """Return what happens in the best placement, and in the best mixture where that is another."""
+    run = [one for one in found if one.run is not None]
+    mixed = [one for one in run if one.form != "alone"]
+    shown = {id(one): one for one in (*run[:1], *mixed[:1])}
+    return [row for one in shown.values() for row in list_events(problem, one)]
+
+
 def _list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
     found = []
     for number, member in enumerate(problem.members if run is not None else ()):
@@ -342,10 +382,7 @@ def _list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
 def _list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]:
     if run is None:
         return []
-    work, found = problem.work, []
-    names: dict[int, list[str]] = {}
-    for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
-        names.setdefault(index, []).append(operation)
+    names, found = list_operations(problem), []
     taken: dict[int, int] = {}
     for part in run.parts.values():
         taken |= dict(zip(part.subgraphs.subgraph_index.tolist(), part.subgraphs.latency_fs.tolist(), strict=True))
@@ -357,7 +394,7 @@ def _list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow
         found.append(
             SubgraphRow(
                 subgraph_index=subgraph,
-                operations="+".join(dict.fromkeys(names[subgraph])),
+                operations=names[subgraph],
                 device=problem.members[own].name,
                 latency_s=taken.get(subgraph, 0) / FS_PER_S,
                 other="" if other is None else problem.members[other].name,
@@ -389,6 +426,15 @@ def explain(found: Sequence[Candidate], goal: Goal) -> str:
     if best.form == "side by side":
         return f"{best.label} {less}: each runs the whole model, and {best.limit} set the rate."
     return f"{best.label} {less}; {_tell_copies(best)}"
+
+
+def _tell_events(events: Sequence[EventRow]) -> str:
+    """Return what devices and copies take of a batch."""
+    taken: dict[str, float] = {}
+    for row in events:
+        name = row.device if row.kind == "subgraph" else "copies"
+        taken[name] = taken.get(name, 0.0) + row.taken_s
+    return ", ".join(f"{name} {show_quantity(seconds, 's')}" for name, seconds in taken.items())
 
 
 def _tell_copies(one: Candidate) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
@@ -40,6 +40,9 @@ TRAINING: Final = Training()
 
 HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
 """Where none is asked for."""
+
+SHOWN: Final = 20
+"""Configurations that are drawn."""
 
 WORDS: Final[Mapping[str, str]] = {
     "forward_s": "forward",
@@ -92,6 +95,10 @@ class TrainAnswer(RunAnswer):
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the model and how it is trained."""
         return {"model": self.model, "training": attrs.asdict(self.training), "pay": self.pay, **super().data()}
+
+    def figures(self) -> Figures:
+        """Return what the time of a step and the memory of a device are made of."""
+        return (self._draw_figure("training", self._select(SHOWN), self.title(), self._say_best()),)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` configurations; programs get every one."""
