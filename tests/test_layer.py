@@ -108,13 +108,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_400,
+    "answer": 17_620,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_720,
     "domain": 5_720,
-    "cli": 5_300,
+    "cli": 5_310,
     "catalog": 3_900,
     "hub": 2_440,
     "plan": 3_200,
@@ -129,7 +129,7 @@ LINES: dict[str, int] = {
     "capacity": 680,
     "figure": 750,
     "serving": 2_400,
-    "training": 1_480,
+    "training": 1_540,
     "box": 1_560,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
