@@ -9,7 +9,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -115,7 +115,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             recipe.check()
             one = attrs.evolve(settings, batch=tuple(batches), precision=(precision,))
 
-            def plan(name: str, recipe: Recipe, one: Settings = one, **told: bool) -> Plan:
+            def plan(name: str, recipe: Recipe, one: Settings = one, **told: Any) -> Plan:
                 return plan_selected((attrs.evolve(recipe, **told).spell(name),), one, selection)
 
             inner = name.replace("logits=all", "logits=none")

@@ -15,7 +15,7 @@ are stages).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -36,7 +36,7 @@ class WholeStep:
     device_j: float
     mac_count: float
     """Of the forward pass and its gradients, of one device in the mean."""
-    phases: Mapping[str, float]
+    phases: Mapping[str, Any]
     """Of the time, with what repeats as often as it does."""
     bubble_s: float | None
     """Of the time; None of one stage."""
