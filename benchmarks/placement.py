@@ -86,9 +86,7 @@ def score(row: dict[str, Any], hardware: dict[str, dict[str, Any]], folder: Path
         links=(row["link"],) if "link" in row else (),
         goal=row["goal"],
     )
-    rates = {
-        (one.placement, one.form): 0.0 if one.refusal else (one.throughput_per_s or 0.0) for one in answer.placements
-    }
+    rates = {(one.placement, one.form): 0.0 if one.refusal else (one.throughput_per_s or 0.0) for one in answer.rows}
     better, other = (rates.get((row[side]["placement"], row[side]["form"]), 0.0) for side in ("better", "other"))
     gain = better / other if other else float("inf")
     best = f"{answer.best.placement} ({answer.best.form}), {better:.4g} and {other:.4g} a second"

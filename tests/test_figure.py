@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -23,7 +24,7 @@ from joulemap.cli.app import run
 from joulemap.domain.metric import PART_METRICS, PartMetricName
 from joulemap.figure.figure import Figure, draw_png, draw_svg
 from joulemap.figure.sketch import make_sketches
-from joulemap.figure.spec import FIGURES, FigureName, find_spec
+from joulemap.figure.spec import FIGURES, AnswerFigureName, FigureName, ShownName, find_spec
 from joulemap.present.sketch import Chart
 from joulemap.system.errors import UsageError
 from joulemap.system.resource import folder
@@ -50,6 +51,7 @@ HARDWARE: dict[FigureName, tuple[str, ...]] = {
     "flip": ("h100_sxm5", "tpu_v4"),
     "cost": ("l4", "epyc_9654"),
     "frontier": ("l4", "h100_sxm5"),
+    "training": ("h100_sxm5", "l4"),
 }
 """Figure -> the hardware that it is drawn of here."""
 
@@ -104,8 +106,8 @@ def test_a_figure_draws_columns_of_its_query_and_no_others(name: FigureName, dra
     assert all(tuple(row) == spec.columns for row in rows)
 
 
-@pytest.mark.parametrize("name", HARDWARE)
-def test_a_specification_reads_only_columns_that_it_names(name: FigureName) -> None:
+@pytest.mark.parametrize("name", [*HARDWARE, *get_args(AnswerFigureName)])
+def test_a_specification_reads_only_columns_that_it_names(name: ShownName) -> None:
     (path,) = (folder("queries") / "figure").glob(f"{name}.v1.vl.json")
     text = path.read_text(encoding="utf-8")
     made = set(re.findall(r'"as": "(\w+)"', text)) | {

@@ -62,6 +62,14 @@ def test_a_month_is_what_its_devices_take(ask: Callable[..., FleetAnswer]) -> No
         assert_close(row.power_w or 0.0, row.mean_power_w, rel=0.01)
         assert (row.way, row.cost_per_month) == ("rented", row.rented_per_month)
         assert (row.p99_latency_s or 1.0) <= 0.05
+    best = answer.ok[0]
+    queue = [row for row in answer.queue if row.label == best.label]
+    asked = next(row for row in queue if row.load_ratio == 1.0)
+    assert (asked.p50_s, asked.p99_s, asked.promise_s) == (best.p50_latency_s, best.p99_latency_s, 0.05)
+    assert_close(asked.power_w or 0.0, best.power_w or 1.0, rel=1e-9)
+    powers = [row.power_w for row in queue if row.power_w is not None]
+    assert powers == sorted(powers)
+    assert [figure.name for figure in answer.figures()] == ["fleet", "queue"]
 
 
 @pytest.mark.slow

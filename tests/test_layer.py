@@ -108,13 +108,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_170,
+    "answer": 17_780,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_740,
     "domain": 5_720,
-    "cli": 5_240,
+    "cli": 5_310,
     "catalog": 3_900,
     "hub": 2_440,
     "plan": 3_240,
@@ -126,10 +126,10 @@ LINES: dict[str, int] = {
     "device": 880,
     "webpage": 570,
     "exchange": 450,
-    "capacity": 675,
+    "capacity": 680,
     "figure": 750,
     "serving": 2_400,
-    "training": 1_480,
+    "training": 1_540,
     "box": 2_350,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""

@@ -15,6 +15,7 @@ import torch
 import chip
 from command import run_here
 from compare import assert_close
+from joulemap.answer.place.answer import PlaceAnswer
 from joulemap.box import candidate, search as searching
 from joulemap.box.candidate import Candidate, list_candidates
 from joulemap.box.choose import choose, improve, price, price_second
@@ -371,10 +372,20 @@ def test_orin_with_its_two_accelerators_beside_what_was_published(own_database: 
         settings=Settings(precision="int8", runtime="engine", batch=64),
         goal="throughput",
     )
-    rates = {(row.placement, row.form): row.throughput_per_s for row in answer.placements}
+    rates = {(row.placement, row.form): row.throughput_per_s for row in answer.rows}
     assert rates["gpu", "alone"] == pytest.approx(4697.31, rel=0.12)
     assert rates["gpu+dla1+dla2", "side by side"] == pytest.approx(6438.1, rel=0.1)
     assert answer.best.placement != "gpu"
+
+
+def check_events(answer: PlaceAnswer) -> None:
+    """One batch goes through its subgraphs and copies, and takes the latency of its placement."""
+    ways = {(row.placement, row.form): row for row in answer.rows}
+    for way in {(row.placement, row.form) for row in answer.timeline}:
+        events = [row for row in answer.timeline if (row.placement, row.form) == way]
+        assert events[0].start_s == 0.0
+        assert round(max(one.end_s for one in events) * FS_PER_S) == round((ways[way].latency_s or 0.0) * FS_PER_S)
+        assert sum(one.kind == "copy" for one in events) == ways[way].copy_count
 
 
 @pytest.fixture
@@ -393,12 +404,12 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
         "JOIN placement_ledger AS l USING (placement_id) GROUP BY ALL ORDER BY p.energy_fj"
     ).rows
     assert {(devices, form) for devices, form, *_ in stored} == {
-        (row.placement, row.form) for row in answer.placements if not row.refusal
+        (row.placement, row.form) for row in answer.rows if not row.refusal
     }
     totals = {(devices, form): whole for devices, form, whole, _ in stored}
     assert all(whole == parts for _, _, whole, parts in stored)
-    alone = next(row for row in answer.placements if row.form == "alone" and not row.refusal)
-    mixed = next(row for row in answer.placements if row.form != "alone")
+    alone = next(row for row in answer.rows if row.form == "alone" and not row.refusal)
+    mixed = next(row for row in answer.rows if row.form != "alone")
     difference = totals[mixed.placement, mixed.form] - totals[alone.placement, alone.form]
     assert sum(row.difference_fj for row in answer.differences) == difference
     assert sum(line.energy_fj for line in answer.ledger) == totals[answer.best.placement, answer.best.form]
@@ -406,12 +417,15 @@ def test_placements_are_stored_with_ledgers_that_add_up_and_explain_the_differen
         "SELECT latency_low_s, latency_s, latency_high_s, throughput_high_per_s / throughput_per_s FROM placements "
         "WHERE devices = 'cpu' AND form = 'alone'"
     ).rows[0]
-    width = next(row.latency_half_width for row in answer.placements if row.placement == "cpu")
+    width = next(row.latency_half_width for row in answer.rows if row.placement == "cpu")
     assert width is not None
     assert_close(high / found, float(np.exp(width)), rel=1e-9)
     assert_close(found / low, odds, rel=1e-9)
+    assert sum(row.first_fj for row in answer.differences) == totals[alone.placement, alone.form]
+    check_events(answer)
+    assert [one.name for one in answer.figures()] == ["placement", "timeline", "timeline", "waterfall"]
     again = workspace.place("mobilenet_v2", "raspberry_pi_5_coral_hailo", settings=settings)
-    assert again.placements.rows == answer.placements.rows
+    assert again.rows.rows == answer.rows.rows
     assert len(workspace.sql("SELECT placement_id FROM placements").rows) == len(stored)
     assert not workspace.check().findings.rows
 

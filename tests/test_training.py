@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from command import run_here
 from compare import assert_close
+from joulemap.answer.train.whole import add_up_step, hold_in_flight
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings, Training
@@ -20,8 +21,9 @@ from joulemap.domain.workload import Operator, Workload
 from joulemap.model.communication import find_path
 from joulemap.model.workload import columns_of
 from joulemap.plan.workload import find_model, hold_module, trace
+from joulemap.row.train import TrainedStep
 from joulemap.system.errors import ModelError, UsageError
-from joulemap.training.memory import measure
+from joulemap.training.memory import Memory, measure
 from joulemap.training.name import read_step
 from joulemap.training.recipe import Recipe
 from joulemap.training.step import describe_training
@@ -225,6 +227,8 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")
     training = Training(devices=(1, 8), optimizer="momentum", samples=1e6, epochs=2.0)
     answer = workspace.train("resnet50", hardware="h100_sxm5", batch=256, training=training)
+    (figure,) = answer.figures()
+    assert [row["step_s"] for row in figure.spec["datasets"]["rows"]] == [row.step_s for row in answer.trained]
     one, eight = answer.rows
     for row in answer.rows:
         parts = (row.forward_s, row.backward_s, row.again_s, row.exchange_s, row.optimizer_s)
@@ -280,6 +284,48 @@ def test_a_name_has_one_spelling() -> None:
     assert asked == recipe.spell(inner)
 
 
+def test_small_batches_before_the_last_add_up_their_gradients() -> None:
+    """192 weights: as many additions, held from first to last; nothing is exchanged and no weight changes."""
+    module = torch.nn.Sequential(torch.nn.Linear(8, 16, bias=False), torch.nn.Linear(16, 4, bias=False))
+    workload = step_of(module, torch.zeros(2, 8), adds=True, devices=4)
+    added = [one for one in workload.operators if one.name.endswith(".backward.held")]
+    assert [one.elementwise_count for one in added] == [64, 128]
+    assert not [one for one in workload.operators if one.kind == "communication" or one.module_path == "optimizer"]
+    memory = measure(columns_of(workload), "fp32", "fused")
+    assert (memory.gradients, memory.states) == (4 * 192, 0)
+    divided = step_of(module, torch.zeros(2, 8), adds=True, devices=4, zero=2)
+    assert [one.operation for one in divided.operators if one.kind == "communication"] == ["reduce_scatter"]
+    assert [one.elementwise_count for one in divided.operators if one.name.endswith(".held")] == [48]
+
+
+def take(step_s: float, step_j: float, macs: int) -> TrainedStep:
+    """Return a run whose pass takes all of its time but a second for the optimizer."""
+    known = dict.fromkeys(TrainedStep.__annotations__)
+    phases = {"forward_s": step_s / 2, "backward_s": step_s / 2, "again_s": 0.0, "exchange_s": 0.0, "optimizer_s": 0.0}
+    return TrainedStep(**{**known, **phases, "step_s": step_s, "step_j": step_j, "model_mac_count": macs})  # type: ignore[arg-type]
+
+
+def test_a_pipeline_by_hand() -> None:
+    """4 stages, 8 small batches: 5 + 7 x 4 s, and 3 x 4 s of waiting at 10 W.
+
+    The last stage takes 50 + 7 x 40 + 120 J; each other, which works 4 + 7 x 3 s of 45, takes 40 + 7 x 30 + 200.
+    """
+    last, before, inner = take(5.0, 50.0, 80), take(4.0, 40.0, 80), (take(4.0, 40.0, 60), take(3.0, 30.0, 60))
+    whole = add_up_step(last, before, inner, accumulate=8, stages=4, static_w=10.0)
+    assert (whole.step_s, whole.bubble_s) == (45.0, 12.0)
+    assert_close(whole.device_j, (450.0 + 3 * 450.0) / 4, rel=1e-12)
+    assert whole.mac_count == 8 * (80 + 3 * 60) / 4
+    assert_close(sum(whole.phases.values()) + 12.0, 45.0, rel=1e-12)
+    alone = add_up_step(last, None, None, accumulate=1, stages=1, static_w=10.0)
+    assert (alone.step_s, alone.device_j, alone.mac_count, alone.bubble_s) == (5.0, 50.0, 80, None)
+
+
+def test_in_flight_activations_are_those_of_as_many_passes_as_stages() -> None:
+    first, last = (Memory(weights=w, gradients=2.0, states=3.0, activations=a) for w, a in ((1.0, 4.0), (5.0, 6.0)))
+    assert hold_in_flight(first, last, 4) == Memory(weights=1.0, gradients=2.0, states=3.0, activations=16.0)
+    assert hold_in_flight(first, last, 1) == last
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -315,6 +361,8 @@ def test_what_is_not_trained_as_it_is_traced_is_refused() -> None:
         (["resnet18", "--optimizer", "adamx"], "optimizer is 'adamx', expected one of sgd, momentum, adam, adamw"),
         (["resnet18", "--tokens", "64"], "resnet18 is no language model known by its sizes: leave out --tokens"),
         (["llama-3.1-8b", "--devices", "12", "--tensor-devices", "8"], "12 devices cannot be divided in groups of 8"),
+        (["llama-3.1-8b", "--devices", "4", "--pipeline-devices", "4"], "4 stages (--pipeline-devices) are not filled"),
+        (["resnet18", "--devices", "4", "--accumulate", "3", "--batch", "64"], "4 devices in 3 small batches: take 60"),
     ],
 )
 def test_commands_refuse_in_a_line(words: list[str], told: str, tmp_path: Path) -> None:

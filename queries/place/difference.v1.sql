@@ -18,6 +18,7 @@ second_count = { type = "DOUBLE", meaning = "how often it happens in the second"
 first_j = { type = "DOUBLE", unit = "J", meaning = "energy in the first" }
 second_j = { type = "DOUBLE", unit = "J", meaning = "energy in the second" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "second less first" }
+first_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy in the first, exact: all rows add up to its total" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "the same, exact: all rows add up to the difference of both totals" }
 */
 WITH booked AS (
@@ -42,6 +43,7 @@ SELECT
     joules(first_fj) AS first_j,
     joules(second_fj) AS second_j,
     joules(second_fj - first_fj) AS difference_j,
+    CAST(first_fj AS HUGEINT) AS first_fj,
     CAST(second_fj - first_fj AS HUGEINT) AS difference_fj
 FROM booked
 ORDER BY abs(second_fj - first_fj) DESC, device, component, action

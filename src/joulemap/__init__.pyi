@@ -22,7 +22,12 @@ from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
 from joulemap.answer.fleet.answer import FleetAnswer as FleetAnswer
 from joulemap.answer.fleet.mixture import MixedRow as MixedRow
-from joulemap.answer.fleet.row import FleetRow as FleetRow, FleetWinner as FleetWinner, LevelRow as LevelRow
+from joulemap.answer.fleet.row import (
+    FleetRow as FleetRow,
+    FleetWinner as FleetWinner,
+    LevelRow as LevelRow,
+    QueueRow as QueueRow,
+)
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
@@ -45,6 +50,7 @@ from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
 from joulemap.answer.place.answer import PlaceAnswer as PlaceAnswer
 from joulemap.answer.place.row import DeviceRow as DeviceRow, PlacementRow as PlacementRow, SubgraphRow as SubgraphRow
+from joulemap.answer.place.timeline import EventRow as EventRow
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,
@@ -136,7 +142,7 @@ from joulemap.domain.workload import (
     Workload as Workload,
 )
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
-from joulemap.figure.spec import FigureName as FigureName
+from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
 from joulemap.plan.budget import Budget as Budget
 from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (

@@ -614,6 +614,7 @@ def fleet(
     where no hardware keeps the promise, with the nearest.
     """
 
+@overload
 def train(
     model: str,
     settings: Settings = LEARNED,
@@ -631,6 +632,18 @@ def train(
     is traced, UnsupportedError where nothing trains it.
     """
 
+@overload
+def train(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = LEARNED,
+    *,
+    training: Training = TRAINING,
+    usage: Usage = USAGE,
+    prices: Sequence[Price] = (),
+    **keywords: Unpack[SettingsKeywords],
+) -> TrainAnswer: ...
 @overload
 def evaluate(
     models: Sequence[str],

@@ -60,7 +60,7 @@ class Workspace:
     place = Question("answer.place.answer", "SettingsKeywords", is_shared=True)
     llm = ModelQuestion("answer.llm.answer")
     fleet = Question("answer.fleet.answer", "SettingsKeywords", is_shared=True)
-    train = Question("answer.train.answer", "SettingsKeywords", is_shared=True)
+    train = ModelQuestion("answer.train.answer")
     measure = Question("answer.measure", "RunKeywords")
     measure_host = Question("answer.launch")
     evaluate = ModelQuestion("plan.hold")

@@ -665,6 +665,7 @@ class Workspace:
         is served as `llm` serves it. Raises as `compare`; UsageError for a demand that cannot be read, UnsupportedError
         where no hardware keeps the promise, with the nearest.
         """
+    @overload
     def train(
         self,
         model: str,
@@ -682,6 +683,19 @@ class Workspace:
         hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
         is traced, UnsupportedError where nothing trains it.
         """
+    @overload
+    def train(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = LEARNED,
+        *,
+        training: Training = TRAINING,
+        usage: Usage = USAGE,
+        prices: Sequence[Price] = (),
+        **keywords: Unpack[SettingsKeywords],
+    ) -> TrainAnswer: ...
     def measure(
         self,
         model: str,

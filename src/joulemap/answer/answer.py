@@ -21,7 +21,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.figure.figure import Drawing, Figure
-    from joulemap.figure.spec import DrawingName, FigureName
+    from joulemap.figure.spec import DrawingName, ShownName
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
@@ -58,6 +58,11 @@ class Answer:
         places = ("`.document().notes`", "`.document().details`")
         shown = _without_steps(self.document()).on_screen(notes=False, details=False, hints=places)
         return write(shown, TABLE, shutil.get_terminal_size().columns)
+
+    @property
+    def projected(self) -> frozenset[str]:
+        """Hardware that is marked: projections, estimates, what cannot be bought."""
+        return frozenset()
 
     def figures(self) -> Figures:
         """Return what is drawn of it; empty where nothing is."""
@@ -99,6 +104,11 @@ class RunAnswer(Answer):
     """What a question about runs hands out."""
 
     scope: Scope
+
+    @property
+    def projected(self) -> frozenset[str]:
+        """Hardware that is marked: projections, estimates, what cannot be bought."""
+        return self.scope.projected
 
     @property
     def tables(self) -> tuple[Table[Any], ...]:
@@ -157,7 +167,7 @@ class RunAnswer(Answer):
 
     def _draw_figure(
         self,
-        name: FigureName,
+        name: ShownName,
         table: Table[Any],
         subject: str = "",
         facts: str = "",

@@ -55,6 +55,7 @@ QUESTIONS: Final[Mapping[FigureName, Asked]] = {
     "cost": Asked("cost", "cost"),
     "utilization": Asked("utilization.answer", "utilization", keywords={"has_advice": False}),
     "frontier": Asked("llm.answer", "llm"),
+    "training": Asked("train.answer", "train"),
 }
 """Figure -> the question that draws it."""
 

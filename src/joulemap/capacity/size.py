@@ -210,6 +210,11 @@ def _count_least(candidate: Candidate, batch: int, rates: Array) -> int:
     return max(1, int(np.ceil(_find_load(candidate, batch, rates) / FULLEST)))
 
 
+def find_load(candidate: Candidate, batch: int, rate: float, promise: Promise) -> float:
+    """Return how many devices full batches keep busy at a rate of all models."""
+    return _find_load(candidate, batch, rate * np.array(promise.models))
+
+
 def _find_load(candidate: Candidate, batch: int, rates: Array) -> float:
     """Return how many devices full batches of these rates keep busy."""
     return float((rates * candidate.service.hold_s[:, batch]).sum() / batch)

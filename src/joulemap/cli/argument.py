@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -13,6 +14,7 @@ from joulemap.system.errors import UsageError
 VARIABLES: Final = "JOULEMAP_"
 """How the names of variables begin that stand for options or name files."""
 
+_line: ContextVar[tuple[str, ...]] = ContextVar("_line", default=())
 _words: ContextVar[tuple[str, ...]] = ContextVar("_words", default=())
 
 
@@ -26,7 +28,13 @@ def read_words(words: Sequence[str], variables: Mapping[str, str]) -> None:
             raise UsageError(
                 f"{place} is not UTF-8 text: {text[max(0, error.start - 30) : error.end + 30]!r}; rename what it names"
             ) from None
+    _line.set(tuple(words))
     _words.set((*words, *named.values()))
+
+
+def spell_line() -> str:
+    """Return the command line as a shell takes it."""
+    return shlex.join(["joulemap", *_line.get()])
 
 
 def named_files(output: Path) -> Iterator[Path]:

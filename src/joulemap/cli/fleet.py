@@ -11,6 +11,7 @@ from joulemap.cli.command import command
 from joulemap.cli.option.fleet import DemandOptions
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import CandidateRunOptions, Model
 from joulemap.cli.option.serving import PRECISION, ServedOutputOptions, ServerOptions
 
@@ -28,6 +29,7 @@ def fleet(
     run: CandidateRunOptions,
     prices: PriceOptions,
     usage: UsageOptions,
+    page: PageOptions,
     output: ServedOutputOptions,
 ) -> None:
     """Say how many of which hardware serve a demand: the cheapest fleet, how near its promises are, what fails first.
@@ -44,7 +46,7 @@ def fleet(
     asked = demand.read()
     if asked.is_of_tokens and run.precision == CandidateRunOptions().precision:
         run = attrs.evolve(run, precision=PRECISION)
-    answer = output.workspace().fleet(
+    answer = page.workspace(output).fleet(
         model,
         run.settings(**hardware.keywords()),
         demand=asked,
@@ -52,4 +54,5 @@ def fleet(
         usage=usage.read(),
         prices=prices.read(),
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    document = answer.document(limit=limit, repeated=output.repeat(run))
+    page.write(document, answer, output, subject="How many of which")

@@ -8,6 +8,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_precisions
+from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.box import Goal
@@ -55,6 +56,7 @@ def place(
     goal: Annotated[Goal, typer.Option("--goal", help="What the placement is to be best at.")] = "latency",
     limit: Limit = 12,
     run: PlacedRunOptions,
+    page: PageOptions,
     output: OutputOptions,
 ) -> None:
     """Place a model's subgraphs over the devices of one box, beside each device alone, and say why the mixture wins.
@@ -67,7 +69,8 @@ def place(
     joulemap place resnet50 --on xeon_8490h,l4 --link pcie4x16
     joulemap place vit_b_16 --on cpu,gpu,npu --link cpu-gpu=25GB/s,cpu-npu=pcie3x4
     """
-    answer = output.workspace().place(
+    answer = page.workspace(output).place(
         model, box, settings=run.settings(), on=tuple(on or ()), links=tuple(link or ()), goal=goal
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    document = answer.document(limit=limit, repeated=output.repeat(run))
+    page.write(document, answer, output, subject="Which part where")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from joulemap.cli.command import command
 from joulemap.cli.option.hardware import TrainedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
+from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import Limit, Model
 from joulemap.cli.option.training import TrainedRunOptions, TrainingOptions
 from joulemap.cli.output import OutputOptions
@@ -20,6 +21,7 @@ def train(
     run: TrainedRunOptions,
     prices: PriceOptions,
     usage: UsageOptions,
+    page: PageOptions,
     output: OutputOptions,
 ) -> None:
     """Say what a training step takes: time, energy, memory, what devices exchange, and what all samples cost.
@@ -33,11 +35,12 @@ def train(
     joulemap train llama-3.1-8b h100_sxm5 --batch 8 --tokens 2048 --devices 8 --zero 1 --recompute
     joulemap train llama-3.1-70b h100_sxm5 --devices 1024 --tensor-devices 8 --zero 1 --recompute
     """
-    answer = output.workspace().train(
+    answer = page.workspace(output).train(
         model,
         run.settings(**hardware.keywords()),
         training=training.read(),
         usage=usage.read(),
         prices=prices.read(),
     )
-    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    document = answer.document(limit=limit, repeated=output.repeat(run))
+    page.write(document, answer, output, subject="What training takes")

@@ -516,6 +516,10 @@ class Training:
     """All that work together, one number or several to compare."""
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
     """Of those, that divide each product of a language model."""
+    pipeline_devices: int = attrs.field(default=1, validator=_is_count)
+    """Stages of a language model's layers, each with its share of the devices."""
+    accumulate: int = attrs.field(default=1, validator=_is_count)
+    """Small batches whose gradients are added up before weights change."""
     tokens: int | None = attrs.field(default=None, validator=attrs.validators.optional(_is_count))
     """Of each sequence of a language model; None for 2,048."""
     optimizer: str = "adamw"

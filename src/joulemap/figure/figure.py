@@ -9,7 +9,7 @@ from typing import Any, Final
 from joulemap.domain.metric import Metric
 from joulemap.domain.table import Table
 from joulemap.figure.convert import is_installed, to_png, to_svg
-from joulemap.figure.spec import DrawingName, FigureName, Spec, find_spec
+from joulemap.figure.spec import DrawingName, ShownName, Spec, find_spec
 from joulemap.present.cell import plain
 from joulemap.present.text import make_visible
 from joulemap.system.record import frozen
@@ -29,7 +29,7 @@ class Drawing:
 class Figure(Drawing):
     """What is drawn of an answer, with the table behind it."""
 
-    name: FigureName
+    name: ShownName
     version: int
     """Of the specification."""
     title: str
@@ -83,7 +83,7 @@ def make_drawing(name: DrawingName, table: Table[Any], texts: Mapping[str, str] 
 
 
 def make_figure(
-    name: FigureName, table: Table[Any], subject: str, facts: str = "", texts: Mapping[str, str] = NO_TEXTS
+    name: ShownName, table: Table[Any], subject: str, facts: str = "", texts: Mapping[str, str] = NO_TEXTS
 ) -> Figure:
     """Return a figure of rows; `subject` says what they are about, `facts` what is seen in them, in sentences.
 

@@ -32,9 +32,16 @@ FigureName = Literal[
     "cost",
     "utilization",
     "frontier",
+    "training",
 ]
 
-DrawingName = FigureName | Literal["models", "ranking", "division", "execution", "events", "parts"]
+AnswerFigureName = Literal["fleet", "queue", "day", "placement", "timeline"]
+"""Figures of answers to more than a model and hardware, which the question that draws a figure cannot ask."""
+
+ShownName = FigureName | AnswerFigureName
+"""Of any figure."""
+
+DrawingName = ShownName | Literal["models", "ranking", "division", "execution", "events", "parts"]
 """Of a figure, or of what is drawn in characters alone."""
 
 FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)

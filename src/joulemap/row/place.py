@@ -26,6 +26,8 @@ class PlacementDifference(Row, query="place.difference"):
     """J: energy in the second."""
     difference_j: float
     """J: second less first."""
+    first_fj: int
+    """fJ: energy in the first, exact: all rows add up to its total."""
     difference_fj: int
     """fJ: the same, exact: all rows add up to the difference of both totals."""
 

@@ -40,6 +40,7 @@ ARGUMENTS: Final = (
     Argument("master", default=True),
     Argument("bucket", default=25),
     Argument("overlap", default=True),
+    Argument("adds", default=False),
 )
 """Of a training step, in the order of a name."""
 
@@ -61,6 +62,8 @@ class Recipe:
     """Megabytes of gradients, of two bytes each, that are exchanged together at least."""
     overlap: bool = True
     """Whether they are exchanged while others are computed."""
+    adds: bool = False
+    """Whether it is one of several small batches before the last: gradients are added up, and no weight changes."""
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> Recipe:

@@ -18,37 +18,19 @@ from typing import Final
 import attrs
 
 from joulemap.domain.key import WorkloadKey
-from joulemap.domain.workload import OPTIMIZER, Operator, Workload
+from joulemap.domain.workload import Operator, Workload
 from joulemap.fuse import fuse
-from joulemap.model.communication import AHEAD, BEHIND
 from joulemap.model.workload import number_calls
 from joulemap.system.errors import ModelError
-from joulemap.training.forward import FIXED, INTEGERS, Forward, is_trained, read_forward
+from joulemap.training.exchange import Exchange, Unit
+from joulemap.training.forward import INTEGERS, is_trained, read_forward
 from joulemap.training.gradient import Backward, Gradient, differentiate
-from joulemap.training.recipe import OPTIMIZERS, Recipe
+from joulemap.training.recipe import Recipe
 from joulemap.training.segment import find_segments
-from joulemap.training.tape import Call, Tape, Use, Value
-
-LIBRARY: Final = "nccl"
-"""Whose rings training frameworks take."""
+from joulemap.training.tape import Call, Use, Value
 
 BUCKET_ITEM: Final = 2
 """Bytes of an element of a bucket, whatever the precision."""
-
-
-@attrs.define
-class Unit:
-    """Weights whose gradients are exchanged together."""
-
-    index: int
-    weights: list[int] = attrs.field(factory=list)
-    waiting: set[int] = attrs.field(factory=set)
-    """Those whose gradient is not whole."""
-    elements: int = 0
-    gradients: dict[int, int] = attrs.field(factory=dict)
-    """Weight -> its gradient on the tape."""
-    shard: int = -1
-    """Its share of weights on the tape, where they are divided."""
 
 
 def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadKey) -> Workload:
@@ -67,18 +49,10 @@ def describe_training(inner: Workload, recipe: Recipe, name: str, key: WorkloadK
 
 
 @attrs.define
-class _Step:
-    forward: Forward
-    recipe: Recipe
-    stride: int = 1
-    """Devices that each have a part of the model, of which those that exchange have the same."""
-    tape: Tape = attrs.field(factory=Tape)
-    kept: dict[int, int] = attrs.field(factory=dict)
-    """Value -> the tensor of the forward pass."""
+class _Step(Exchange):
     again: dict[int, int] = attrs.field(factory=dict)
     """Value -> the tensor of what is computed again."""
     gradients: dict[int, list[Use]] = attrs.field(factory=dict)
-    units: list[Unit] = attrs.field(factory=list)
     unit_of: dict[int, Unit] = attrs.field(factory=dict)
     needs: frozenset[int] = frozenset()
     segments: list[int] = attrs.field(factory=list)
@@ -90,8 +64,6 @@ class _Step:
     """Where each operator of the forward pass is on the tape."""
     made_at: dict[int, int] = attrs.field(factory=dict)
     memories: dict[tuple[str, int], int] = attrs.field(factory=dict)
-    gathered: dict[tuple[str, int], dict[int, int]] = attrs.field(factory=dict)
-    names: set[str] = attrs.field(factory=set)
 
     def run(self) -> None:
         """Tell the step."""
@@ -109,8 +81,8 @@ class _Step:
             for value in dict.fromkeys(use[0] for use in calls[place].reads):
                 if first[value] == place and value in self.unit_of:
                     self._finish(value)
-        for unit in self.units:
-            self._optimize(unit)
+        for unit in self.units if not self.recipe.adds else ():
+            self.optimize(unit)
 
     def _look(self) -> None:
         """Find what has a gradient, the buckets of weights and, where that is asked for, the pieces."""
@@ -152,7 +124,7 @@ class _Step:
                 self._copy_call(self.made_at[value], "again", self.again, ".again")
             return self.again[value]
         if value in self.unit_of and self.recipe.zero == 3:
-            return self._gather(self.unit_of[value], phase)[value]
+            return self.gather(self.unit_of[value], phase)[value]
         return self._enter(value, told)
 
     def _enter(self, value: int, told: Value) -> int:
@@ -224,19 +196,10 @@ class _Step:
         has_weights = any(value in self.unit_of for value, _ in call.reads)
         operator = attrs.evolve(
             call.operator,
-            name=self._name(call.operator.name + suffix),
+            name=self.name(call.operator.name + suffix),
             is_foldable=call.operator.is_foldable and not has_weights and not suffix,
         )
         return self.tape.call(operator, reads, writes, waits)
-
-    def _name(self, name: str) -> str:
-        """Return a name that no other operator has."""
-        found, number = name, 1
-        while found in self.names:
-            number += 1
-            found = f"{name}:{number}"
-        self.names.add(found)
-        return found
 
     def _reverse(self, place: int) -> None:
         """Tell the gradient of a call."""
@@ -274,7 +237,7 @@ class _Step:
             )
             self.gradients.setdefault(value, []).append((made, byte_count))
             writes.append((made, byte_count))
-        self.tape.call(attrs.evolve(operator, name=self._name(operator.name)), reads, writes, waits)
+        self.tape.call(attrs.evolve(operator, name=self.name(operator.name)), reads, writes, waits)
         return writes[0][0]
 
     def _collect(self, value: int, of: Operator) -> Use | None:
@@ -330,7 +293,7 @@ class _Step:
         def pass_on(told: Operator, name: str, reads: Iterable[Use], waits: Iterable[int] = ()) -> int:
             made = self.tape.put(attrs.evolve(inner, memory=None, role="activation"))
             self.tape.call(
-                attrs.evolve(told, name=self._name(f"{base}.{name}")), reads, ((made, inner.byte_count),), waits
+                attrs.evolve(told, name=self.name(f"{base}.{name}")), reads, ((made, inner.byte_count),), waits
             )
             return made
 
@@ -364,138 +327,12 @@ class _Step:
         use = self._collect(weight, place)
         if use is not None:
             unit.gradients[weight] = use[0]
-            if self.recipe.zero < 2:
+            if self.recipe.zero < 2 and not self.recipe.adds:
                 self.tape.keep(use[0])
+            elif self.recipe.zero < 2:
+                self.add_up(use[0], place.name, place.module_path)
             tensor = self.tape.tensors[use[0]]
             self.tape.tensors[use[0]] = attrs.evolve(tensor, name=f"{self.forward.values[weight].name}.gradient")
         unit.waiting.discard(weight)
         if not unit.waiting and unit.gradients:
-            self._exchange(unit)
-
-    def _share(self, byte_count: int) -> int:
-        """Return a device's share of what is divided."""
-        return -(-byte_count // self.recipe.devices)
-
-    def _collective(
-        self, operation: str, name: str, word: str, elements: int, reads: list[Use], writes: list[Use]
-    ) -> None:
-        devices = self.recipe.devices
-        is_sum = operation != "all_gather"
-        self.tape.call(
-            Operator(
-                name=self._name(name),
-                module_path="exchange",
-                operation=operation,
-                kind="communication",
-                aten=f"aten.{operation}.default",
-                output_shape=(elements,),
-                dtype="fp32",
-                elementwise_count=(devices - 1) * self._share(elements) if is_sum else 0,
-                output_element_count=elements,
-                gemm_groups=devices,
-                gemm_k=self.stride,
-                variant=f"{LIBRARY} {word if self.recipe.overlap else ''}".strip(),
-            ),
-            reads,
-            writes,
-        )
-
-    def _exchange(self, unit: Unit) -> None:
-        """Tell the exchange of a bucket of gradients."""
-        if self.recipe.devices == 1:
-            return
-        used = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]
-        if not self.recipe.zero:
-            writes = list(used)
-        elif self.recipe.zero == 1:
-            writes = [(one, self._share(byte_count)) for one, byte_count in used]
-        else:
-            total = self._share(sum(byte_count for _, byte_count in used))
-            made = self.tape.put(
-                Value(
-                    shape=(self._share(unit.elements),), dtype="fp32", byte_count=total,
-                    item_bytes=self.tape.item_bytes[used[0][0]], name=f"exchange.{unit.index}.gradient",
-                ),
-                is_kept=True,
-            )  # fmt: skip
-            writes = [(made, total)]
-            unit.gradients = {-1: made}
-        operation = "reduce_scatter" if self.recipe.zero else "all_reduce"
-        self._collective(operation, f"exchange.{unit.index}.{operation}", BEHIND, unit.elements, used, writes)
-
-    def _gather(self, unit: Unit, phase: str) -> dict[int, int]:
-        """Return the weights of a bucket on the tape, gathered from all devices for a phase."""
-        key = ("forward" if phase == "forward" else "backward"), unit.index
-        if key in self.gathered:
-            return self.gathered[key]
-        values = self.forward.values
-        whole = sum(values[one].byte_count for one in unit.weights)
-        shard = self._hold_shard(unit)
-        memory = self.tape.hold(whole, FIXED)
-        made = {}
-        for one in unit.weights:
-            told = values[one]
-            made[one] = self.tape.put(attrs.evolve(told, byte_count=0, role="activation", name=f"{told.name}.gathered"),
-                                      memory)  # fmt: skip
-            self.tape.weights.add(made[one])
-        self._collective(
-            "all_gather", f"exchange.{unit.index}.{key[0]}", AHEAD, unit.elements,
-            [(shard, self._share(whole))], [(made[one], values[one].byte_count) for one in unit.weights],
-        )  # fmt: skip
-        self.gathered[key] = made
-        return made
-
-    def _hold_shard(self, unit: Unit) -> int:
-        if unit.shard < 0:
-            whole = self._share(sum(self.forward.values[one].byte_count for one in unit.weights))
-            unit.shard = self.tape.put(
-                Value(shape=(self._share(unit.elements),), dtype="fp32", byte_count=whole, item_bytes=FIXED,
-                      role="parameter", name=f"exchange.{unit.index}.weight")
-            )  # fmt: skip
-        return unit.shard
-
-    def _optimize(self, unit: Unit) -> None:
-        """Tell what the optimizer does with a bucket of weights, or with a device's share of it."""
-        if not unit.gradients:
-            return
-        recipe, values = self.recipe, self.forward.values
-        optimizer = OPTIMIZERS[recipe.optimizer]
-        elements = self._share(unit.elements) if recipe.zero else unit.elements
-        names = [*optimizer.states, *(("master",) if recipe.master else ())]
-        states = []
-        for name in names:
-            told = Value(shape=(elements,), dtype="float32", byte_count=FIXED * elements, item_bytes=0,
-                         name=f"optimizer.{unit.index}.{name}")  # fmt: skip
-            states.append((self.tape.put(told, is_kept=True), told.byte_count))
-        if recipe.zero == 3:
-            weights = [(self._hold_shard(unit), self.tape.tensors[unit.shard].byte_count)]
-        else:
-            weights = [(self.kept[one], values[one].byte_count) for one in unit.weights]
-        if recipe.zero in (1, 2):
-            weights = [(one, self._share(byte_count)) for one, byte_count in weights]
-        gradients = [(one, self.tape.tensors[one].byte_count) for one in unit.gradients.values()]
-        if recipe.zero == 1:
-            gradients = [(one, self._share(byte_count)) for one, byte_count in gradients]
-        own = [] if recipe.master else weights
-        self.tape.call(
-            Operator(
-                name=self._name(f"optimizer.{unit.index}"),
-                module_path=OPTIMIZER,
-                operation=recipe.optimizer,
-                kind="elementwise",
-                aten=f"aten._fused_{recipe.optimizer}_.default",
-                output_shape=(elements,),
-                dtype="fp32",
-                elementwise_count=optimizer.elementwise_count * elements,
-                special_count=optimizer.special_count * elements,
-                output_element_count=elements,
-            ),
-            [*gradients, *own, *states],
-            [*states, *weights],
-            is_apart=True,
-        )
-        if recipe.zero in (1, 2):
-            self._collective(
-                "all_gather", f"exchange.{unit.index}.weights", "", unit.elements,
-                weights, [(self.kept[one], values[one].byte_count) for one in unit.weights],
-            )  # fmt: skip
+            self.exchange(unit)

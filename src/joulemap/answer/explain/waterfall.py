@@ -5,6 +5,7 @@ Steps are summed in the exact unit of the metric and divided at the end, so that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from joulemap.answer.computed import make_table, told
@@ -41,16 +42,25 @@ class Step:
 
 def list_steps(answer: PairAnswer) -> Table[Step]:
     """Return the steps from A to B, the largest first."""
-    unit, scale = METRIC[answer.metric].unit, PER_UNIT[answer.metric]
-    terms = _list_terms(answer)
+    name_a, name_b = answer.names
+    ends = list(zip((f"A {name_a}", f"B {name_b}"), _ends(answer), strict=True))
+    return form_steps(ends, _list_terms(answer), METRIC[answer.metric].unit, PER_UNIT[answer.metric])
+
+
+def form_steps(
+    ends: Sequence[tuple[str, int]], terms: Sequence[tuple[str, int]], unit: str, scale: float
+) -> Table[Step]:
+    """Return the steps from the first of two amounts to the second by terms, those past the first few together.
+
+    Amounts are in an exact unit, of which `scale` are one of `unit`.
+    """
     rest = terms[SHOWN:]
     shown = [(name, "term", exact) for name, exact in terms[:SHOWN]]
     if rest:
         shown.append((f"{len(rest)} smaller causes", "rest", sum(exact for _, exact in rest)))
-    start, end = _ends(answer)
-    name_a, name_b = answer.names
+    (name_a, start), (name_b, end) = ends
     here, steps = start, []
-    for index, (name, kind, exact) in enumerate([(f"A {name_a}", "run", start), *shown, (f"B {name_b}", "run", end)]):
+    for index, (name, kind, exact) in enumerate([(name_a, "run", start), *shown, (name_b, "run", end)]):
         is_run = kind == "run"
         first, last = (0, exact) if is_run else (here, here + exact)
         steps.append(
@@ -73,7 +83,12 @@ def list_steps(answer: PairAnswer) -> Table[Step]:
 
 def draw_waterfall(answer: PairAnswer, subject: str, facts: str) -> Figure:
     """Return the steps as a figure."""
-    return make_figure("waterfall", list_steps(answer), subject, facts, tell_metric(METRIC[answer.metric]))
+    return draw_steps(list_steps(answer), answer.metric, subject, facts)
+
+
+def draw_steps(steps: Table[Step], metric: PartMetricName, subject: str, facts: str) -> Figure:
+    """Return steps of a metric as a figure."""
+    return make_figure("waterfall", steps, subject, facts, tell_metric(METRIC[metric]))
 
 
 def _list_terms(answer: PairAnswer) -> list[tuple[str, int]]:

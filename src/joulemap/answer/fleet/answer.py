@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
+from joulemap.answer.fleet.figure import draw_fleets, look_at_queues
 from joulemap.answer.fleet.mixture import MixedRow, mix
 from joulemap.answer.fleet.row import (
     LATE,
@@ -19,6 +20,7 @@ from joulemap.answer.fleet.row import (
     FleetRow,
     FleetWinner,
     LevelRow,
+    QueueRow,
     Sizing,
     choose_way,
     find_excess,
@@ -90,6 +92,8 @@ class FleetAnswer(RunAnswer):
     """Fleets of several kinds that take less than any of one, the best first."""
     at_rates: Table[LevelRow]
     """What each fleet does at each rate."""
+    queue: Table[QueueRow]
+    """How the queues of the best fleets grow with the rate."""
     assumptions: Table[AssumedNumber]
 
     @property
@@ -120,6 +124,12 @@ class FleetAnswer(RunAnswer):
             **super().data(),
         }
 
+    def figures(self) -> Figures:
+        """Return what fleets take, how their queues grow with the rate, and what they do over a day."""
+        fleets = attrs.evolve(self.rows, rows=tuple(first_of_each(self.ok)))
+        subject = self.scope.bounded(self.title())
+        return tuple(draw_fleets(subject, self._say_best(), fleets, self.queue, self.at_rates))
+
     def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` fleets, each hardware's best; programs get every one."""
         shown = first_of_each(self.ok)
@@ -139,6 +149,7 @@ class FleetAnswer(RunAnswer):
             sure=self._say_sure(),
             details=(
                 Section("Power and cost", self._draw_costs(table, limit)),
+                Section("The queue at other rates", self._draw_queue()),
                 *([Section("At each rate", self._draw_levels(shown[:SHOWN_KINDS]))] if len(self.levels) > 1 else []),
                 *([Section("Mixed", self._draw_mixed(limit))] if self.mixtures.rows else []),
                 Section("What is missed", self._draw_missed(missed, limit)),
@@ -213,6 +224,22 @@ class FleetAnswer(RunAnswer):
             ),
             limit=len(labels) * len(self.levels),
             keep=("rate", "devices", "power"),
+        )
+
+    def _draw_queue(self) -> Grid:
+        return grid(
+            self.queue,
+            (
+                ("hardware", lambda row: self.scope.mark(row.label)),
+                *((("of", "quantity"),) if len({row.quantity for row in self.queue}) > 1 else ()),
+                ("rate", "rate_per_s"),
+                ("of the highest", "load_ratio"),
+                ("half within", lambda row: "ever more" if row.p50_s is None else show_quantity(row.p50_s, "s")),
+                ("99 of 100", lambda row: "ever more" if row.p99_s is None else show_quantity(row.p99_s, "s")),
+                ("promised", "promise_s"),
+                ("power", "power_w"),
+            ),
+            keep=("rate", "99 of 100"),
         )
 
     def _draw_mixed(self, limit: int) -> Grid:
@@ -468,6 +495,7 @@ def make_answer(
         winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
         mixtures=make_table("fleet mixtures", MixedRow, mix(had, at_rates, demand)),
         at_rates=make_table("fleet rates", LevelRow, at_rates),
+        queue=look_at_queues(had, sized),
         assumptions=found["assumptions"],
     )
 

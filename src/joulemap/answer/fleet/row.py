@@ -12,7 +12,7 @@ from joulemap.domain.use import add_up
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from joulemap.domain.fleet import Demand, Level, Objective
     from joulemap.row.fleet import Station
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 OVER: Final = "over a limit"
 LATE: Final = "late"
+
+LOADS: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
+"""Times the highest rate at which the queue of a fleet is looked at."""
 
 HOURS: Final = 8760.0
 """Of a year: a fleet is there all the time."""
@@ -116,11 +119,27 @@ class LevelRow:
 
 
 @frozen(kw_only=True)
+class QueueRow:
+    """A fleet at one rate, with as many devices as serve the highest."""
+
+    label: str = told("the fleet")
+    quantity: str = told("latency, first token or between tokens: what is promised")
+    rate_per_s: float = told("requests that come", "1/s")
+    load_ratio: float = told("times the highest rate that is asked for")
+    p50_s: float | None = told("half of the requests; null where ever more wait", "s")
+    p99_s: float | None = told("99 of 100; null where ever more wait", "s")
+    promise_s: float = told("what 99 of 100 are promised", "s")
+    power_w: float | None = told("of all devices; null where ever more wait", "W")
+
+
+@frozen(kw_only=True)
 class Sizing:
     """A fleet with what it does at each rate."""
 
     row: FleetRow
     levels: tuple[LevelRow, ...] = ()
+    watch: Callable[[], Sequence[QueueRow]] = tuple
+    """Returns how its queue is at each of `LOADS`; nothing of what serves none."""
 
 
 @frozen(kw_only=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import OK, Load, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.row import LOADS, OK, Load, QueueRow, Sizing, cost_fleet, tell_levels
 from joulemap.answer.fleet.station import make_late
 from joulemap.capacity.size import MOST
 from joulemap.present.cell import show_quantity
@@ -157,7 +158,35 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
         idle_power_w=idle * count * world,
         **cost_fleet(station, loads, count * world, demand.owned.get(station.hardware_id, 0), idle),
     )
-    return Sizing(row=row, levels=tell_levels(row.label, station, loads, idle))
+    levels_told = tell_levels(row.label, station, loads, idle)
+    return Sizing(row=row, levels=levels_told, watch=partial(_watch, server, row.label, count, peak))
+
+
+def _watch(server: _Server, label: str, count: int, peak: float) -> list[QueueRow]:
+    """Return how servers keep each promise at rates near the highest; none is told where ever more requests wait."""
+    rows, demand = [], server.demand
+    for load in LOADS:
+        served = server.serve(load * peak / count)
+        promised = (
+            ("first token", served.first_token, demand.first_token_s),
+            ("between tokens", served.token_time, demand.between_s),
+            ("latency", served.latency, demand.p99_s),
+        )
+        rows += [
+            QueueRow(
+                label=label,
+                quantity=quantity,
+                rate_per_s=load * peak,
+                load_ratio=load,
+                p50_s=None if served.is_growing else spread.p50,
+                p99_s=None if served.is_growing else spread.p99,
+                promise_s=promise,
+                power_w=None if served.is_growing else served.power_w * count,
+            )
+            for quantity, spread, promise in promised
+            if promise is not None
+        ]
+    return rows
 
 
 def _name(case: Case) -> dict[str, Any]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from joulemap.answer.computed import find_unknown
-from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.row import LATE, LOADS, OK, FleetRow, Load, QueueRow, Sizing, cost_fleet, tell_levels
 from joulemap.capacity.size import (
     Candidate,
     Promise,
     Sized,
+    find_load,
     find_rates,
     form_candidate,
     observe_at,
@@ -135,19 +137,20 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
     alone = [attrs.evolve(one, devices=1) for one in sized]
     rates = [peak] * count + [peak / one.devices for one in sized]
     carried = find_rates(candidates * 2, [*sized, *alone], rates, promise)
-    grown = observe_at(candidates, sized, HALF_MORE * peak, promise)
+    rates = [load * peak for load in LOADS for _ in fleets]
+    seen = observe_at(candidates * len(LOADS), sized * len(LOADS), rates, promise)
     loads = _observe_levels(candidates, sized, levels, demand, promise)
     return [
         _form_row(
-            one.runs,
-            one.sized,
+            one,
             demand,
             loads=loads[place],
             low=doubted[place],
             high=doubted[count + place],
             carried=max(carried[place], 1.0),
             alone=carried[count + place] * peak / one.sized.devices,
-            grown=grown[place],
+            seen=seen[place::count],
+            promise=promise,
         )
         for place, one in enumerate(fleets)
     ]
@@ -181,8 +184,7 @@ def _observe_levels(
 
 
 def _form_row(
-    runs: Runs,
-    sized: Sized,
+    fleet: _Fleet,
     demand: Demand,
     *,
     loads: Sequence[Load],
@@ -190,14 +192,16 @@ def _form_row(
     high: Sized | None,
     carried: float,
     alone: float,
-    grown: Sized,
+    seen: Sequence[Sized],
+    promise: Promise,
 ) -> Sizing:
-    station = next(row for row in next(iter(runs.values())) if row.batch >= sized.batch)
+    sized = fleet.sized
+    station = next(row for row in next(iter(fleet.runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
     power = _power(sized, idle)
     more = ["the promise"] if carried < HALF_MORE else []
-    if demand.max_power_w is not None and _power(grown, idle) > demand.max_power_w:
+    if demand.max_power_w is not None and _power(seen[-1], idle) > demand.max_power_w:
         more.append("the power limit")
     row = make_late(station, "")
     label = f"{row.label}{', filled' if sized.wait_s else ''}"
@@ -222,7 +226,32 @@ def _form_row(
         idle_power_w=idle * sized.devices,
         **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0), idle),
     )
-    return Sizing(row=row, levels=tell_levels(label, station, loads, idle))
+    return Sizing(
+        row=row,
+        levels=tell_levels(label, station, loads, idle),
+        watch=partial(_watch, fleet, row, seen, loads[0].level.rate_per_s, promise),
+    )
+
+
+def _watch(fleet: _Fleet, row: FleetRow, seen: Sequence[Sized], peak: float, promise: Promise) -> list[QueueRow]:
+    """Return how a fleet was seen to serve rates near the highest; none is told where batches cannot keep up."""
+    found, sized = [], fleet.sized
+    for load, one in zip(LOADS, seen, strict=True):
+        rate, idle_w = load * peak, (row.idle_power_w or 0.0) / sized.devices
+        keeps_up = find_load(fleet.candidate, sized.batch, rate, promise) < sized.devices
+        found.append(
+            QueueRow(
+                label=row.label,
+                quantity="latency",
+                rate_per_s=rate,
+                load_ratio=load,
+                p50_s=one.half_s if keeps_up else None,
+                p99_s=one.latency_s if keeps_up else None,
+                promise_s=promise.latency_s,
+                power_w=_power(one, idle_w) if keeps_up else None,
+            )
+        )
+    return found
 
 
 def _power(sized: Sized, idle_w: float) -> float:

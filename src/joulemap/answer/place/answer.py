@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.place.row import DeviceRow, PlacementRow, SubgraphRow, form_row, list_devices, list_subgraphs
 from joulemap.answer.place.sentence import WORDS, explain
+from joulemap.answer.place.timeline import EventRow, list_timeline
 from joulemap.answer.scope import join_words
 from joulemap.box.solve import has_solver
 from joulemap.catalog.doubt import load_doubt
@@ -65,12 +66,14 @@ class PlaceAnswer(Answer):
     box: str
     goal: Goal
     batch: int
-    placements: Table[PlacementRow]
-    """The best first."""
+    rows: Table[PlacementRow]
+    """Placements, the best first."""
     devices: Table[DeviceRow]
     subgraphs: Table[SubgraphRow]
     ledger: Table[PlacedLine]
     """Of the best; empty where devices work side by side."""
+    timeline: Table[EventRow]
+    """Of the best, and of the best mixture where a device alone is best."""
     differences: Table[PlacementDifference]
     """What the best device alone spends, as the first, and the best mixture as the second; empty without both."""
     why: str
@@ -78,17 +81,27 @@ class PlaceAnswer(Answer):
     @property
     def best(self) -> PlacementRow:
         """The best for the goal."""
-        return self.placements[0]
+        return self.rows[0]
 
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
         asked = {"model": self.model, "box": self.box, "goal": self.goal, "batch": self.batch, "why": self.why}
         return {**asked, **super().data()}
 
+    def title(self) -> str:
+        """Return what was asked about."""
+        return f"{self.model}, batch {self.batch}, on {self.box}"
+
+    def figures(self) -> Figures:
+        """Return the placements beside each other, which part runs where and when, and the difference of the two."""
+        from joulemap.answer.place.figure import draw
+
+        return draw(self)
+
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table of details."""
         rows = grid(
-            self.placements,
+            self.rows,
             (
                 ("placement", "placement"),
                 ("form", "form"),
@@ -101,7 +114,7 @@ class PlaceAnswer(Answer):
                 ("power", "average_power_w"),
                 ("copies", "copy_s"),
                 ("waits for", "limit"),
-                *((("refused", "refusal"),) if any(row.refusal for row in self.placements) else ()),
+                *((("refused", "refusal"),) if any(row.refusal for row in self.rows) else ()),
             ),
             keep=("form", "latency", "a second", "energy", "refused"),
         )
@@ -145,7 +158,7 @@ class PlaceAnswer(Answer):
         best = self.best
         answer = f"{best.placement}, {best.form}, is best for {self.goal}"
         return Document(
-            title=f"{self.model}, batch {self.batch}, on {self.box}",
+            title=self.title(),
             answer=answer,
             sections=(Section("", rows),),
             insights=(self.why,),
@@ -158,13 +171,13 @@ class PlaceAnswer(Answer):
             sure="; ".join(filter(None, (self._say_odds(), self._say_gap()))),
             steps=self._list_steps(repeated),
             data=self.data(),
-            table=self.placements,
+            table=self.rows,
             tables=self.tables,
         )
 
     def _say_odds(self) -> str:
         """Return how probable it is that the best beats the best device alone, or what it is not told apart from."""
-        rivals = [row for row in self.placements if row.worse_probability is not None]
+        rivals = [row for row in self.rows if row.worse_probability is not None]
         close = [f"{row.placement} ({row.form})" for row in rivals if (row.worse_probability or 0.0) < TOLD_APART]
         if close:
             return f"a close call: it cannot be told apart from {join_words(close)}"
@@ -179,7 +192,7 @@ class PlaceAnswer(Answer):
             return "the power budget sets the rate, and placements that draw less were not looked for"
         value = {"latency": "latency_s", "throughput": "throughput_per_s", "energy": "energy_j"}[self.goal]
         told, most = "", GAP_TOLD
-        for row in self.placements:
+        for row in self.rows:
             if not row.gap_fraction or row.limit == BUDGET:
                 continue
             ratio = getattr(row, value) / getattr(self.best, value)
@@ -269,9 +282,10 @@ def place(
         box=described.id,
         goal=goal,
         batch=work.batch,
-        placements=make_table("placements", PlacementRow, rows),
+        rows=make_table("placements", PlacementRow, rows),
         devices=make_table("devices", DeviceRow, list_devices(problem, found[0].run)),
         subgraphs=make_table("subgraphs", SubgraphRow, list_subgraphs(problem, found[0].run)),
+        timeline=make_table("timeline", EventRow, list_timeline(problem, found)),
         **_read_stored(source, found, ids),
         why=explain(found, goal),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from joulemap.answer.computed import told
+from joulemap.answer.place.timeline import list_operations
 from joulemap.box.doubt import half_width
 from joulemap.domain.weight import label_precision
 from joulemap.plan.selection import name_pair
@@ -135,10 +136,7 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]
     """Return where each subgraph of a placement runs; nothing of one side by side."""
     if run is None:
         return []
-    work, found = problem.work, []
-    names: dict[int, list[str]] = {}
-    for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
-        names.setdefault(index, []).append(operation)
+    names, found = list_operations(problem), []
     taken: dict[int, int] = {}
     for part in run.parts.values():
         taken |= dict(zip(part.subgraphs.subgraph_index.tolist(), part.subgraphs.latency_fs.tolist(), strict=True))
@@ -150,7 +148,7 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]
         found.append(
             SubgraphRow(
                 subgraph_index=subgraph,
-                operations="+".join(dict.fromkeys(names[subgraph])),
+                operations=names[subgraph],
                 device=problem.members[own].name,
                 latency_s=taken.get(subgraph, 0) / FS_PER_S,
                 other="" if other is None else problem.members[other].name,

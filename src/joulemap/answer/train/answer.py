@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer
 from joulemap.answer.candidate import describe_use, read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, join_words, widen
-from joulemap.answer.train.demand import TOKENS, Step, list_steps, suggest
-from joulemap.answer.train.row import OK, PHASES, REFUSED, TOO_LARGE, TrainingRow, form_row
+from joulemap.answer.train.demand import list_steps
+from joulemap.answer.train.row import OK, REFUSED, TOO_LARGE, TrainingRow
+from joulemap.answer.train.table import fetch_beside, fetch_steps, form_rows
+from joulemap.answer.train.whole import PHASES
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
-from joulemap.plan.selection import is_choice, name_pair, select_hardware
+from joulemap.plan.hold import ensure_all, find_targets, holding_runs
+from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.plan.workload import find_workload_id, stored_key
 from joulemap.present.cell import show, show_count, show_doubt, show_plain, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, grid, say_rest
 from joulemap.row.cost import AssumedNumber
-from joulemap.row.train import TrainedStep
 from joulemap.store.query import fetch
-from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
-from joulemap.training.memory import measure
-
-if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware
-    from joulemap.plan.run import PlannedRun
 
 TRAINING: Final = Training()
 """On one device, by AdamW."""
 
 HARDWARE: Final = ("h100_sxm5", "a100_sxm4_80gb", "mi300x")
 """Where none is asked for."""
+
+SHOWN: Final = 20
+"""Configurations that are drawn."""
 
 WORDS: Final[Mapping[str, str]] = {
     "forward_s": "forward",
@@ -57,7 +54,9 @@ NOTES: Final = (
     "the loss is a cross-entropy of what the model returns, in single precision; reading samples is not counted, nor "
     "augmentation, dropout, clipping and scaling of gradients",
     "over several devices each has the same part of the batch (data parallel), or of each product as well "
-    "(--tensor-devices); a pipeline of layers is not there",
+    "(--tensor-devices), or of the layers (--pipeline-devices): all stages wait for the last, which has the logits; "
+    "`waits` is how long while the pipeline fills and drains; memory is that of the stage which needs most, the first "
+    "with activations of as many small batches as there are stages",
 )
 
 
@@ -86,12 +85,18 @@ class TrainAnswer(RunAnswer):
         told = [training.optimizer]
         told += [f"ZeRO {training.zero}"] * bool(training.zero) + ["recomputation"] * training.recompute
         told += [f"{training.tensor_devices} devices a product"] * (training.tensor_devices > 1)
+        told += [f"{training.pipeline_devices} stages"] * (training.pipeline_devices > 1)
+        told += [f"{training.accumulate} small batches"] * (training.accumulate > 1)
         precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
         return f"training {self.model}, batch {batches}, {precisions}, {', '.join(told)}"
 
     def data(self) -> dict[str, Any]:
         """Return what programs get, with the model and how it is trained."""
         return {"model": self.model, "training": attrs.asdict(self.training), "pay": self.pay, **super().data()}
+
+    def figures(self) -> Figures:
+        """Return what the time of a step and the memory of a device are made of."""
+        return (self._draw_figure("training", self._select(SHOWN), self.title(), self._say_best()),)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` configurations; programs get every one."""
@@ -134,7 +139,8 @@ class TrainAnswer(RunAnswer):
 
     def _say_time(self) -> list[str]:
         row = self.trained[0]
-        parts = sorted(((getattr(row, name) or 0.0, WORDS[name]) for name in PHASES), reverse=True)
+        named = {**{name: WORDS[name] for name in PHASES}, "bubble_s": "stages that wait"}
+        parts = sorted(((getattr(row, name) or 0.0, word) for name, word in named.items()), reverse=True)
         total = row.step_s or 1.0
         told = [f"{word} {show_share(part / total)}" for part, word in parts if part / total >= 0.005]
         return [f"of its step: {', '.join(told)}"]
@@ -228,6 +234,7 @@ class TrainAnswer(RunAnswer):
                 ("hardware", lambda row: self.scope.mark(row.label)),
                 ("batch", "batch"),
                 *((WORDS[name], name) for name in PHASES),
+                *((("waits", "bubble_s"),) if self.training.pipeline_devices > 1 else ()),
                 ("exchange alone", "exchange_alone_s"),
                 ("run", "run_id"),
             ),
@@ -258,8 +265,7 @@ class TrainAnswer(RunAnswer):
         """Return what to ask next: where the energy of the fastest goes."""
         row = self.trained[0]
         model = next(one for one in self.scope.models if one in self._names and self._names[one] == row.run_id)
-        replicas = row.device_count // self.training.tensor_devices
-        beside = ["--precision", row.precision, "--batch", str(row.batch // replicas), *repeated]
+        beside = ["--precision", row.precision, "--batch", str(row.micro_batch), *repeated]
         return [["analyze", model, self.scope.spell(row.hardware), *beside]]
 
     @property
@@ -290,21 +296,18 @@ def train(
     settings = attrs.evolve(settings, hardware=settings.hardware if is_choice(settings) else HARDWARE)
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
-    ensure_all(source, [plan for step in steps for plan in (step.plan, step.alone) if plan is not None])
+    ensure_all(source, [plan for step in steps for plan in step.plans])
     used, pay = read_usage(usage if usage.utilization else attrs.evolve(usage, utilization=1.0))  # a job never waits
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
+    told = {**used, **paid, **pay}
     for step in steps:
-        targets = find_targets(source, step.plan)
-        alone: dict[object, TrainedStep] = {}
-        if step.alone is not None:
-            with holding_runs(source, step.alone) as runs:
-                alone = _fetch(runs, {**used, **paid, **pay})
+        beside = fetch_beside(source, step, told)
         with holding_runs(source, step.plan, needs_catalogue=True) as runs:
-            found = _fetch(runs, {**used, **paid, **pay})
+            found = fetch_steps(runs, told)
             names |= {one.run_id: one.model for one in found.values()}
-            rows += _form(runs, step, targets, found, alone, training)
+            rows += form_rows(runs, step, find_targets(source, step.plan), found, beside, training)
             if step is steps[-1]:
                 assumptions = fetch(runs.connection, AssumedNumber, **used)
                 ids = [row.run_id for row in rows if row.run_id is not None]
@@ -321,72 +324,6 @@ def train(
         pay=chosen,
         step_names=names,
     )
-
-
-def _fetch(runs: StoredRuns, told: Mapping[str, Any]) -> dict[object, TrainedStep]:
-    """Return what runs of a plan take, by their place in it."""
-    rows = fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **told)
-    return {key: row for key, run_id in zip(_keys(runs), runs.ids, strict=True) for row in rows if row.run_id == run_id}
-
-
-def _keys(runs: StoredRuns) -> list[object]:
-    return [
-        (model.request.batch, run.target, tuple(run.point.values()))
-        for model in runs.plan.models
-        for run in runs.plan.runs("")
-    ]
-
-
-def _form(
-    runs: StoredRuns,
-    step: Step,
-    targets: Mapping[Any, Hardware],
-    found: Mapping[object, TrainedStep],
-    alone: Mapping[object, TrainedStep],
-    training: Training,
-) -> list[TrainingRow]:
-    """Return the rows of a step, batch by batch."""
-    made = []
-    is_language = step.model.endswith(")") and "tokens=" in step.model
-    for model in runs.plan.models:
-        key = stored_key(runs.connection, model)
-        assert key is not None
-        work = read_columns(runs.connection, find_workload_id(runs.connection, key))
-        for run in runs.plan.runs(""):
-            batch, capacity = model.request.batch or 1, targets[run.target].memory_capacity.value
-            memory = measure(work, step.precision, run.point["runtime"])
-            own = (batch, run.target, tuple(run.point.values()))
-            told = found.get(own)
-            status = OK if told else TOO_LARGE if memory.total > capacity else REFUSED
-            place = _describe(run, step, batch, status)
-            if status == TOO_LARGE:
-                place["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
-                place["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
-            elif status == REFUSED:
-                many = f" on {step.devices:,} devices" if step.devices > 1 else ""
-                place["reason"] = f"{place['hardware']} does not run it at {step.precision}{many}"
-            made.append(
-                form_row(
-                    place, memory, capacity, told, alone.get(own),
-                    tokens=(training.tokens or TOKENS) if is_language else 0,
-                    samples=(training.samples or 0.0) * training.epochs,
-                )
-            )  # fmt: skip
-    return made
-
-
-def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:
-    hardware = name_pair(run.hardware, run.power_mode)
-    return {
-        "label": hardware if step.devices == 1 else f"{hardware} x{step.devices}",
-        "hardware": hardware,
-        "device_count": step.devices,
-        "precision": step.precision,
-        "batch": step.batches[batch],
-        "status": status,
-        "reason": "",
-        "fits_with": "",
-    }
 
 
 def _refuse(rows: Sequence[TrainingRow]) -> str:

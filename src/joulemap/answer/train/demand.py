@@ -9,7 +9,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -58,10 +58,25 @@ class Step:
     """All of them, those that divide products included."""
     precision: str
     batches: Mapping[int, int]
-    """Samples of one device -> of all."""
+    """Samples of one device at a time -> of all, in a step."""
+    accumulate: int
+    """Small batches of a step."""
+    stages: int
     plan: Plan
     alone: Plan | None
     """With nothing hidden; None of one device."""
+    before: Plan | None
+    """A small batch before the last; None where there is one, that no stage waits for."""
+    inner: Plan | None
+    """Of a pipeline, a stage before the last; None of one stage."""
+    inner_before: Plan | None
+    """A small batch before the last on such a stage."""
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Everything that is run for it."""
+        every = (self.plan, self.alone, self.before, self.inner, self.inner_before)
+        return tuple(plan for plan in every if plan is not None)
 
     @property
     def names(self) -> frozenset[str]:
@@ -79,9 +94,16 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
         if precision not in TRAINED:
             raise UsageError(f"precision is {precision}, expected one of {', '.join(TRAINED)}: weights learn at these")
     name, is_language = _name_model(model, training)
+    stages = training.pipeline_devices
+    if stages > training.accumulate:
+        told = f"{training.accumulate} small batches (--accumulate)"
+        raise UsageError(f"{stages} stages (--pipeline-devices) are not filled by {told}: give as many or more")
     for devices in training.devices:
-        replicas = _divide(devices, training.tensor_devices)
-        batches = _find_batches(settings.batch or ((replicas,) if is_language else (SAMPLES,)), replicas)
+        replicas = _divide(devices, training)
+        parts = replicas * training.accumulate
+        batches = _find_batches(
+            settings.batch or ((parts,) if is_language else (SAMPLES,)), replicas, training.accumulate
+        )
         for precision in settings.precision:
             recipe = Recipe(
                 optimizer=training.optimizer,
@@ -92,15 +114,25 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             )
             recipe.check()
             one = attrs.evolve(settings, batch=tuple(batches), precision=(precision,))
-            told = attrs.evolve(recipe, overlap=False)
+
+            def plan(name: str, recipe: Recipe, one: Settings = one, **told: Any) -> Plan:
+                return plan_selected((attrs.evolve(recipe, **told).spell(name),), one, selection)
+
+            inner = name.replace("logits=all", "logits=none")
+            repeats = training.accumulate > 1
             yield Step(
                 recipe=recipe,
                 model=name,
                 devices=devices,
                 precision=precision,
                 batches=batches,
-                plan=plan_selected((recipe.spell(name),), one, selection),
-                alone=plan_selected((told.spell(name),), one, selection) if replicas > 1 else None,
+                accumulate=training.accumulate,
+                stages=stages,
+                plan=plan(name, recipe),
+                alone=plan(name, recipe, overlap=False) if replicas > 1 else None,
+                before=plan(name, recipe, adds=True) if repeats else None,
+                inner=plan(inner, recipe) if stages > 1 else None,
+                inner_before=plan(inner, recipe, adds=True) if stages > 1 else None,
             )
 
 
@@ -109,8 +141,10 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
     from joulemap.decoder.name import is_pass, split_pass
 
     if not is_pass(model):
-        if training.tokens is not None or training.tensor_devices > 1:
-            option = "--tokens" if training.tokens is not None else "--tensor-devices"
+        given = {"--tensor-devices": training.tensor_devices > 1, "--pipeline-devices": training.pipeline_devices > 1}
+        option = next((name for name, is_given in {"--tokens": training.tokens is not None, **given}.items()
+                       if is_given), "")  # fmt: skip
+        if option:
             raise UsageError(f"{model} is no language model known by its sizes: leave out {option}")
         return model, False
     parts = split_pass(model)
@@ -119,23 +153,29 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
         raise UsageError(f"{model}: leave out the brackets; --tokens and --tensor-devices say what is in them")
     told = [f"tokens={training.tokens or TOKENS}", "logits=all"]
     told += [f"devices={training.tensor_devices}"] * (training.tensor_devices > 1)
+    told += [f"pipeline_devices={training.pipeline_devices}"] * (training.pipeline_devices > 1)
     return f"{parts[0]}({','.join(told)})", True
 
 
-def _divide(devices: int, tensor_devices: int) -> int:
-    if devices % tensor_devices:
-        raise UsageError(f"{devices} devices cannot be divided in groups of {tensor_devices} (--tensor-devices)")
-    return devices // tensor_devices
+def _divide(devices: int, training: Training) -> int:
+    """Return how many devices have the same weights; UsageError where devices do not divide."""
+    together = training.tensor_devices * training.pipeline_devices
+    if devices % together:
+        told = "--tensor-devices" if training.pipeline_devices == 1 else "--tensor-devices x --pipeline-devices"
+        raise UsageError(f"{devices} devices cannot be divided in groups of {together} ({told})")
+    return devices // together
 
 
-def _find_batches(batches: Sequence[int], replicas: int) -> dict[int, int]:
-    """Return samples of one device -> of all; UsageError for a batch that does not divide."""
+def _find_batches(batches: Sequence[int], replicas: int, accumulate: int) -> dict[int, int]:
+    """Return samples of one device at a time -> of all in a step; UsageError for a batch that does not divide."""
+    parts = replicas * accumulate
+    told = f"{replicas} devices" + (f" in {accumulate} small batches" if accumulate > 1 else "")
     for batch in batches:
-        if batch % replicas:
-            lower, upper = batch - batch % replicas, batch - batch % replicas + replicas
+        if batch % parts:
+            lower, upper = batch - batch % parts, batch - batch % parts + parts
             near = f"{lower} or {upper}" if lower else f"{upper}"
-            raise UsageError(f"batch {batch} cannot be divided over {replicas} devices: take {near}")
-    return {batch // replicas: batch for batch in sorted(batches)}
+            raise UsageError(f"batch {batch} cannot be divided over {told}: take {near}")
+    return {batch // parts: batch for batch in sorted(batches)}
 
 
 def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
@@ -162,6 +202,6 @@ def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
     samples = batch // 2
     while samples:
         if need(step.recipe, samples).total <= capacity:
-            return f"--batch {samples * step.recipe.devices}"
+            return f"--batch {samples * step.recipe.devices * step.accumulate}"
         samples //= 2
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from joulemap.answer.computed import find_unknown, told
+from joulemap.answer.train.whole import WholeStep
 from joulemap.row.train import TrainedStep
 from joulemap.system.record import frozen
 from joulemap.training.memory import Memory
@@ -25,6 +26,7 @@ class TrainingRow:
     device_count: int = told("devices that work together")
     precision: str = told("of activations and products")
     batch: int = told("samples, or sequences of a language model, of a step on all devices")
+    micro_batch: int = told("of these, of one device at a time")
     status: str = told("ok, does not fit or unsupported")
     step_s: float | None = told("of a step", "s")
     latency_half_width: float | None = told("of the 80 % interval of its logarithm")
@@ -42,6 +44,7 @@ class TrainingRow:
     again_s: float | None = told("of a step what is computed a second time", "s")
     exchange_s: float | None = told("of a step what devices exchange, as far as nothing hides it", "s")
     optimizer_s: float | None = told("of a step the optimizer", "s")
+    bubble_s: float | None = told("of a step what a pipeline's stages wait while it fills and drains; null of one", "s")
     exchange_alone_s: float | None = told("what devices exchange with nothing hidden; null of one device", "s")
     exchange_seen_fraction: float | None = told("of that, what is not hidden; null of one device")
     weight_bytes: float = told("of one device, at the precision", "B")
@@ -70,7 +73,7 @@ def form_row(
     place: dict[str, Any],
     memory: Memory,
     capacity: float,
-    step: TrainedStep | None,
+    whole: WholeStep | None,
     alone: TrainedStep | None,
     *,
     tokens: int,
@@ -85,46 +88,50 @@ def form_row(
         "capacity_bytes": capacity,
         "memory_fraction": memory.total / capacity,
     }
-    if step is None:
+    if whole is None:
         return TrainingRow(**place, **held, **find_unknown(TrainingRow), way="", is_available=False)
-    rate = place["batch"] / step.step_s
+    step = whole.last
+    rate = place["batch"] / whole.step_s
     parts = samples / MILLION
     return TrainingRow(
         **place,
         **held,
-        step_s=step.step_s,
+        step_s=whole.step_s,
         latency_half_width=step.latency_half_width,
         samples_per_s=rate,
         tokens_per_s=rate * tokens if tokens else None,
-        utilization_fraction=2.0 * float(step.model_mac_count) / step.step_s / step.peak_ops_per_s,
-        sample_j=step.step_j * place["device_count"] / place["batch"],
+        utilization_fraction=2.0 * whole.mac_count / whole.step_s / step.peak_ops_per_s,
+        sample_j=whole.device_j * place["device_count"] / place["batch"],
         energy_half_width=step.energy_half_width,
-        device_power_w=step.power_w,
-        **{name: getattr(step, name) for name in PHASES},
+        device_power_w=whole.device_j / whole.step_s,
+        **whole.phases,
+        bubble_s=whole.bubble_s,
         exchange_alone_s=None if alone is None else alone.exchange_s,
         exchange_seen_fraction=None if alone is None else min(step.exchange_s / max(alone.exchange_s, 1e-15), 1.0),
-        **_spend(step, place["device_count"] * step.batch / place["batch"], parts),
+        **_spend(whole, place["device_count"] * step.batch / place["batch"], parts),
         total_s=samples / rate if samples else None,
         is_available=step.is_available,
         run_id=step.run_id,
     )
 
 
-PHASES: Final = ("forward_s", "backward_s", "again_s", "exchange_s", "optimizer_s")
+def _spend(whole: WholeStep, share: float, parts: float) -> dict[str, Any]:
+    """Return what a million samples and all of them cost.
 
-
-def _spend(step: TrainedStep, share: float, parts: float) -> dict[str, Any]:
-    """Return what a million samples and all of them cost; a sample takes `share` devices the time of one of theirs."""
+    A sample takes `share` devices the time of one of the last small batch's; money goes by time, the rest by joules.
+    """
+    step = whole.last
+    longer, more = whole.step_s / step.step_s, whole.device_j / step.step_j
 
     def of(value: float | None, times: float) -> float | None:
         return None if value is None or not times else value * share * times
 
     return {
-        "usd_per_million": of(step.usd_per_million, 1.0),
+        "usd_per_million": of(step.usd_per_million, longer),
         "usd_half_width": step.usd_half_width,
-        "gco2_per_million": of(step.gco2_per_million, 1.0),
+        "gco2_per_million": of(step.gco2_per_million, more),
         "way": step.way or "",
-        "total_kwh": of(step.kwh_per_million, parts),
-        "total_usd": of(step.usd_per_million, parts),
-        "total_gco2": of(step.gco2_per_million, parts),
+        "total_kwh": of(step.kwh_per_million, more * parts),
+        "total_usd": of(step.usd_per_million, longer * parts),
+        "total_gco2": of(step.gco2_per_million, more * parts),
     }

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from joulemap.cli.argument import spell_line
+from joulemap.cli.output import OutputOptions, check_suffix, emit
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.answer import RunAnswer
+    from joulemap.answer.answer import Answer
     from joulemap.domain.settings import RunDivision
     from joulemap.present.document import Document
+    from joulemap.workspace import Workspace
 
 
 @frozen(kw_only=True)
@@ -23,7 +27,7 @@ class PlotOptions:
         typer.Option("--plot", help="Also draw the answer in characters, above its tables; json and csv leave it out."),
     ] = False
 
-    def add(self, document: Document, answer: RunAnswer, *, by: RunDivision = "action", limit: int = 40) -> Document:
+    def add(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
         """Return the document of an answer with its sketch first, where one was asked for.
 
         `by` is the table that is shown, of answers that have several; `limit` how many rows are drawn at most.
@@ -33,8 +37,40 @@ class PlotOptions:
         from joulemap.figure.sketch import make_sketches
         from joulemap.present.document import Section, Text
 
-        projected = answer.scope.projected
-        drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, projected)]
+        drawn = [one for drawing in answer.sketched(by) for one in make_sketches(drawing, limit, answer.projected)]
         section = Section("Sketch", drawn)
         nothing = Section("Sketch", Text("nothing to draw: no row has a value"))
         return document.after([section if section.texts else nothing])
+
+
+@frozen(kw_only=True)
+class PageOptions(PlotOptions):
+    """Whether an answer is drawn too, and the page that it is written to."""
+
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", help="Also write a page with figures to this .html; needs joulemap[plot]."),
+    ] = None
+
+    def workspace(self, output: OutputOptions) -> Workspace:
+        """Return the workspace of an output; raises before anything is asked where the page cannot be written."""
+        if self.report is not None:
+            from joulemap.figure.convert import import_converter
+            from joulemap.system.file import check_output
+            from joulemap.webpage.page import start_drawing
+
+            check_suffix(self.report, ".html", "a page")
+            check_output(self.report, (output.db,), force=output.force)
+            import_converter()
+            start_drawing()
+        return output.workspace()
+
+    def write(self, document: Document, answer: Answer, output: OutputOptions, *, subject: str) -> None:
+        """Write the answer, and where one is asked for its page; `subject` says there what the question is."""
+        if self.report is not None:
+            from joulemap.answer.report.single import report_answer
+            from joulemap.webpage.page import write_page
+
+            page = write_page(report_answer(answer, document, subject=subject, command=spell_line()))
+            emit(page.rstrip("\n"), self.report, (output.db,), force=output.force)
+        output.write(self.add(document, answer))

@@ -25,6 +25,14 @@ class TrainingOptions:
     tensor_devices: Annotated[
         int, typer.Option("--tensor-devices", min=1, help="Of those, that divide each product of a language model.")
     ] = 1
+    pipeline_devices: Annotated[
+        int,
+        typer.Option("--pipeline-devices", min=1, help="Stages of a language model's layers, as many devices in each."),
+    ] = 1
+    accumulate: Annotated[
+        int,
+        typer.Option("--accumulate", min=1, help="Small batches whose gradients are added up; they fill a pipeline."),
+    ] = 1
     tokens: Annotated[
         int | None,
         typer.Option("--tokens", min=1, help="Of each sequence of a language model.", show_default="2048"),
@@ -55,6 +63,8 @@ class TrainingOptions:
         return Training(
             devices=read_counts("--devices", self.devices),
             tensor_devices=self.tensor_devices,
+            pipeline_devices=self.pipeline_devices,
+            accumulate=self.accumulate,
             tokens=self.tokens,
             optimizer=self.optimizer.lower(),
             zero=self.zero,

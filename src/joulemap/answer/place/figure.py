@@ -1,0 +1,46 @@
+"""Figures of a placement: ways beside each other, a batch in time, and what the mixture spends more or less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from joulemap.answer.explain.waterfall import draw_steps, form_steps
+from joulemap.figure.figure import make_figure
+from joulemap.present.cell import show_quantity
+from joulemap.system.units import FJ_PER_J
+
+if TYPE_CHECKING:
+    from joulemap.answer.answer import Figures
+    from joulemap.answer.place.answer import PlaceAnswer
+    from joulemap.answer.place.timeline import EventRow
+
+
+def draw(answer: PlaceAnswer) -> Figures:
+    """Return the placements beside each other, which part runs where and when, and the difference of the two."""
+    drawn = [make_figure("placement", answer.rows, answer.title(), answer.why)]
+    for way in dict.fromkeys((row.placement, row.form) for row in answer.timeline):
+        events = tuple(row for row in answer.timeline if (row.placement, row.form) == way)
+        told = attrs.evolve(answer.timeline, rows=events)
+        drawn.append(make_figure("timeline", told, f"{answer.title()}: {', '.join(way)}", _tell_events(events)))
+    if answer.differences.rows:
+        run = [row for row in answer.rows if row.copy_s is not None]
+        names = [next(row for row in run if (row.form == "alone") is is_alone) for is_alone in (True, False)]
+        start = sum(row.first_fj for row in answer.differences)
+        end = start + sum(row.difference_fj for row in answer.differences)
+        ends = [(f"A {names[0].placement} alone", start), (f"B {names[1].placement}, {names[1].form}", end)]
+        terms = [(f"{row.device}: {row.component} {row.action}", row.difference_fj) for row in answer.differences]
+        steps = form_steps(ends, terms, "J", FJ_PER_J)
+        drawn.append(draw_steps(steps, "energy", f"{answer.title()}: energy of a batch", ""))
+    return tuple(drawn)
+
+
+def _tell_events(events: Sequence[EventRow]) -> str:
+    """Return what devices and copies take of a batch."""
+    taken: dict[str, float] = {}
+    for row in events:
+        name = row.device if row.kind == "subgraph" else "copies"
+        taken[name] = taken.get(name, 0.0) + row.taken_s
+    return ", ".join(f"{name} {show_quantity(seconds, 's')}" for name, seconds in taken.items())

@@ -1,0 +1,153 @@
+"""Rows of training steps from the runs that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from joulemap.answer.train.demand import TOKENS, Step, suggest
+from joulemap.answer.train.row import OK, REFUSED, TOO_LARGE, TrainingRow, form_row
+from joulemap.answer.train.whole import WholeStep, add_up_step, hold_in_flight
+from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.selection import name_pair
+from joulemap.plan.workload import find_workload_id, stored_key
+from joulemap.present.cell import show_quantity
+from joulemap.row.train import TrainedStep
+from joulemap.store.query import fetch
+from joulemap.store.workload import read_columns
+from joulemap.system.record import frozen
+from joulemap.training.memory import Memory, measure
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.domain.settings import Training
+    from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.plan.source import Source
+
+Steps = Mapping[object, TrainedStep]
+"""Place in a plan -> what its run takes."""
+
+Memories = Mapping[tuple[int, str], Memory]
+"""(samples of a device, runtime) -> what the device holds."""
+
+
+@frozen(kw_only=True)
+class Beside:
+    """What is run beside the step itself; empty where it is made of nothing more."""
+
+    alone: Steps
+    before: Steps
+    inner: Steps
+    inner_before: Steps
+    memories: Memories
+    """Of a stage before the last."""
+
+
+def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> Beside:
+    """Return the runs of a step beside its own."""
+    memories: dict[tuple[int, str], Memory] = {}
+
+    def read(plan: Plan | None) -> Steps:
+        if plan is None:
+            return {}
+        with holding_runs(source, plan) as runs:
+            if plan is step.inner:
+                memories.update(_measure(runs, step.precision))
+            return fetch_steps(runs, told)
+
+    found = {name: read(getattr(step, name)) for name in ("alone", "before", "inner", "inner_before")}
+    return Beside(**found, memories=memories)
+
+
+def fetch_steps(runs: StoredRuns, told: Mapping[str, Any]) -> Steps:
+    """Return what runs of a plan take, by their place in it."""
+    rows = {row.run_id: row for row in fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **told)}
+    keys = [_key(model.request.batch, run) for model in runs.plan.models for run in runs.plan.runs("")]
+    return {key: rows[run_id] for key, run_id in zip(keys, runs.ids, strict=True) if run_id in rows}
+
+
+def _key(batch: int | None, run: PlannedRun) -> object:
+    return batch, run.target, tuple(run.point.values())
+
+
+def _measure(runs: StoredRuns, precision: str) -> Memories:
+    """Return what a device holds of each workload of a plan."""
+    found = {}
+    for model in runs.plan.models:
+        key = stored_key(runs.connection, model)
+        assert key is not None
+        work = read_columns(runs.connection, find_workload_id(runs.connection, key))
+        for runtime in {run.point["runtime"] for run in runs.plan.runs("")}:
+            found[model.request.batch or 1, runtime] = measure(work, precision, runtime)
+    return found
+
+
+def form_rows(
+    runs: StoredRuns,
+    step: Step,
+    targets: Mapping[Any, Hardware],
+    found: Steps,
+    beside: Beside,
+    training: Training,
+) -> list[TrainingRow]:
+    """Return the rows of a step, batch by batch."""
+    made = []
+    is_language = step.model.endswith(")") and "tokens=" in step.model
+    memories = _measure(runs, step.precision)
+    for model in runs.plan.models:
+        for run in runs.plan.runs(""):
+            batch, target = model.request.batch or 1, targets[run.target]
+            place, capacity = (batch, run.point["runtime"]), target.memory_capacity.value
+            memory = memories[place]
+            if step.stages > 1:
+                memory = hold_in_flight(beside.memories[place], memory, step.stages)
+            own = _key(batch, run)
+            fits = memory.total <= capacity
+            whole = _add_up(step, own, found, beside, target) if fits else None
+            described = _describe(run, step, batch, OK if whole else REFUSED if fits else TOO_LARGE)
+            if not fits:
+                described["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
+                described["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
+            elif whole is None:
+                many = f" on {step.devices:,} devices" if step.devices > 1 else ""
+                described["reason"] = f"{described['hardware']} does not run it at {step.precision}{many}"
+            made.append(
+                form_row(
+                    described, memory, capacity, whole, beside.alone.get(own),
+                    tokens=(training.tokens or TOKENS) if is_language else 0,
+                    samples=(training.samples or 0.0) * training.epochs,
+                )
+            )  # fmt: skip
+    return made
+
+
+def _add_up(step: Step, own: object, found: Steps, beside: Beside, target: Hardware) -> WholeStep | None:
+    """Return what a step takes; None where a run that it is made of was refused."""
+    last, before = found.get(own), beside.before.get(own)
+    inner, inner_before = beside.inner.get(own), beside.inner_before.get(own)
+    is_refused = last is None or (step.before is not None and before is None)
+    if last is None or is_refused or (step.inner is not None and (inner is None or inner_before is None)):
+        return None
+    return add_up_step(
+        last,
+        before,
+        None if inner is None or inner_before is None else (inner, inner_before),
+        accumulate=step.accumulate,
+        stages=step.stages,
+        static_w=target.static_power.value,
+    )
+
+
+def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:
+    hardware = name_pair(run.hardware, run.power_mode)
+    return {
+        "label": hardware if step.devices == 1 else f"{hardware} x{step.devices}",
+        "hardware": hardware,
+        "device_count": step.devices,
+        "precision": step.precision,
+        "batch": step.batches[batch],
+        "micro_batch": batch,
+        "status": status,
+        "reason": "",
+        "fits_with": "",
+    }
