@@ -150,7 +150,7 @@ def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) 
     statement, rule, place = EDITS[edit]
     edited.execute(statement)
     faults = find_faults(edited)
-    assert any(fault[0] == rule and fault[2].startswith(place) for fault in faults), faults
+    assert any(fault[0] == rule and fault[3].startswith(place) for fault in faults), faults
 
 
 def test_an_edit_that_changes_nothing_is_none(edited: duckdb.DuckDBPyConnection) -> None:
