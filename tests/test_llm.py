@@ -14,7 +14,7 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.llm.answer import LlmAnswer
+from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.llm.row import ServedRow
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.stack import Stack, find_engine, find_stack
