@@ -328,8 +328,14 @@ def test_the_audit_finds_all_that_is_broken_at_once(is_deleting: bool, own_datab
     with duckdb.connect(str(own_database)) as connection:
         for sql in chosen.values():
             connection.execute(sql)
-        found = {row[0] for row in run_query(connection, find_query("audit.conservation"), {}).rows}
-    assert chosen.keys() <= found
+        rows = run_query(connection, find_query("audit.conservation"), {}).records()
+    assert chosen.keys() <= {row["rule"] for row in rows}
+    ids = {row["rule"]: (row["run_id"] is None, row["workload_id"] is None) for row in rows}
+    workloads = {
+        "an operator is in exactly one subgraph of its workload",
+        "the MACs of an operator are those of its GEMM view",
+    }
+    assert all(found == (rule in workloads, rule not in workloads) for rule, found in ids.items())
 
 
 @pytest.mark.parametrize("rule", sorted(CORRUPTIONS))
