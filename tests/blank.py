@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -10,19 +11,30 @@ import duckdb
 
 from joulemap.store.connection import Connection, make_empty
 
+Fill = Callable[[Connection], None]
+
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder that is there until the tests end, with the database to copy."""
-    folder = tempfile.TemporaryDirectory(prefix="joulemap-blank-")
-    make_empty(Path(folder.name) / "blank.duckdb")
-    return folder
+    """Return a folder that is there until the tests end, for the databases to copy."""
+    return tempfile.TemporaryDirectory(prefix="joulemap-blank-")
 
 
-def open_blank() -> Connection:
-    """Return an empty database in memory."""
+@cache
+def _make(fill: Fill | None) -> Path:
+    """Return a database to copy."""
+    path = Path(_folder().name) / f"{fill.__name__ if fill else 'blank'}.duckdb"
+    make_empty(path)
+    if fill is not None:
+        with duckdb.connect(str(path)) as connection:
+            fill(connection)
+    return path
+
+
+def open_blank(fill: Fill | None = None) -> Connection:
+    """Return an empty database in memory, with what `fill` writes; that is written once."""
     connection = duckdb.connect(":memory:")
-    connection.execute(f"ATTACH '{_folder().name}/blank.duckdb' AS blank (READ_ONLY)")
+    connection.execute(f"ATTACH '{_make(fill)}' AS blank (READ_ONLY)")
     connection.execute("COPY FROM DATABASE blank TO memory")
     connection.execute("DETACH blank")
     return connection

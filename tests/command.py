@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TextIO
 from unittest.mock import patch
 
@@ -69,18 +68,19 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 
 def _forget() -> None:
-    for name, module in list(sys.modules.items()):
-        if name.startswith(CACHING):
-            for remembering in _find_caches(module):
-                remembering.cache_clear()
+    for remembering in _find_caches(len(sys.modules)):
+        remembering.cache_clear()
 
 
 @functools.cache
-def _find_caches(module: ModuleType) -> list[functools._lru_cache_wrapper[object]]:
+def _find_caches(_: int) -> list[functools._lru_cache_wrapper[object]]:
+    """Return what remembers in the modules that are there, found again where there are more."""
     return [
         value
+        for name, module in list(sys.modules.items())
+        if name.startswith(CACHING)
         for value in vars(module).values()
-        if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == module.__name__
+        if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == name
     ]
 
 

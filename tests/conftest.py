@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import shutil
@@ -15,6 +16,7 @@ from hypothesis import settings
 
 from command import Done, run_alone, run_here
 from joulemap.domain.configuration import Precision, Runtime
+from joulemap.store.check import check_database
 from joulemap.workspace import Workspace
 from sample import sample
 
@@ -47,6 +49,12 @@ def pytest_unconfigure() -> None:
         shutil.rmtree(os.environ["JOULEMAP_CACHE"], ignore_errors=True)
 
 
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Leave out tests all of whose cases are slow before there is an item for each."""
+    marks = {one.name for one in getattr(obj, "pytestmark", ()) if isinstance(collector, pytest.Module)}
+    return [] if "slow" in marks and collector.config.option.markexpr == "not slow" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to `make test-slow` what samples leave out, before slow ones are."""
@@ -56,14 +64,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """resnet18 on the four default hardware at several precisions and runtimes; never written by a test."""
-    path = tmp_path_factory.mktemp("database") / "results.duckdb"
-    workspace = Workspace(path)
-    for precision in PRECISIONS:
-        workspace.compare("resnet18", precision=precision)
-    for runtime in RUNTIMES:
-        workspace.compare("resnet18", runtime=runtime)
-    path.chmod(0o444)
-    return path
+    made = Path(os.environ["JOULEMAP_CACHE"]) / "results.duckdb"
+    with made.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of all workers one makes it
+        if not made.exists():
+            draft = made.with_suffix(".draft")
+            workspace = Workspace(draft)
+            for precision in PRECISIONS:
+                workspace.evaluate("resnet18", precision=precision)
+            for runtime in RUNTIMES:
+                workspace.evaluate("resnet18", runtime=runtime)
+            draft.chmod(0o444)
+            draft.replace(made)
+    return Path(shutil.copy(made, tmp_path_factory.mktemp("database")))
+
+
+@pytest.fixture(autouse=True)
+def checking_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check databases in the process of the tests, where no crash of the engine is to be feared."""
+    if not request.node.get_closest_marker("apart"):
+        monkeypatch.setattr("joulemap.store.guard.check_apart", check_database)
 
 
 @pytest.fixture

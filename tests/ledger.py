@@ -51,27 +51,39 @@ class Part:
         return max(times, key=lambda name: times[name])
 
 
+def _write_actions(connection: Connection) -> None:
+    """Store the metrics, and an action of each part of the energy."""
+    write_metrics(connection)
+    for number, part in enumerate(("compute", "memory", "control", "static"), 1):
+        common = "unit_memory" if part == "memory" else part
+        connection.execute(
+            "INSERT INTO internal.action VALUES (?, 'any', ?, ?, ?, 'act', ?, 'one')",
+            [number, part, common, part, part],
+        )
+
+
 class Book:
     """An empty joulemap database, to write runs into by hand."""
 
     def __init__(self) -> None:
         """Open it in memory."""
-        self.connection: Connection = open_blank()
-        write_metrics(self.connection)
-        for number, part in enumerate(("compute", "memory", "control", "static"), 1):
-            common = "unit_memory" if part == "memory" else part
-            self.connection.execute(
-                "INSERT INTO internal.action VALUES (?, 'any', ?, ?, ?, 'act', ?, 'one')",
-                [number, part, common, part, part],
-            )
+        self._connection: Connection = open_blank(_write_actions)
         self._hardware: set[str] = set()
         self._workloads: dict[tuple[str, int, int], int] = {}
-        self._run_id = 0
+        self._run_id = self._added_up = 0
+
+    @property
+    def connection(self) -> Connection:
+        """Its rows, with totals of all runs."""
+        if self._added_up < self._run_id:
+            add_up(self._connection, self._added_up + 1, self._run_id)
+            self._added_up = self._run_id
+        return self._connection
 
     def add_hardware(self, name: str, *, is_projection: bool = False, tdp_w: float = 100.0) -> None:
         """Store a hardware, its digest its name."""
         self._hardware.add(name)
-        self.connection.execute(
+        self._connection.execute(
             "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
             "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
             "doubts, priced_at, boundary, described_digest) "
@@ -79,12 +91,12 @@ class Book:
             "'board', '')",
             [name, name, name, "guessed" if is_projection else ""],
         )
-        self.connection.execute(
+        self._connection.execute(
             "INSERT INTO internal.hardware_fact VALUES (?, 0, 'tdp', ?, 'W', 'assumed', 's', '')", [name, tdp_w]
         )
 
         for action in range(1, 5):
-            self.connection.execute(
+            self._connection.execute(
                 "INSERT INTO internal.energy_per_action VALUES (?, ?, 1e15, NULL, NULL, 'assumed', 's', 'f', ?)",
                 [name, action, action],
             )
@@ -94,17 +106,17 @@ class Book:
         if key in self._workloads:
             return self._workloads[key]
         number = self._workloads[key] = len(self._workloads) + 1
-        self.connection.execute(
+        self._connection.execute(
             "INSERT INTO internal.workload "
             "VALUES (?, ?, ?, 's', 'i', '3', ?, 1, ?, 0, 'model', 't', 'tv', 1, [], TIMESTAMP '2020-01-01', '')",
             [number, str(number), model, batch, parameter_count],
         )
         for index, part in enumerate(parts):
-            self.connection.execute(
+            self._connection.execute(
                 "INSERT INTO internal.workload_subgraph VALUES (?, ?, ?, ?, 1)",
                 [number, index, f"part{index}", part.pattern],
             )
-            self.connection.execute(
+            self._connection.execute(
                 "INSERT INTO internal.workload_operator VALUES "
                 "(?, ?, ?, ?, '', 'linear', 'linear', 'a', '1', 'fp32', ?, 0, 0, 1, 1, 1, ?, 1, 1, FALSE, '', '', 1)",
                 [number, index, index, f"part{index}", part.mac_count, part.mac_count],
@@ -132,7 +144,7 @@ class Book:
             self.add_hardware(hardware)
         self._run_id += 1
         run_id = self._run_id
-        self.connection.execute(
+        self._connection.execute(
             "INSERT INTO internal.run (run_id, run_key, workload_id, hardware_digest, power_mode, precision, "
             "weight_precision, batch, runtime, calibration, refusal, units_total_count, peak_ops_per_s, "
             "memory_bandwidth_bytes_per_s, weight_bytes, activation_bytes, clock_fraction, formula_version, "
@@ -145,7 +157,7 @@ class Book:
             ],
         )  # fmt: skip
         for index, part in enumerate(parts if refusal is None else ()):
-            self.connection.execute(
+            self._connection.execute(
                 "INSERT INTO internal.run_subgraph VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 0, ?)",
                 [
                     run_id, index, round(part.time_s * FS), part.computing_s, part.memory_s, part.launch_s,
@@ -153,7 +165,7 @@ class Book:
                     part.executed_mac_count or 0.0, part.mac_count,
                 ],
             )  # fmt: skip
-            self.connection.execute(
+            self._connection.execute(
                 "INSERT INTO internal.run_operator VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 1, ?, ?, 0, ?)",
                 [
                     run_id, index, index, round(part.time_s * FS), part.dram_bytes, round(part.separate_s * FS),
@@ -162,9 +174,8 @@ class Book:
                 ],
             )  # fmt: skip
             for action, energy_j in enumerate((part.compute_j, part.memory_j, part.control_j, part.static_j), 1):
-                self.connection.execute(
+                self._connection.execute(
                     "INSERT INTO internal.ledger_line VALUES (?, ?, ?, ?, ?, ?)",
                     [run_id, index, index, action, energy_j, round(energy_j * FJ)],
                 )
-        add_up(self.connection, run_id, run_id)
         return run_id

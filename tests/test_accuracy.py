@@ -170,7 +170,7 @@ def test_the_worst_are_those_whose_ratio_is_furthest_from_one() -> None:
 def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     names = ["hailo_8", "coral_edge_tpu"]
-    workspace.compare("resnet18", hardware=names, precision="int8", runtime="engine")
+    workspace.evaluate("resnet18", hardware=names, precision="int8", runtime="engine")
     rows = {row["hardware"]: row for row in workspace.sql("SELECT * FROM runs").records()}
     better, worse = sorted(names, key=lambda name: rows[name]["energy_per_inference_j"])
     path = tmp_path / "mine.csv"

@@ -70,7 +70,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("source") / "source.duckdb"
     workspace = Workspace(path)
     for model, options in QUESTIONS:
-        workspace.compare(model, **options)
+        workspace.evaluate(model, **options)
     with duckdb.connect(str(path)) as connection:
         assert connection.execute("SELECT count(*) FROM internal.run WHERE refusal IS NOT NULL").fetchall()[0][0] > 0
         assert connection.execute("SELECT count(*) FROM internal.calibration").fetchall()[0][0] > 0

@@ -246,7 +246,7 @@ def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
 def test_boundaries_stand_side_by_side_in_a_database(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     for boundary in BOUNDARIES:
-        workspace.compare("resnet18", hardware=["gaudi3", "xeon_8490h"], boundary=boundary, calibration="none")
+        workspace.evaluate("resnet18", hardware=["gaudi3", "xeon_8490h"], boundary=boundary, calibration="none")
     rows = workspace.sql("SELECT hardware, boundary, energy_j, latency_s FROM runs WHERE is_newest ORDER BY ALL").rows
     assert [row[:2] for row in rows] == [(name, one) for name in ("gaudi3", "xeon_8490h") for one in ("board", "chip")]
     for board, inside in (rows[:2], rows[2:]):

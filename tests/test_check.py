@@ -150,7 +150,7 @@ def test_an_edit_by_hand_is_found(edit: str, edited: duckdb.DuckDBPyConnection) 
     statement, rule, place = EDITS[edit]
     edited.execute(statement)
     faults = find_faults(edited)
-    assert any(fault[0] == rule and fault[2].startswith(place) for fault in faults), faults
+    assert any(fault[0] == rule and fault[3].startswith(place) for fault in faults), faults
 
 
 def test_an_edit_that_changes_nothing_is_none(edited: duckdb.DuckDBPyConnection) -> None:
@@ -200,7 +200,7 @@ def test_every_column_is_part_of_a_digest(edited: duckdb.DuckDBPyConnection) -> 
 def test_a_run_has_the_same_digest_in_every_database(database: Path, tmp_path: Path) -> None:
     Workspace(database).export_runs(tmp_path / "archive")
     other = Workspace(tmp_path / "other.duckdb")
-    other.compare("googlenet", hardware=["tpu_v4"])
+    other.evaluate("googlenet", hardware=["tpu_v4"])
     other.import_runs(tmp_path / "archive")
     statement = "SELECT run_id, content_digest FROM internal.run ORDER BY content_digest"
     own, others = (set(workspace.sql(statement).rows) for workspace in (Workspace(database), other))
@@ -305,6 +305,7 @@ def test_a_free_block_may_hold_anything(tmp_path: Path) -> None:
     assert len(used_blocks(path)) == len(blocks(path)) - free
 
 
+@pytest.mark.apart
 def test_a_file_of_another_storage_version_is_left_to_the_engine(own_database: Path) -> None:
     block = used_blocks(own_database)[-1]
     change_byte(own_database, block)
@@ -315,6 +316,7 @@ def test_a_file_of_another_storage_version_is_left_to_the_engine(own_database: P
         assert find_damaged_blocks(stream) == []
 
 
+@pytest.mark.apart
 @pytest.mark.slow
 def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
     """A block of another index in its place has a checksum that is right."""
@@ -339,6 +341,7 @@ def test_an_index_that_misses_its_rows_is_damage(own_database: Path) -> None:
     assert found >= 5  # runs by both their keys, totals, calibrations; a check looks no other row up by its index
 
 
+@pytest.mark.apart
 def test_a_crash_of_the_engine_is_damage(
     database: Path, tmp_path: Path, joulemap: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,6 +366,7 @@ READING = (
 )
 
 
+@pytest.mark.apart
 @pytest.mark.parametrize("command", thin(READING, 3), ids=" ".join)
 def test_a_damaged_ledger_is_one_line_and_exit_5(command: tuple[str, ...], joulemap: Run, own_database: Path) -> None:
     with duckdb.connect(str(own_database), read_only=True) as connection:
@@ -377,6 +381,7 @@ def test_a_damaged_ledger_is_one_line_and_exit_5(command: tuple[str, ...], joule
     assert "Corrupt database file" in done.stderr
 
 
+@pytest.mark.apart
 def test_a_damaged_record_of_migrations_is_one_line_and_exit_5(joulemap: Run, own_database: Path) -> None:
     with duckdb.connect(str(own_database), read_only=True) as connection:
         ((block,),) = connection.execute(
@@ -389,6 +394,7 @@ def test_a_damaged_record_of_migrations_is_one_line_and_exit_5(joulemap: Run, ow
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.apart
 @pytest.mark.parametrize("kind", thin(KINDS, 9))
 def test_damage_is_found_or_harmless(kind: str, database: Path, tmp_path: Path) -> None:
     before = contents(database)

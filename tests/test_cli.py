@@ -445,6 +445,7 @@ def test_a_read_only_place_still_answers_what_is_stored(joulemap: Run, database:
     assert joulemap("compare", "resnet18", "--db", database).returncode == 0
 
 
+@pytest.mark.slow
 def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> None:
     import duckdb
 
@@ -459,6 +460,7 @@ def test_check_tells_a_broken_database(joulemap: Run, own_database: Path) -> Non
     assert done.stderr == "joulemap: 3 rows break a rule\n"
 
 
+@pytest.mark.apart
 def test_a_truncated_database_is_one_line(joulemap: Run, database: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.duckdb"
     path.write_bytes(database.read_bytes()[:600_000])
@@ -587,6 +589,7 @@ def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run,
     assert "resnet18" in done.stdout
 
 
+@pytest.mark.apart
 @pytest.mark.slow
 def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulemap: Run) -> None:
     header, block = 12_288, 65_536

@@ -129,7 +129,7 @@ def test_many_rows_of_one_family_weigh_as_one() -> None:
 def with_shares(path: Path, shares: Sequence[ErrorShare]) -> Workspace:
     """Return a workspace in whose database runs share these parts of the errors of latency, and none of energy."""
     workspace = Workspace(path)
-    workspace.compare("alexnet", hardware=["l4"])
+    workspace.evaluate("alexnet", hardware=["l4"])
     energies = (attrs.evolve(one, quantity="energy", share=attrs.evolve(one.share, value=0.0)) for one in shares)
     with writing(path) as connection:
         write_doubt(connection, attrs.evolve(load_doubt(), shares=(*shares, *energies)))
@@ -219,7 +219,7 @@ def test_what_ships_is_complete() -> None:
 
 def test_a_stated_constant_is_one(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    workspace.compare("alexnet", hardware=["l4"])
+    workspace.evaluate("alexnet", hardware=["l4"])
     ((groups, logistic, mean, apart, correlation),) = workspace.sql(
         "SELECT full_groups(), logistic_width(), mean_to_width(), told_apart(), error_correlation()"
     )
@@ -256,7 +256,7 @@ def test_intervals_of_runs(tmp_path: Path) -> None:
 def test_pairs_agree_with_draws(tmp_path: Path) -> None:
     """The closed form of a pair, and the part of draws in which it is so, are two ways to one number."""
     workspace = Workspace(tmp_path / "a.duckdb")
-    workspace.compare("resnet18", hardware=["t4", "l4", "tpu_v4", "raspberry_pi_5"], precision="int8")
+    workspace.evaluate("resnet18", hardware=["t4", "l4", "tpu_v4", "raspberry_pi_5"], precision="int8")
     pairs = list(
         workspace.sql(
             "SELECT metric, run_id, other_run_id, better_ratio, probability_better FROM comparison_probability"
@@ -314,8 +314,8 @@ def test_one_question_has_one_probability(tmp_path: Path, goal: Literal["energy"
 def test_one_board_is_told_apart_from_itself_before_another(tmp_path: Path) -> None:
     """At the same ratio, two batches of one board share more than two boards of a class, and those than two classes."""
     workspace = Workspace(tmp_path / "a.duckdb")
-    workspace.compare("resnet18", hardware=["l4", "l40"], precision="fp16")
-    workspace.compare("resnet18", hardware=["l4", "tpu_v4"], precision="bf16")
+    workspace.evaluate("resnet18", hardware=["l4", "l40"], precision="fp16")
+    workspace.evaluate("resnet18", hardware=["l4", "tpu_v4"], precision="bf16")
     widths = {
         (one, other): width
         for one, other, width in workspace.sql(
@@ -420,8 +420,8 @@ def test_the_peak_that_is_doubted_is_the_one_that_time_follows(tmp_path: Path, n
 
 def test_what_a_question_sets_is_taken_as_given(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    workspace.compare("resnet50", hardware="kpu_t256", precision="int8")
-    workspace.compare(
+    workspace.evaluate("resnet50", hardware="kpu_t256", precision="int8")
+    workspace.evaluate(
         "resnet50",
         hardware="kpu_t256",
         precision="int8",

@@ -119,7 +119,7 @@ def test_an_estimate_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
         first = connection.execute(asked).fetchall()
     with writing(workspace.path) as connection:
         connection.execute("UPDATE internal.estimate SET estimate_key = 'older', latency_fs = 1")
-    assert [(rule, place) for rule, _, place, _, _ in check_database(workspace.path)] == [
+    assert [(rule, place) for rule, _, _, place, _, _ in check_database(workspace.path)] == [
         (
             "the rows of a bulk estimate are those that were written",
             "estimate of gemm(m=8,n=64,k=32) on l4 fp16 batch 1 graph",

@@ -55,7 +55,7 @@ SMALL = {
 }
 
 
-@pytest.fixture(name="workload", params=SMALL)
+@pytest.fixture(name="workload", params=SMALL, scope="module")
 def _workload(request: pytest.FixtureRequest) -> Workload:
     return SMALL[request.param]()
 

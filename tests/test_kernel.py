@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 from joulemap.domain.configuration import RUNTIMES
@@ -138,7 +138,6 @@ ANY_WEIGHT = st.floats(0.0, 1e6)
 TIMES = st.one_of(st.just(0.0), st.floats(1e-7, 1e-3))
 
 
-@settings(max_examples=300, deadline=None)
 @given(splits(10**18, ANY_WEIGHT))
 def test_shares_sum_to_their_totals_exactly(case: Split) -> None:
     total, _, group = case
@@ -148,7 +147,6 @@ def test_shares_sum_to_their_totals_exactly(case: Split) -> None:
         assert sum(share for share, of in zip(shares, group, strict=True) if of == index) == expected
 
 
-@settings(max_examples=300, deadline=None)
 @given(splits(10**9, TIMES))
 def test_a_larger_weight_never_gets_less(case: Split) -> None:
     _, weights, group = case

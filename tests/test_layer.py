@@ -108,13 +108,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_780,
+    "answer": 17_805,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_740,
     "domain": 5_720,
-    "cli": 5_310,
+    "cli": 5_320,
     "catalog": 3_900,
     "hub": 2_440,
     "plan": 3_240,
@@ -170,26 +170,30 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 @cache
+def import_statements(path: Path) -> tuple[tuple[ast.Import | ast.ImportFrom, bool], ...]:
+    """Return (statement, only for type checking) of every import in a file; nothing else of it is looked through."""
+    found = []
+    waiting: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text()), False)]
+    while waiting:
+        node, typing_only = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, typing_only))
+        test = node.test if isinstance(node, ast.If) else None
+        typing_only |= isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+        for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+            waiting += [(one, typing_only) for one in getattr(node, block, ())]
+    return tuple(found)
+
+
+@cache
 def imports(path: Path) -> tuple[tuple[str, bool], ...]:
     """Return (module, only for type checking) of every import in a file."""
-    return tuple(_imports(path))
-
-
-def _imports(path: Path) -> Iterator[tuple[str, bool]]:
-    tree = ast.parse(path.read_text())
-    typing_only = {
-        id(node)
-        for block in ast.walk(tree)
-        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
-        for node in ast.walk(block)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, id(node) in typing_only
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield node.module or "", id(node) in typing_only
+    assert not any(node.level for node, _ in import_statements(path) if isinstance(node, ast.ImportFrom)), path
+    return tuple(
+        (name, typing_only)
+        for node, typing_only in import_statements(path)
+        for name in ([one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+    )
 
 
 def test_every_room_is_in_the_plan() -> None:
@@ -240,14 +244,11 @@ def module_graph(files: dict[str, Path]) -> dict[str, set[str]]:
     """Module -> modules that its imports name, those for type checking and those in functions included."""
     graph: dict[str, set[str]] = {module: set() for module in files}
     for module, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                named = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                parts = [f"{node.module}.{alias.name}" for alias in node.names]
+        for node, _ in import_statements(path):
+            named = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                parts = [f"{node.module}.{name}" for name in named]
                 named = [part if part.removeprefix("joulemap.") in files else node.module or "" for part in parts]
-            else:
-                continue
             graph[module].update(name.removeprefix("joulemap.") for name in named)
         graph[module].intersection_update(files)
     return graph

@@ -14,15 +14,17 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.llm.answer import LlmAnswer
+from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.llm.row import ServedRow
 from joulemap.catalog.doubt import load_doubt
 from joulemap.catalog.stack import Stack, find_engine, find_stack
+from joulemap.cli.option.serving import PassRunOptions
 from joulemap.domain.settings import Price, Serving, Usage
 from joulemap.present.format import write
 from joulemap.store.catalogue import write_doubt
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
+from joulemap.system.errors import UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 
@@ -392,3 +394,10 @@ def test_of_many_configurations_both_ends_are_stored(workspace: Workspace) -> No
     }
     joules = [row.output_token_j or 0.0 for row in answer.served]
     assert all(other < one for one, other in zip(joules, joules[8:], strict=False))  # tiles step in between
+
+
+def test_a_pass_is_named_with_its_devices_and_those_of_its_experts() -> None:
+    asked = PassRunOptions(phase="decode", devices=8, expert_devices=4)
+    assert asked.name("qwen3-30b-a3b") == "qwen3-30b-a3b(cached=2048,devices=8,expert_devices=4,engine=vllm)"
+    with pytest.raises(UsageError, match="--expert-devices is of a pass: add --phase"):
+        PassRunOptions(expert_devices=4).name("qwen3-30b-a3b")

@@ -149,7 +149,7 @@ def test_time_in_which_batches_overlap_is_paid_once() -> None:
 
 def test_loads_are_stored_and_the_ledger_is_conserved(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    workspace.compare("resnet50", hardware=["hailo_8", "dpu_b4096x3_zcu102"], precision="int8", runtime="engine")
+    workspace.evaluate("resnet50", hardware=["hailo_8", "dpu_b4096x3_zcu102"], precision="int8", runtime="engine")
     assert workspace.query("audit.conservation").rows == ()
     rows = workspace.sql(
         "SELECT r.hardware, l.model, f.value AS power_w, r.average_power_w FROM runs AS r "

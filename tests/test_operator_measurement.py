@@ -185,7 +185,7 @@ def test_what_ships_is_what_the_profile_and_the_trace_give(model: str, batch: in
 
 def test_the_prediction_of_a_group_is_its_operators_without_gaps(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
-    workspace.compare("resnet18", precision="fp16", batch=32, **H200)  # type: ignore[call-overload]
+    workspace.evaluate("resnet18", precision="fp16", batch=32, **H200)  # type: ignore[call-overload]
     # of the hardware as the run used it: under its calibration
     (gap,) = workspace.sql(
         "SELECT product(CASE f.quantity WHEN 'clock_boost' THEN 1 / f.value ELSE f.value END) "

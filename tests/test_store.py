@@ -179,7 +179,7 @@ def test_a_writer_replaces_macros_and_views_and_leaves_none(
         workspace.compare("resnet18", batch=2)
         with contextlib.closing(duckdb.connect(str(own_database), read_only=True)) as plain:
             assert plain.execute(ASKED).fetchall() == [(0.99, 42, 0.99)]
-    workspace.compare("resnet18", batch=4)
+    workspace.evaluate("resnet18", batch=4)
     assert [row.place for row in workspace.check().findings] == ["view my own"]
     assert workspace.sql('FROM "my own"').rows == ((1,),)
     with pytest.raises(SqlError, match="one_more"):

@@ -315,8 +315,8 @@ def test_errors_are_those_of_the_newest_run_of_the_configuration(tmp_path: Path)
 @pytest.mark.slow
 def test_memory_is_scored_where_the_streams_of_the_process_are_told(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
-    workspace.compare("resnet18", hardware=["h200_sxm"], precision="fp16")
-    workspace.compare("resnet18", hardware=["xeon_8490h"], precision="fp16", runtime="eager")
+    workspace.evaluate("resnet18", hardware=["h200_sxm"], precision="fp16")
+    workspace.evaluate("resnet18", hardware=["xeon_8490h"], precision="fp16", runtime="eager")
     path = tmp_path / "mine.csv"
     path.write_text(
         "hardware,model,precision,batch,runtime,peak_memory_bytes,stream_count,source\n"

@@ -5,10 +5,11 @@ version = 1
 schema = 1
 summary = "Every rule that the tables must keep; a healthy database returns no row"
 grain = "one row per broken rule and place"
-order = ["rule", "run_id", "place"]
+order = ["rule", "run_id", "workload_id", "place"]
 [columns]
 rule = { type = "VARCHAR", meaning = "what is broken" }
-run_id = { type = "INTEGER", null = true, meaning = "run; for a rule about a workload its id" }
+run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }
+workload_id = { type = "INTEGER", null = true, meaning = "workload; null for a rule about anything else" }
 place = { type = "VARCHAR", meaning = "where" }
 expected = { type = "VARCHAR", meaning = "what it should be" }
 found = { type = "VARCHAR", meaning = "what it is" }
@@ -198,29 +199,6 @@ broken AS (
     WHERE s.units_used_count > r.units_total_count
     UNION ALL
     SELECT
-        'the MACs of an operator are those of its GEMM view',
-        o.workload_id,
-        'operator ' || o.operator_index,
-        CAST(o.view_mac_count AS VARCHAR),
-        CAST(o.mac_count AS VARCHAR)
-    FROM (
-        SELECT
-            workload_id,
-            operator_index,
-            mac_count,
-            CAST(gemm_m AS HUGEINT) * gemm_n * gemm_k * gemm_groups AS view_mac_count,
-            -- groups of unlike sizes, and queries that see unlike many keys, have the view of their mean, rounded up
-            CASE
-                WHEN operation = 'grouped_mm' AND gemm_groups > 1 THEN least(gemm_m, gemm_n, gemm_k)
-                WHEN aten = 'aten.scaled_dot_product_attention.default' THEN
-                    CASE WHEN name LIKE '%.weighted_sum' THEN gemm_k ELSE gemm_n END
-            END AS rounded_count
-        FROM internal.workload_operator
-    ) AS o
-    WHERE o.mac_count > o.view_mac_count
-        OR o.mac_count <= o.view_mac_count - coalesce(o.view_mac_count // o.rounded_count, 1)
-    UNION ALL
-    SELECT
         'a ledger line belongs to an operator of its subgraph',
         l.run_id,
         'subgraph ' || l.subgraph_index || ' operator ' || l.operator_index,
@@ -327,6 +305,40 @@ broken AS (
     ANTI JOIN internal.run AS r ON r.run_id = t.run_id
     UNION ALL
     SELECT
+        'static energy is static power x the time from one batch to the next',
+        b.run_id,
+        'operator ' || b.operator_index,
+        CAST(seconds(o.interval_fs) AS VARCHAR),
+        CAST(b.static_s AS VARCHAR)
+    FROM booked AS b
+    JOIN internal.run_operator AS o ON o.run_id = b.run_id AND o.operator_index = b.operator_index
+    WHERE b.static_s <> seconds(o.interval_fs)
+),
+broken_workload AS (
+    SELECT
+        'the MACs of an operator are those of its GEMM view' AS rule,
+        o.workload_id,
+        'operator ' || o.operator_index AS place,
+        CAST(o.view_mac_count AS VARCHAR) AS expected,
+        CAST(o.mac_count AS VARCHAR) AS found
+    FROM (
+        SELECT
+            workload_id,
+            operator_index,
+            mac_count,
+            CAST(gemm_m AS HUGEINT) * gemm_n * gemm_k * gemm_groups AS view_mac_count,
+            -- groups of unlike sizes, and queries that see unlike many keys, have the view of their mean, rounded up
+            CASE
+                WHEN operation = 'grouped_mm' AND gemm_groups > 1 THEN least(gemm_m, gemm_n, gemm_k)
+                WHEN aten = 'aten.scaled_dot_product_attention.default' THEN
+                    CASE WHEN name LIKE '%.weighted_sum' THEN gemm_k ELSE gemm_n END
+            END AS rounded_count
+        FROM internal.workload_operator
+    ) AS o
+    WHERE o.mac_count > o.view_mac_count
+        OR o.mac_count <= o.view_mac_count - coalesce(o.view_mac_count // o.rounded_count, 1)
+    UNION ALL
+    SELECT
         'an operator is in exactly one subgraph of its workload',
         o.workload_id,
         'operator ' || o.operator_index,
@@ -336,17 +348,10 @@ broken AS (
     LEFT JOIN internal.workload_subgraph AS g ON g.workload_id = o.workload_id AND g.subgraph_index = o.subgraph_index
     GROUP BY o.workload_id, o.operator_index
     HAVING count(g.subgraph_index) <> 1
-    UNION ALL
-    SELECT
-        'static energy is static power x the time from one batch to the next',
-        b.run_id,
-        'operator ' || b.operator_index,
-        CAST(seconds(o.interval_fs) AS VARCHAR),
-        CAST(b.static_s AS VARCHAR)
-    FROM booked AS b
-    JOIN internal.run_operator AS o ON o.run_id = b.run_id AND o.operator_index = b.operator_index
-    WHERE b.static_s <> seconds(o.interval_fs)
 )
-SELECT rule, run_id, place, expected, found
+SELECT rule, run_id, NULL AS workload_id, place, expected, found
 FROM broken
-ORDER BY rule, run_id, place
+UNION ALL
+SELECT rule, NULL, workload_id, place, expected, found
+FROM broken_workload
+ORDER BY rule, run_id, workload_id, place

@@ -39,7 +39,7 @@ from joulemap.answer.hardware_file import (
     Trial as Trial,
 )
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
-from joulemap.answer.llm.answer import LlmAnswer as LlmAnswer
+from joulemap.answer.llm.document import LlmAnswer as LlmAnswer
 from joulemap.answer.llm.load import LoadRow as LoadRow
 from joulemap.answer.llm.pool import PoolRow as PoolRow
 from joulemap.answer.llm.row import ServedRow as ServedRow

@@ -22,7 +22,8 @@ from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
-from joulemap.answer.llm.answer import SERVING, LlmAnswer
+from joulemap.answer.llm.answer import SERVING
+from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer

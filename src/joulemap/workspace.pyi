@@ -28,7 +28,8 @@ from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
-from joulemap.answer.llm.answer import SERVING, LlmAnswer
+from joulemap.answer.llm.answer import SERVING
+from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer

@@ -87,7 +87,7 @@ class AuditAnswer(Answer):
 
     def document(self) -> Document:
         """Return it for people and programs."""
-        names = ("rule", "run_id", "place", "expected", "found")
+        names = ("rule", "run_id", "workload_id", "place", "expected", "found")
         text = Text(ADVICE if self.findings.rows else "ok: everything is as it was written, and every part adds up")
         shown = grid(self.findings, [(name.replace("_", " "), name) for name in names])
         return Document(
@@ -206,7 +206,8 @@ def import_runs(source: Source, folder: str | Path) -> tuple[int, int]:
             findings = [Finding.of(fault) for fault in find_row_faults(connection)]
             if findings:
                 first = findings[0]
-                of = f"run {first.run_id}, " if first.run_id is not None else ""
+                ids = (("run", first.run_id), ("workload", first.workload_id))
+                of = "".join(f"{what} {number}, " for what, number in ids if number is not None)
                 more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
                 raise CatalogueError(f"{folder} does not add up: {first.rule} ({of}{first.place}){more}")
         with writing(source) as connection:

@@ -237,15 +237,6 @@ class Decoder:
         sizes = [getattr(self, field.name) for field in attrs.fields(Decoder) if field.name not in _TOLD]
         return hashlib.sha256(repr(sizes).encode()).hexdigest()[:16]
 
-    @property
-    def cache_width(self) -> int:
-        """Elements that a token leaves behind in all layers, before any leaves a window."""
-        return sum(getattr(layer.mixer, "cache_width", 0) for layer in self.layers if layer.mixer)
-
-    def cache_bytes_per_token(self, item_bytes: float = 2.0) -> float:
-        """Return the bytes that a token adds to the cache of its sequence, before any leaves a window."""
-        return self.cache_width * item_bytes
-
     def cache_bytes(self, tokens: int, item_bytes: float = 2.0, devices: int = 1) -> float:
         """Return the bytes that a sequence of so many tokens holds on one of several devices, states included."""
         return sum(_held(layer.mixer, tokens, devices) for layer in self.layers if layer.mixer) * item_bytes

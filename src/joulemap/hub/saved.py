@@ -30,9 +30,6 @@ from joulemap.system.errors import Interrupted, ModelError
 from joulemap.trace.guest import first_line
 from joulemap.trace.source import ModelRequest
 
-WEIGHTS: Final = "data/weights/"
-CONSTANTS: Final = "data/constants/"
-
 _INERT: Final = re.compile(
     r"archive_format|archive_version|byteorder|version|\.(data|format)[/_].*|\.storage_alignment|extra/.*"
     r"|data/(weights|constants)/(weight|tensor)_\d+"

@@ -11,7 +11,9 @@ class Finding(Row, query="audit.conservation"):
     rule: str
     """What is broken."""
     run_id: int | None
-    """run; for a rule about a workload its id."""
+    """run; null for a rule about anything else."""
+    workload_id: int | None
+    """workload; null for a rule about anything else."""
     place: str
     """Where."""
     expected: str

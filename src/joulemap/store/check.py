@@ -51,8 +51,8 @@ ADVICE: Final = "`joulemap db recover` gets back what can be read"
 LOOKUPS: Final = 1000
 """Rows that are looked up together; of more than 2,048 the engine reads the whole table."""
 
-Fault = tuple[str, int | None, str, str, str]
-"""rule, run_id, place, expected, found: the columns of `AUDIT`."""
+Fault = tuple[str, int | None, int | None, str, str, str]
+"""rule, run_id, workload_id, place, expected, found: the columns of `AUDIT`."""
 
 
 @frozen(kw_only=True)
@@ -63,8 +63,6 @@ class Sealed:
     noun: str
     name: str
     """SQL of what one is called, of a row `t`."""
-    has_id: bool = False
-    """Whether its key is what findings have as `run_id`."""
 
 
 SEALED: Final = (
@@ -74,9 +72,8 @@ SEALED: Final = (
         name="(SELECT concat_ws(' ', w.model, 'on', v.hardware, t.precision, 'batch', t.batch, t.runtime) "
         "FROM internal.workload AS w, internal.hardware_version AS v "
         "WHERE w.workload_id = t.workload_id AND v.hardware_digest = t.hardware_digest)",
-        has_id=True,
     ),
-    Sealed(seal=WORKLOAD, noun="workload", name="concat_ws(' ', t.model, 'batch', t.batch)", has_id=True),
+    Sealed(seal=WORKLOAD, noun="workload", name="concat_ws(' ', t.model, 'batch', t.batch)"),
     Sealed(seal=HARDWARE, noun="hardware version", name="t.hardware"),
     Sealed(seal=CALIBRATION, noun="calibration", name="t.name"),
     Sealed(seal=MEASUREMENT, noun="measurement", name="concat_ws(' ', t.model, 'on', t.hardware)"),
@@ -102,7 +99,7 @@ SEALED: Final = (
 
 
 def check_database(path: Path, patience: Patience = PATIENT) -> list[Fault]:
-    """Return everything that is wrong with what a database holds, in the order of rule, run and place.
+    """Return everything that is wrong with what a database holds, in the order of rule, run, workload and place.
 
     Raises DatabaseError for a file that cannot be opened or has a damaged block, naming a table that it belongs to.
     """
@@ -166,9 +163,9 @@ def _check_indexes(connection: Connection, path: Path) -> None:
 
 
 def find_faults(connection: Connection) -> list[Fault]:
-    """Return everything that is wrong with an open database, in the order of rule, run and place."""
+    """Return everything that is wrong with an open database, in the order of rule, run, workload and place."""
     changes = find_changes(connection)
-    faults: list[Fault] = [(SCHEMA_RULE, None, *change) for change in changes]
+    faults: list[Fault] = [(SCHEMA_RULE, None, None, *change) for change in changes]
     if any(what.startswith("table ") and expected != "nothing" for what, expected, _ in changes):
         return faults
     stored = dict(connection.execute("SELECT table_name, content_digest FROM internal.table_digest").fetchall())
@@ -177,34 +174,34 @@ def find_faults(connection: Connection) -> list[Fault]:
         found = digester.read_table(table)
         expected = stored.get(table, EMPTY)
         if found != expected:
-            faults.append((TABLE_RULE, None, table, expected, found))
+            faults.append((TABLE_RULE, None, None, table, expected, found))
     for seal in SEALS:
         found, expected = digester.read_set(seal), stored.get(seal.table, NO_THINGS)
         if found != expected:
-            faults.append((SET_RULE, None, seal.table, expected, found))
+            faults.append((SET_RULE, None, None, seal.table, expected, found))
     return sorted([*faults, *find_row_faults(connection)], key=_order)
 
 
 def find_row_faults(connection: Connection) -> list[Fault]:
-    """Return what is wrong with runs and all that they consist of, in the order of rule, run and place."""
+    """Return what is wrong with runs and all that they consist of, in the order of rule, run, workload and place."""
     faults = [fault for sealed in SEALED for fault in _find_changed(connection, sealed)]
     try:
         faults += run_query(connection, find_query(AUDIT), {}).rows
     except SqlError as error:
-        faults.append((f"{AUDIT} has an answer", None, "database", "rows", str(error)))
+        faults.append((f"{AUDIT} has an answer", None, None, "database", "rows", str(error)))
     except duckdb.InternalError as error:
         if not faults:  # every row is as it was written
             raise EngineError(
                 f"duckdb {duckdb.__version__} failed inside, on {AUDIT} over rows that are as they were written: "
                 f"{str(error).splitlines()[0]}; please report this"
             ) from error
-        faults.append((f"{AUDIT} has an answer", None, "database", "rows", str(error).splitlines()[0]))
+        faults.append((f"{AUDIT} has an answer", None, None, "database", "rows", str(error).splitlines()[0]))
     return sorted(faults, key=_order)
 
 
-def _order(fault: Fault) -> tuple[str, int, str]:
-    rule, run_id, place, _, _ = fault
-    return rule, run_id or 0, place
+def _order(fault: Fault) -> tuple[str, int, int, str]:
+    rule, run_id, workload_id, place, _, _ = fault
+    return rule, run_id or 0, workload_id or 0, place
 
 
 def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
@@ -219,11 +216,11 @@ def _find_changed(connection: Connection, sealed: Sealed) -> Iterator[Fault]:
 def _tell(sealed: Sealed, key: Any, name: str | None, stored: str, found: str) -> Iterator[Fault]:
     """Yield a fault for each table whose rows are not those of the digest."""
     rule = f"the rows of a {sealed.noun} are those that were written"
-    run_id = key if sealed.has_id else None
+    run_id, workload_id = (key if sealed.seal is seal else None for seal in (RUN, WORKLOAD))
     tables, expected = sealed.seal.tables, stored.split("-")
     if len(expected) != len(tables):
         expected = ["no digest"] * len(tables)
     held = found.split("-") if found else ["no row"] * len(tables)
     for table, was, digest in zip(tables, expected, held, strict=True):
         if was != digest:
-            yield rule, run_id, f"{table} of {name}" if name else table, was, digest
+            yield rule, run_id, workload_id, f"{table} of {name}" if name else table, was, digest

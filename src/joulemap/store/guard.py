@@ -37,7 +37,7 @@ class CrashError(DatabaseError):
 def check_apart(path: Path, patience: Patience) -> list[Fault]:
     """Return what `check_database` finds; DatabaseError, as it raises it, and for a file that crashes the engine."""
     faults = _ask("check", path, patience.limit_s)
-    return [(rule, run_id, place, expected, found) for rule, run_id, place, expected, found in faults]
+    return [tuple(fault) for fault in faults]
 
 
 def recover_apart(path: Path, sound: Path) -> Recovery:

@@ -176,9 +176,10 @@ def _copy_rows(connection: Connection, tables: Sequence[str], which: str, what: 
 def _drop_changed(connection: Connection, recovery: Recovery) -> None:
     """Remove the runs that are not as they were written, or whose workload, hardware or calibration is not."""
     reasons: dict[tuple[str, int | None], str] = {}
-    for rule, number, place, _, _ in find_row_faults(connection):
-        kind = next((kind for kind in ("workload", "hardware", "calibration") if f" {kind}" in rule), "run")
-        reasons.setdefault((kind, number), f"{place} is not as it was written: {rule}")
+    for rule, run_id, workload_id, place, _, _ in find_row_faults(connection):
+        kind = next((kind for kind in ("hardware", "calibration") if f" {kind}" in rule), "")
+        whose = ("run", run_id) if run_id else ("workload", workload_id) if workload_id else (kind, None)
+        reasons.setdefault(whose, f"{place} is not as it was written: {rule}")
     changed = {
         int(run_id): reason
         for run_id, workload in connection.execute(

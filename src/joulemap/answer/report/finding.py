@@ -16,7 +16,8 @@ from joulemap.answer.cost import CostAnswer, cost
 from joulemap.answer.edp.answer import EdpAnswer, edp
 from joulemap.answer.explain.answer import ExplainAnswer, explain
 from joulemap.answer.flip.answer import FlipAnswer, flip
-from joulemap.answer.llm.answer import LlmAnswer, serve_pass
+from joulemap.answer.llm.answer import serve_pass
+from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.pareto import ParetoAnswer, pareto
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep

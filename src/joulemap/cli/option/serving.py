@@ -29,6 +29,9 @@ PRECISION: Final = "bf16"
 ENGINE: Final = "vllm"
 """What serves a language model where nothing else is asked for."""
 
+PASS: Final = ("prompt", "cached", "devices", "expert_devices", "engine")
+"""Options that say which pass of a model is meant."""
+
 Engine = Annotated[
     str,
     typer.Option(
@@ -193,6 +196,9 @@ class PassRunOptions(RunOptions):
     devices: Annotated[
         int, typer.Option("--devices", min=1, help="With --phase: devices that divide each product.")
     ] = 1
+    expert_devices: Annotated[
+        int, typer.Option("--expert-devices", min=1, help="With --phase: of these, that experts are divided among.")
+    ] = 1
     engine: Annotated[
         str,
         typer.Option(
@@ -215,13 +221,11 @@ class PassRunOptions(RunOptions):
     def name(self, model: str) -> str:
         """Return the name of the pass that is asked for, of the model itself without a phase."""
         if self.phase is None:
-            if (self.prompt, self.cached, self.devices, self.engine) != (2048, 2048, 1, ""):
-                raise UsageError(
-                    "--prompt, --cached, --devices and --engine are of a pass: add --phase prefill or decode"
-                )
+            if given := repeat_options(self, PASS):
+                raise UsageError(f"{given[0]} is of a pass: add --phase prefill or decode")
             return model
         sizes: dict[str, int | str] = {"tokens": self.prompt} if self.phase == "prefill" else {"cached": self.cached}
-        sizes |= {"devices": self.devices} if self.devices > 1 else {}
+        sizes |= {name: getattr(self, name) for name in ("devices", "expert_devices") if getattr(self, name) > 1}
         sizes["engine"] = self.engine or ENGINE
         return f"{model}({','.join(f'{name}={size}' for name, size in sizes.items())})"
 
