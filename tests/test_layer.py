@@ -108,16 +108,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_010,
+    "answer": 17_050,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_720,
     "domain": 5_720,
     "cli": 5_240,
-    "catalog": 3_900,
+    "catalog": 3_930,
     "hub": 2_440,
-    "plan": 3_200,
+    "plan": 3_440,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
@@ -130,7 +130,7 @@ LINES: dict[str, int] = {
     "figure": 750,
     "serving": 2_400,
     "training": 1_480,
-    "box": 1_560,
+    "box": 2_200,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 

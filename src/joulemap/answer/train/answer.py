@@ -296,6 +296,7 @@ def train(
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
     for step in steps:
+        step.plan.selection.check_chips("train")
         targets = find_targets(source, step.plan)
         alone: dict[object, TrainedStep] = {}
         if step.alone is not None:
