@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Self, cast
+from typing import Final, Self
 
 import attrs
 
@@ -53,7 +53,7 @@ class BoxHardware(Hardware):
     @property
     def goal(self) -> Goal:
         """What placements at its mode are best at."""
-        return cast("Goal", self.power_mode) if self.power_mode in GOALS else DEFAULT_GOAL
+        return self.power_mode if self.power_mode in GOALS else DEFAULT_GOAL
 
     @property
     def capped(self) -> Box:

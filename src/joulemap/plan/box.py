@@ -18,6 +18,7 @@ from joulemap.domain.quantity import Quantity
 from joulemap.model.fallback import choose_precision
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_runs
+from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
@@ -190,3 +191,26 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
             Member(name=name, device=device, hardware=hardware, configuration=configuration, memory=device.memory)
         )
     return tuple(members)
+
+
+def open_boxes(settings: Settings, asker: str) -> tuple[Settings, dict[str, int]]:
+    """Return settings with the chip of each box that has alike ones alone, in its place, and chip -> how many those are.
+
+    UsageError, on behalf of a question, for a box of unlike devices, or of as many of a chip as another has not.
+    """
+    selection = select_hardware(settings)
+    if not selection.boxes:
+        return settings, {}
+    names, counts = [], dict[str, int]()
+    for entry, mode in selection.pairs:
+        box = selection.boxes.get(entry.id)
+        name = name_pair(entry.id, mode)
+        names.append(selection.spelling.get(name, name) if box is None else box.box.devices[0].hardware)
+        if box is None:
+            continue
+        if len(box.box.devices) > 1:
+            devices = ", ".join(dict.fromkeys(one.id for one in box.devices))
+            raise UsageError(f"{box.id} has unlike devices ({devices}): {asker}")
+        if counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
+            raise UsageError(f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box more: ask of one")
+    return attrs.evolve(settings, hardware=tuple(names)), counts

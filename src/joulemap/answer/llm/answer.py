@@ -33,6 +33,7 @@ from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
+from joulemap.plan.box import open_boxes
 from joulemap.plan.decoder import read_decoder
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
@@ -482,6 +483,12 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,
     )
+    settings, question.alike = open_boxes(
+        settings, f"`joulemap compare '{decoder.name}(cached=2048)' BOX` places a step"
+    )
+    if question.alike and serving.devices:
+        chip, count = next(iter(question.alike.items()))
+        raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
     name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
     whole = plan_selected((name,), settings, select_hardware(settings))
     return question, whole, list_cases(question, whole, find_targets(source, whole))
