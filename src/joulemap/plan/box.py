@@ -22,6 +22,7 @@ from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.system.errors import UsageError
 
 if TYPE_CHECKING:
+    from joulemap.box.hardware import BoxHardware
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
     from joulemap.plan.source import Source
@@ -193,24 +194,27 @@ def find_members(source: Source, model: str, box: Box, settings: Settings, batch
     return tuple(members)
 
 
-def open_boxes(settings: Settings, asker: str) -> tuple[Settings, dict[str, int]]:
-    """Return settings with the chip of each box that has alike ones alone, in its place, and chip -> how many those are.
+def find_mixed(settings: Settings) -> BoxHardware | None:
+    """Return the box of unlike devices that settings name; None for none. UsageError for one beside other hardware."""
+    selection = select_hardware(settings)
+    mixed = [box for box in selection.boxes.values() if len(box.box.devices) > 1]
+    if mixed and len(selection.pairs) > 1:
+        raise UsageError(f"{mixed[0].id} has unlike devices, which divide a model: name it without other hardware")
+    return mixed[0] if mixed else None
 
-    UsageError, on behalf of a question, for a box of unlike devices, or of as many of a chip as another has not.
+
+def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
+    """Return settings with the chip of each box of alike ones in its place, and chip -> how many those are.
+
+    UsageError for boxes that have unlike numbers of a chip.
     """
     selection = select_hardware(settings)
     if not selection.boxes:
         return settings, {}
     names, counts = [], dict[str, int]()
     for entry, mode in selection.pairs:
-        box = selection.boxes.get(entry.id)
-        name = name_pair(entry.id, mode)
+        box, name = selection.boxes.get(entry.id), name_pair(entry.id, mode)
         names.append(selection.spelling.get(name, name) if box is None else box.box.devices[0].hardware)
-        if box is None:
-            continue
-        if len(box.box.devices) > 1:
-            devices = ", ".join(dict.fromkeys(one.id for one in box.devices))
-            raise UsageError(f"{box.id} has unlike devices ({devices}): {asker}")
-        if counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
+        if box is not None and counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
             raise UsageError(f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box more: ask of one")
     return attrs.evolve(settings, hardware=tuple(names)), counts
