@@ -20,9 +20,15 @@ from joulemap.box.member import find_ways
 from joulemap.box.problem import pose
 from joulemap.box.run import run_placement
 from joulemap.catalog.box import find_box
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.stack import find_engine
+from joulemap.decoder.name import find_decoder
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.settings import Settings
-from joulemap.system.errors import JoulemapError
+from joulemap.domain.settings import Serving, Settings
+from joulemap.serving.deployment import Book, Deployment
+from joulemap.serving.offload import Offload, Way
+from joulemap.serving.surface import Passes
+from joulemap.system.errors import JoulemapError, UsageError
 from joulemap.system.units import FJ_PER_J
 from joulemap.workspace import Workspace
 from test_fallback import stages
@@ -166,3 +172,43 @@ def test_what_is_wrong_with_a_box_is_one_line(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "again.toml").write_text(BOX.format(hardware="hailo_8"))
     monkeypatch.setenv("JOULEMAP_HARDWARE", str(tmp_path))
     assert "the name 'mine' is already that of" in told(find_box, "mine")
+
+
+def test_layers_are_divided_as_the_times_of_either_side_say() -> None:
+    """Half of the layers: half of either's step and two copies of a hidden state; all: the device's own step."""
+    decoder, engine = find_decoder("qwen3-0.6b"), find_engine("llamacpp")
+    book = Book(decoder)
+
+    def deploy(name: str) -> Deployment:
+        chip = load_catalogue().find(name)
+        return Deployment(book=book, hardware=chip, stack=engine, precision="bf16")
+
+    way = Way(latency_s=1e-6, s_per_byte=1e-9, j_per_byte=1e-11)
+    whole = Offload.of(deploy("rtx_4090"), deploy("epyc_9654"), way)
+    step = Passes.of([1.0], context=512.0)
+    device, host = (float(one.price(step).seconds[0]) for one in (whole.device, whole.host))
+    assert_close(float(whole.price(step).seconds[0]), device, rel=1e-12)
+    half = attrs.evolve(whole, layers=decoder.layer_count // 2)
+    handed = 2.0 * (1e-6 + 2.0 * decoder.hidden * 1e-9)
+    assert_close(float(half.price(step).seconds[0]), (device + host) / 2.0 + handed, rel=1e-9)
+    needed = half.needed(1, 512)
+    workspace = whole.rooms[0].workspace
+    assert_close(needed[0] - workspace, (whole.needed(1, 512)[0] - workspace) / 2.0, rel=1e-9)
+    small = attrs.evolve(whole, way=attrs.evolve(way, shared_bytes=1e8))
+    assert small.lacks(1, 512)[0] > 0.0
+    fast = attrs.evolve(half, way=attrs.evolve(way, s_per_byte=1e-12))
+    prompt = fast.divide(Passes.of([1.0], tokens=512.0))
+    assert float(prompt.host_s[0]) == 0.0  # the host's weights are sent: half of them
+    assert_close(float(prompt.copy_s[0]), 0.5 * whole.rooms[0].weights * 1e-12, rel=1e-9)
+
+
+def test_llm_of_a_box_says_what_it_is(tmp_path: Path) -> None:
+    at = Workspace(tmp_path / "none.duckdb")
+    with pytest.raises(UsageError, match="--devices with a box, which has 8 of h100_sxm5"):
+        at.llm("qwen3-0.6b", settings=Settings(hardware=("dgx_h100",)), serving=Serving(devices=(2,)))
+    with pytest.raises(UsageError, match="`offload` divides layers"):
+        at.llm("qwen3-0.6b", settings=Settings(hardware=(PI,)))
+    with pytest.raises(UsageError, match="layers are divided between a GPU and a CPU"):
+        at.offload("qwen3-0.6b", settings=Settings(hardware=(PI,)))
+    with pytest.raises(UsageError, match="llamacpp divides layers"):
+        at.offload("qwen3-0.6b", settings=Settings(hardware=("gh200_superchip",)), serving=Serving(devices=(2,)))

@@ -59,6 +59,7 @@ class Workspace:
     cost = ModelQuestion("answer.cost")
     place = Question("answer.place", "SettingsKeywords", is_shared=True)
     llm = ModelQuestion("answer.llm.answer")
+    offload = ModelQuestion("answer.llm.offload")
     fleet = Question("answer.fleet.answer", "SettingsKeywords", is_shared=True)
     train = Question("answer.train.answer", "SettingsKeywords", is_shared=True)
     measure = Question("answer.measure", "RunKeywords")

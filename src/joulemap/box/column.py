@@ -82,7 +82,7 @@ class _Lines:
         size = len(hardware.reference)
         key = np.concatenate(self.operator) * size + np.concatenate(self.action)
         distinct, place = np.unique(key, return_inverse=True)
-        counts = np.bincount(place, weights=np.concatenate(self.count), minlength=len(distinct))
+        counts: Floats = np.bincount(place, weights=np.concatenate(self.count), minlength=len(distinct)).astype(float)
         action = distinct % size
         return LedgerColumns(
             operator_index=distinct // size,
@@ -253,7 +253,7 @@ def _close(
     _add_parts(hardware, shares, lines)
     leaks = _list_leaks(hardware, busy)
     for key in leaks:
-        lines.add_each(operators["operator_index"], key, operators["interval_fs"] / FS_PER_S)
+        lines.add_each(operators["operator_index"].astype(np.int64), key, operators["interval_fs"] / FS_PER_S)
     priced = reprice(hardware, _find_factors(shares), leaks)
     ledger = lines.close(priced)
     return RunColumns(

@@ -48,8 +48,6 @@ from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.llm.offload import OffloadAnswer
-    from joulemap.box.hardware import BoxHardware
     from joulemap.decoder.config import Decoder
     from joulemap.domain.configuration import Runtime
     from joulemap.serving.batch import BatchCost
@@ -382,7 +380,7 @@ def llm(
     serving: Serving = SERVING,
     usage: Usage = USAGE,
     prices: Sequence[Price] = (),
-) -> LlmAnswer | OffloadAnswer:
+) -> LlmAnswer:
     """Return how each hardware serves a language model: times, energy and cost of a token, what fits, what bounds it.
 
     `model` is a name that ships, a `config.json` or its folder, or a model with a cache that is traced. Each
@@ -391,8 +389,6 @@ def llm(
     reason. Raises UnknownNameError for a model, a hardware or an engine that is not there, UsageError for what is asked
     wrongly, ModelError for what cannot be traced, UnsupportedError where nothing serves.
     """
-    if (mixed := find_mixed(settings)) is not None:
-        return _offload(source, model, mixed, settings, serving)
     question, whole, cases = list_served(source, model, settings, serving)
     is_chosen = is_choice(settings) or bool(serving.prefill_on)
     lacking = [] if is_chosen else [case for case in cases if case.status == UNSUPPORTED]
@@ -424,23 +420,6 @@ def llm(
         left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
         **{**found, "scope": widen(found["scope"], whole.selection)},
     )
-
-
-def _offload(source: Source, model: str, box: BoxHardware, settings: Settings, serving: Serving) -> OffloadAnswer:
-    """Return how layers are divided in a box of a processor and a GPU; raises as `llm`."""
-    from joulemap.answer.llm.offload import ENGINE, offload
-    from joulemap.catalog.stack import find_engine
-
-    kept = attrs.evolve(
-        SERVING, prompt=serving.prompt, output=serving.output, cache=serving.cache, engine=serving.engine
-    )
-    stack = find_engine(ENGINE if serving.engine == SERVING.engine else serving.engine)
-    if serving != kept or not stack.id.startswith(ENGINE):
-        told = f"{ENGINE} divides layers between them, by --prompt, --output, --batch and --cache"
-        raise UsageError(f"{box.id} has unlike devices: {told}")
-    decoder = read_decoder(source, model, settings, serving.prompt)
-    Question(decoder=decoder, stack=stack, serving=serving).check()
-    return offload(box, decoder, stack, settings, serving)
 
 
 def _serve_load(
@@ -504,6 +483,8 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,
     )
+    if (mixed := find_mixed(settings)) is not None:
+        raise UsageError(f"{mixed.id} has unlike devices, between which `offload` divides layers: name it alone")
     settings, question.alike = open_boxes(settings)
     if question.alike and serving.devices:
         chip, count = next(iter(question.alike.items()))

@@ -9,7 +9,10 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
+from joulemap.answer.llm.answer import SERVING
+from joulemap.answer.llm.demand import Question
 from joulemap.domain.default import SERVED
+from joulemap.domain.settings import Serving, Settings
 from joulemap.domain.table import Table
 from joulemap.model.fallback import choose_precision
 from joulemap.plan.calibration import use_calibration
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Serving, Settings
+    from joulemap.plan.source import Source
     from joulemap.serving.offload import Offload, Way
 
 ENGINE: Final = "llamacpp"
@@ -124,11 +127,42 @@ class OffloadAnswer(Answer):
         return f"{said}; {best.tokens_per_s / host.tokens_per_s:.3g}x what {self.host} alone does."
 
 
-def offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> OffloadAnswer:
-    """Return how many layers of a model go to the device of a box, at each batch.
+def is_divided(settings: Settings) -> bool:
+    """Whether the hardware of settings is one box of unlike devices, between which layers are divided."""
+    from joulemap.plan.box import find_mixed
 
-    UsageError for a box without a processor, UnsupportedError where no division fits.
+    return find_mixed(settings) is not None
+
+
+def offload(source: Source, model: str, settings: Settings = SERVED, *, serving: Serving = SERVING) -> OffloadAnswer:
+    """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
+
+    UsageError for what is no such box and for what is asked of a server, UnsupportedError where no division fits;
+    raises otherwise as `llm`.
     """
+    from joulemap.catalog.stack import find_engine
+    from joulemap.plan.box import find_mixed
+    from joulemap.plan.decoder import read_decoder
+
+    box = find_mixed(settings)
+    if box is None:
+        raise UsageError(
+            "name a box of a GPU and a CPU, e.g. workstation_rtx_4090; see `joulemap hardware list --boxes`"
+        )
+    kept = attrs.evolve(
+        SERVING, prompt=serving.prompt, output=serving.output, cache=serving.cache, engine=serving.engine
+    )
+    stack = find_engine(ENGINE if serving.engine == SERVING.engine else serving.engine)
+    if serving != kept or not stack.id.startswith(ENGINE):
+        can = f"{ENGINE} divides layers between them, by --prompt, --output, --batch and --cache"
+        raise UsageError(f"{box.id} has unlike devices: {can}")
+    decoder = read_decoder(source, model, settings, serving.prompt)
+    Question(decoder=decoder, stack=stack, serving=serving).check()
+    return _offload(box, decoder, stack, settings, serving)
+
+
+def _offload(box: BoxHardware, decoder: Decoder, stack: Stack, settings: Settings, serving: Serving) -> OffloadAnswer:
+    """Return the divisions for the GPU with the quickest memory and the processor of a box; raises as `offload`."""
     bound = bind_box(box, use_calibration(settings.calibration), "default", settings.boundary)
     chips = [(device.name, chip) for (_, device), chip in zip(bound.box, bound.devices, strict=True)]
     hosts = [one for one in chips if one[1].architecture == "cpu"]
