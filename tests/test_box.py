@@ -177,6 +177,7 @@ def test_what_is_wrong_with_a_box_is_one_line(tmp_path: Path, monkeypatch: pytes
 def test_layers_are_divided_as_the_times_of_either_side_say() -> None:
     """Half of the layers: half of either's step and two copies of a hidden state; all: the device's own step."""
     decoder, engine = find_decoder("qwen3-0.6b"), find_engine("llamacpp")
+    assert decoder is not None
     book = Book(decoder)
 
     def deploy(name: str) -> Deployment:
