@@ -114,7 +114,7 @@ LINES: dict[str, int] = {
     "model": 9_010,
     "store": 6_720,
     "domain": 5_720,
-    "cli": 5_240,
+    "cli": 5_260,
     "catalog": 3_930,
     "hub": 2_440,
     "plan": 3_440,
