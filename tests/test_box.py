@@ -62,7 +62,10 @@ def test_a_box_has_the_sums_of_its_devices() -> None:
     )
 
 
-@pytest.mark.parametrize("goal", ["latency", "throughput", "energy"])
+@pytest.mark.parametrize(
+    "goal",
+    ["latency", pytest.param("throughput", marks=pytest.mark.slow), pytest.param("energy", marks=pytest.mark.slow)],
+)
 def test_the_run_of_a_box_is_its_placement_repeated(goal: str) -> None:
     """Gelu runs on the first toy alone; times are whole, and the ledger is the placement's."""
     work, box = stages("gelu", "relu"), toy_box().in_mode(goal)
@@ -203,6 +206,7 @@ def test_layers_are_divided_as_the_times_of_either_side_say() -> None:
     assert_close(float(prompt.copy_s[0]), 0.5 * whole.rooms[0].weights * 1e-12, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_llm_of_a_box_says_what_it_is(tmp_path: Path) -> None:
     at = Workspace(tmp_path / "none.duckdb")
     with pytest.raises(UsageError, match="--devices with a box, which has 8 of h100_sxm5"):
