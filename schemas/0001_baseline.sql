@@ -451,6 +451,7 @@ CREATE TABLE internal.run (
         throughput_limit IN ('latency', 'cores', 'devices', 'pipeline stage', 'memory bandwidth', 'power cap')
     ),
     separate_clock_fraction DOUBLE CHECK (separate_clock_fraction > 0 AND separate_clock_fraction <= 1),
+    placement VARCHAR NOT NULL DEFAULT '',
     formula_version VARCHAR NOT NULL,
     package_version VARCHAR NOT NULL,
     created_at TIMESTAMP NOT NULL,
@@ -480,6 +481,7 @@ COMMENT ON COLUMN internal.run.clock_fraction IS 'Of the full clock; below 1 whe
 COMMENT ON COLUMN internal.run.clock_hz IS 'Clock that the power cap leaves, in steady state';
 COMMENT ON COLUMN internal.run.voltage_factor IS 'What an action on the chip costs at that clock, relative to the highest voltage of the die: the voltage squared';
 COMMENT ON COLUMN internal.run.uncapped_power_w IS 'What it would draw at the full clock of its power mode';
+COMMENT ON COLUMN internal.run.placement IS 'Of a box: how the model is placed and the devices with a part, as split cpu+npu; empty for a chip';
 COMMENT ON COLUMN internal.run.throughput_limit IS 'What limits batches in a time: latency where one starts after another has ended, power cap where it lowers the clock';
 COMMENT ON COLUMN internal.run.separate_clock_fraction IS 'The same where every ATen call is a kernel of its own';
 COMMENT ON COLUMN internal.run.formula_version IS 'Digest of the formulas of its class';

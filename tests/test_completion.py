@@ -35,7 +35,11 @@ def typed(line: str, joulemap: Run) -> list[str]:
         ("joulemap compare resnet1", {"resnet18", "resnet101", "resnet152"}),
         ("joulemap compare resnet18 h100", {"h100_sxm5", "h100_pcie", "h100_nvl"}),
         ("joulemap compare resnet18 --hardware l4,H100", {"l4,H100_sxm5", "l4,H100_pcie", "l4,H100_nvl"}),
-        ("joulemap analyze resnet18 Jetson-Orin-N", {"Jetson-Orin-Nano_8gb", "Jetson-Orin-Nx_16gb"}),
+        (
+            "joulemap analyze resnet18 Jetson-Orin-N",
+            {"Jetson-Orin-Nano_8gb", "Jetson-Orin-Nx_16gb"}
+            | {f"Jetson-Orin-Nx_{one}" for one in ("cpu", "dla", "module")},
+        ),
         ("joulemap explain resnet18 gpu kpu_t2", {"kpu_t256"}),
         ("joulemap pareto resnet18 --x energy", {"energy", "energy_per_inference"}),
         ("joulemap analyze resnet18 --precision fp1", {"fp16"}),

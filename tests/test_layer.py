@@ -108,16 +108,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_805,
+    "answer": 18_195,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_740,
     "domain": 5_720,
-    "cli": 5_320,
-    "catalog": 3_900,
+    "cli": 5_340,
+    "catalog": 3_930,
     "hub": 2_440,
-    "plan": 3_240,
+    "plan": 3_480,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
@@ -130,7 +130,7 @@ LINES: dict[str, int] = {
     "figure": 750,
     "serving": 2_400,
     "training": 1_540,
-    "box": 2_350,
+    "box": 2_990,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 

@@ -350,13 +350,11 @@ def test_every_box_that_ships_is_of_known_hardware() -> None:
     assert not {*names} & {fold_name(name) for entry in entries.values() for name in entry.names}
 
 
-def test_a_box_is_shown_and_told_where_one_hardware_is_asked_for(tmp_path: Path) -> None:
+def test_a_box_is_listed_and_shown(tmp_path: Path) -> None:
     listed = run_here(["hardware", "list", "--boxes", "--format", "json"], tmp_path, {})
     assert {row["box"] for row in json.loads(listed.stdout)} == {*load_boxes()}
     shown = json.loads(run_here(["hardware", "show", "dgx_h100", "--format", "json"], tmp_path, {}).stdout)
     assert (shown["parts"][0]["hardware"], shown["parts"][0]["alike_count"]) == ("h100_sxm5", 8)
-    done = run_here(["compare", "resnet18", "dgx_h100"], tmp_path, {})
-    assert "joulemap place MODEL dgx_h100" in done.stderr
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ listed = [
     "energy_per_inference_j", "latency_s", "throughput_per_s", "average_power_w", "edp_js", "peak_memory_bytes",
     "compute_utilization_fraction", "bandwidth_utilization_fraction", "units_used_count", "units_total_count",
     "unit_name", "overhead_energy_j", "overhead_fraction", "energy_ratio", "latency_ratio", "baseline_hardware",
-    "clock_fraction", "clock_hz", "voltage_factor", "uncapped_power_w", "interval_s", "throughput_limit",
+    "clock_fraction", "clock_hz", "voltage_factor", "uncapped_power_w", "interval_s", "placement", "throughput_limit",
     "assumed_energy_fraction", "recalled_energy_fraction", "unattributed_energy_fraction", "energy_low_j",
     "energy_high_j", "energy_half_width", "energy_doubt", "latency_low_s", "latency_high_s", "latency_half_width",
     "latency_doubt", "is_projection", "is_available", "reason", "run_id",
@@ -36,7 +36,7 @@ SELECT
     r.latency_s
         / arg_min(r.latency_s, r.position) FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER () AS latency_ratio,
     arg_min(n.label, r.position) FILTER (WHERE r.status = 'ok' AND $baseline IN ('', r.hardware)) OVER () AS baseline_hardware,
-    r.clock_fraction, r.clock_hz, r.voltage_factor, r.uncapped_power_w, r.interval_s, r.throughput_limit,
+    r.clock_fraction, r.clock_hz, r.voltage_factor, r.uncapped_power_w, r.interval_s, r.placement, r.throughput_limit,
     r.assumed_energy_fraction, r.recalled_energy_fraction, r.unattributed_energy_fraction, r.energy_low_j,
     r.energy_high_j, r.energy_half_width, r.energy_doubt, r.latency_low_s, r.latency_high_s, r.latency_half_width,
     r.latency_doubt, r.is_projection, r.is_available, r.reason, r.run_id

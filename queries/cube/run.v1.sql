@@ -43,6 +43,7 @@ latency_fs = { type = "HUGEINT", null = "all", unit = "fs", meaning = "per batch
 latency_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "per batch" }
 interval_s = { type = "DOUBLE", null = "all", unit = "s", meaning = "from one batch to the next, in steady state: the latency where batches do not overlap" }
 throughput_per_s = { type = "DOUBLE", null = "all", unit = "1/s", meaning = "inferences per second" }
+placement = { type = "VARCHAR", meaning = "of a box: how the model is placed and the devices with a part; empty for a chip" }
 throughput_limit = { type = "VARCHAR", null = "all", meaning = "latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work; memory bandwidth; power cap" }
 average_power_w = { type = "DOUBLE", null = "all", unit = "W", meaning = "energy over the time from one batch to the next" }
 edp_js = { type = "DOUBLE", null = "all", unit = "Js", meaning = "energy x latency" }
@@ -197,6 +198,7 @@ SELECT
     r.latency_s,
     r.interval_s,
     r.throughput_per_s,
+    r.placement,
     r.throughput_limit,
     r.average_power_w,
     r.edp_js,

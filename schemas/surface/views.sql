@@ -232,6 +232,7 @@ SELECT
     r.voltage_factor,
     r.uncapped_power_w,
     r.throughput_limit,
+    r.placement,
     w.parameter_count,
     r.created_at,
     r.formula_version,
@@ -310,6 +311,7 @@ SELECT
     r.batch / x.interval_s AS throughput_per_s,
     x.interval_s,
     r.throughput_limit,
+    r.placement,
     x.average_power_w,
     r.peak_memory_bytes,
     r.weight_bytes,
@@ -320,7 +322,11 @@ SELECT
     utilization_of(x.computed_mac_count, x.interval_fs, r.peak_ops_per_s) AS compute_utilization_fraction,
     x.dram_bytes / x.interval_s / r.memory_bandwidth_bytes_per_s AS bandwidth_utilization_fraction,
     2 * x.mac_count / nullif(x.moved_bytes, 0) AS arithmetic_intensity_ops_per_byte,
-    CAST(least((x.unit_fs + x.interval_fs - 1) // nullif(x.interval_fs, 0), r.units_total_count) AS INTEGER) AS units_used_count,
+    CASE
+        WHEN r.placement = '' THEN
+            CAST(least((x.unit_fs + x.interval_fs - 1) // nullif(x.interval_fs, 0), r.units_total_count) AS INTEGER)
+        ELSE CAST(len(string_split(r.placement, '+')) AS INTEGER)
+    END AS units_used_count,
     r.units_total_count,
     2 * x.mac_count / x.energy_j AS ops_per_j,
     r.clock_fraction,

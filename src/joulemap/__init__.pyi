@@ -41,6 +41,7 @@ from joulemap.answer.hardware_file import (
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
 from joulemap.answer.llm.document import LlmAnswer as LlmAnswer
 from joulemap.answer.llm.load import LoadRow as LoadRow
+from joulemap.answer.llm.offload import OffloadAnswer as OffloadAnswer, OffloadRow as OffloadRow
 from joulemap.answer.llm.pool import PoolRow as PoolRow
 from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.llm.sentence import ServedAnswer as ServedAnswer
@@ -314,6 +315,7 @@ from joulemap.shortcut import (
     flip as flip,
     fusion as fusion,
     llm as llm,
+    offload as offload,
     operators as operators,
     pareto as pareto,
     place as place,

@@ -24,6 +24,7 @@ from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.llm.answer import SERVING
 from joulemap.answer.llm.document import LlmAnswer
+from joulemap.answer.llm.offload import OffloadAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
@@ -597,6 +598,30 @@ def llm(
     prices: Sequence[Price] = (),
     **keywords: Unpack[SettingsKeywords],
 ) -> LlmAnswer: ...
+@overload
+def offload(
+    model: str,
+    settings: Settings = SERVED,
+    *,
+    serving: Serving = SERVING,
+    **keywords: Unpack[SettingsKeywords],
+) -> OffloadAnswer:
+    """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
+
+    UsageError for what is no such box and for what is asked of a server, UnsupportedError where no division fits;
+    raises otherwise as `llm`.
+    """
+
+@overload
+def offload(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SERVED,
+    *,
+    serving: Serving = SERVING,
+    **keywords: Unpack[SettingsKeywords],
+) -> OffloadAnswer: ...
 def fleet(
     model: str,
     settings: Settings = CANDIDATES,

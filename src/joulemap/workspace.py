@@ -59,6 +59,7 @@ class Workspace:
     cost = ModelQuestion("answer.cost")
     place = Question("answer.place.answer", "SettingsKeywords", is_shared=True)
     llm = ModelQuestion("answer.llm.answer")
+    offload = ModelQuestion("answer.llm.offload")
     fleet = Question("answer.fleet.answer", "SettingsKeywords", is_shared=True)
     train = ModelQuestion("answer.train.answer")
     measure = Question("answer.measure", "RunKeywords")

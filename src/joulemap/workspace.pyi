@@ -30,6 +30,7 @@ from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.launch import HostAnswer
 from joulemap.answer.llm.answer import SERVING
 from joulemap.answer.llm.document import LlmAnswer
+from joulemap.answer.llm.offload import OffloadAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
@@ -648,6 +649,31 @@ class Workspace:
         prices: Sequence[Price] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> LlmAnswer: ...
+    @overload
+    def offload(
+        self,
+        model: str,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> OffloadAnswer:
+        """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
+
+        UsageError for what is no such box and for what is asked of a server, UnsupportedError where no division fits;
+        raises otherwise as `llm`.
+        """
+    @overload
+    def offload(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SERVED,
+        *,
+        serving: Serving = SERVING,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> OffloadAnswer: ...
     def fleet(
         self,
         model: str,

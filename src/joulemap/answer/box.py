@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
+from joulemap.domain.architecture import find_class
+from joulemap.domain.catalogue import find_alike
 from joulemap.domain.table import Table
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.selection import is_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Lines, Section, draw_columns
@@ -131,7 +132,7 @@ def box(source: Source, name: str) -> BoxAnswer:
 
 def is_box(name: str) -> bool:
     """Whether a name is that of a box and of no hardware, or a file that of a box."""
-    if not name.endswith(".toml") and is_hardware(known_hardware(), name):
+    if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), name.partition("@")[0])):
         return False
     from joulemap.catalog.box import find_box
 

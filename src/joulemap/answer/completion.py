@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from joulemap.catalog.digest import own_files, shipped_files
+from joulemap.catalog.digest import box_files, own_files, shipped_files
 from joulemap.catalog.sheet import load_models
 from joulemap.decoder.name import complete as complete_passes
 from joulemap.domain.architecture import CLASS_HARDWARE
@@ -11,12 +11,12 @@ from joulemap.system.errors import CatalogueError
 
 
 def list_hardware_names() -> tuple[str, ...]:
-    """Return the classes and ids of hardware; a file of a person's own counts by its name."""
+    """Return the classes and ids of hardware and boxes; a file of a person's own counts by its name."""
     try:
         own = own_files()
     except CatalogueError:
         own = ()
-    return (*CLASS_HARDWARE, *(path.stem for path in (*shipped_files(), *own)))
+    return (*CLASS_HARDWARE, *(path.stem for path in (*shipped_files(), *box_files(), *own)))
 
 
 def list_model_names(typed: str) -> tuple[str, ...]:

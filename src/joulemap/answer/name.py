@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 
 from joulemap.catalog.sheet import load_models
-from joulemap.domain.catalogue import find_entry, find_model_name, is_step
+from joulemap.domain.catalogue import find_model_name, is_step
 from joulemap.domain.name import find_nearest
 from joulemap.domain.operator.name import find_kind
 from joulemap.plan.catalogue import known_hardware
-from joulemap.plan.selection import check_box, is_hardware, split_hardware
+from joulemap.plan.selection import find_chip, is_hardware, split_hardware
 from joulemap.system.errors import UnknownNameError
 
 
@@ -37,7 +37,6 @@ def split_models(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]
 
         names = [(name,) for name in (*load_models(), *list_decoders())]
         for word in others:
-            check_box(word)
             if not find_nearest(word, names):
                 _refuse_like_hardware(word)
     return (*models, *others), hardware
@@ -67,7 +66,7 @@ def _is_pass(word: str) -> bool:
 def _refuse_like_hardware(word: str) -> None:
     """Raise UnknownNameError, with what is meant, for a word that is nearly a hardware."""
     try:
-        find_entry(known_hardware(), word)
+        find_chip(known_hardware(), word)
     except UnknownNameError as error:
         if error.near:
             raise

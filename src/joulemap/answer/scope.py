@@ -119,6 +119,8 @@ class Scope:
     """Hardware that needs a computer to sit in -> the one that is counted with it; empty for none."""
     launches: tuple[tuple[str, str, bool, float], ...] = ()
     """As `find_launches`."""
+    placements: Mapping[str, str] = attrs.field(factory=dict)
+    """Box at its mode -> how its runs are placed."""
     fallen: tuple[Fallback, ...] = ()
     """What a host computes because a chip's compiler does not run it."""
     doubts: Mapping[str, Mapping[str, tuple[float, float]]] = attrs.field(factory=dict)
@@ -259,6 +261,7 @@ class Scope:
         return [
             *describe_meanings(self.meanings),
             *self._describe_weights(),
+            *(f"{name} runs it {told}" for name, told in self.placements.items()),
             *(f"set: {told}" for told in self.describe_changes()[SHOWN_CHANGES:]),
             *self._describe_budget(),
             *self._describe_hosts(),
@@ -474,6 +477,7 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "projected": find_projected_hardware(connection),
         "caveats": fetch(connection, Caveat, run_ids=ids),
         "changes": {run.configured_hardware: tuple(run.changes) for run in runs.values() if run.changes},
+        "placements": _find_placements(runs.values()),
         "hosts": {run.hardware: run.host for run in runs.values() if run.needs_host},
         "launches": find_launches(connection, ids) if any(run.runtime == "eager" for run in runs.values()) else (),
         "fallen": _find_fallen(connection, [run_id for run_id, run in runs.items() if run.has_helper]),
@@ -484,6 +488,16 @@ def _find_of_runs(connection: Connection, ids: list[int]) -> dict[str, Any]:
         "boundaries": tuple(sorted({run.boundary for run in runs.values()})),
         "uncalibrated": tuple(sorted({run.hardware for run in runs.values() if not run.is_calibrated})),
     }
+
+
+def _find_placements(runs: Iterable[Outline]) -> dict[str, str]:
+    """Return what `Scope.placements` has."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        if run.placement:
+            form, _, devices = run.placement.rpartition(" ")
+            found.setdefault(run.configured_hardware, {})[f"{form} on {devices}"] = None
+    return {name: " or ".join(told) for name, told in found.items()}
 
 
 def _find_fallen(connection: Connection, ids: list[int]) -> tuple[Fallback, ...]:

@@ -262,11 +262,12 @@ def _list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[Placemen
             if hop.s_per_byte
         ]
         if converts(sender, receiver):
-            found += _list_conversion(copy, receiver, _kept_bytes(copy, sender, receiver))
+            found += _list_conversion(copy, receiver, keep_bytes(copy, sender, receiver))
     return found
 
 
-def _kept_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
+def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
+    """Return the bytes of a copied value as the receiver keeps it."""
     widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
     return copy.byte_count * widths[0] / widths[1]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 import attrs
 
-from joulemap.catalog.digest import DATA
+from joulemap.catalog.digest import box_files, catalogue_digest, own_files
 from joulemap.catalog.hardware import LANE_RATES
 from joulemap.catalog.link import find_usual
 from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
@@ -19,8 +18,6 @@ from joulemap.domain.name import find_nearest, fold_name
 from joulemap.domain.quantity import Quantity
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.system.record import frozen
-
-FOLDER: Final = DATA / "box"
 
 
 @frozen(kw_only=True)
@@ -72,13 +69,31 @@ class BoxFile:
     links: list[BoxLinkEntry] = attrs.field(factory=list)
     memories: list[BoxMemoryEntry] = attrs.field(factory=list)
     power: QuantityEntry | None = None
+    price: QuantityEntry | None = None
     doubts: list[str] = attrs.field(factory=list)
 
 
-@cache
 def load_boxes() -> dict[str, Box]:
-    """Return id -> box of those that ship; CatalogueError names file, key and reason."""
-    return {box.id: box for box in map(load_box, sorted(FOLDER.glob("*.toml")))}
+    """Return id -> box of those that ship and those that `$JOULEMAP_HARDWARE` adds.
+
+    CatalogueError names file, key and reason, also where two have one id or alias.
+    """
+    return _load((*box_files(), *filter(is_box_file, own_files())), catalogue_digest())
+
+
+@cache
+def _load(files: tuple[Path, ...], digest: str) -> dict[str, Box]:
+    del digest  # of what the files hold: other contents are loaded anew
+    owner: dict[str, str] = {}
+    found = {}
+    for path in files:
+        box = load_box(path)
+        for name in (box.id, *box.aliases):
+            other = owner.setdefault(fold_name(name), str(path))
+            if other != str(path):
+                raise CatalogueError(f"{name_file(path)}: the name {name!r} is already that of {other}; choose another")
+        found[box.id] = box
+    return found
 
 
 def load_box(path: Path) -> Box:
@@ -109,23 +124,16 @@ def is_box_file(path: Path) -> bool:
         return False
 
 
-def describe_box(name: str) -> str:
-    """Return what to ask of a box where one hardware is asked for; empty for what is none."""
-    found = find_box(name)
-    if found is None:
-        return ""
-    told = f"it is a box of several: `joulemap place MODEL {name}`"
-    (first, *others) = found.devices
-    alike = "" if others else f", or `joulemap llm MODEL {first.hardware} --devices {first.count}`"
-    return f"{told}{alike}"
-
-
 def refuse_box(name: str) -> UnknownNameError:
     """Return what to raise for what is no box."""
-    near = find_nearest(name, [(box.id, *box.aliases) for box in load_boxes().values()])
     return UnknownNameError(
-        "box", name, (), "see `joulemap hardware list --boxes`, or name devices with --on", near=near
+        "box", name, (), "see `joulemap hardware list --boxes`, or name devices with --on", near=list_near(name)
     )
+
+
+def list_near(name: str) -> list[str]:
+    """Return the boxes whose names are nearest to what is none."""
+    return list(find_nearest(name, [(box.id, *box.aliases) for box in load_boxes().values()]))
 
 
 def resolve_box(entry: BoxFile) -> Box:
@@ -177,6 +185,7 @@ def resolve_box(entry: BoxFile) -> Box:
             for one in entry.memories
         ),
         power=None if entry.power is None else resolve("power", entry.power, "W"),
+        price=None if entry.price is None else resolve("price", entry.price, "USD"),
         doubts=tuple(entry.doubts),
     )
 

@@ -32,6 +32,11 @@ def shipped_files() -> list[Path]:
     return sorted((DATA / "hardware").glob("*.toml"))
 
 
+def box_files() -> list[Path]:
+    """Return the box files of the package."""
+    return sorted((DATA / "box").glob("*.toml"))
+
+
 def is_hardware_path(name: str) -> bool:
     """Whether a name that someone typed means a file or folder rather than an id."""
     return name.endswith(".toml") or os.sep in name or name in (".", "..")

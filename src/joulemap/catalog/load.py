@@ -24,7 +24,9 @@ def load_catalogue() -> Catalogue:
 
     Raises CatalogueError naming file, key and reason, also where two files have one id or alias.
     """
-    return _load(own_files(), catalogue_digest())
+    from joulemap.catalog.box import is_box_file
+
+    return _load(tuple(path for path in own_files() if not is_box_file(path)), catalogue_digest())
 
 
 @cache
@@ -60,7 +62,7 @@ def load_hardware(path: Path) -> Hardware:
 
     label = name_file(path)
     if is_box_file(path):
-        raise CatalogueError(f"{label}: it is a box of several devices: `joulemap place MODEL {path}`")
+        raise CatalogueError(f"{label}: it is a box of several devices, where one hardware is asked for")
     chip, _ = read_file(path, HardwareFile)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")

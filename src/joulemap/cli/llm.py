@@ -53,9 +53,16 @@ def llm(
     joulemap llm qwen3-30b-a3b h200_sxm mi300x --details
     joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
     """
+    settings = run.settings(**hardware.keywords())
+    from joulemap.answer.llm.offload import is_divided
+
+    if is_divided(settings):
+        divided = output.workspace().offload(model, settings, serving=serving.read())
+        output.write(divided.document(limit=limit, repeated=output.repeat(run)))
+        return
     answer = output.workspace().llm(
         model,
-        run.settings(**hardware.keywords()),
+        settings,
         serving=serving.read(),
         usage=usage.read(),
         prices=prices.read(),

@@ -85,6 +85,8 @@ class Box:
     memories: tuple[BoxMemory, ...] = ()
     power: Quantity | None = None
     """That all devices together may draw; None where each has its own cap alone."""
+    price: Quantity | None = None
+    """Of all of it, bought; None where that is the sum of its devices'."""
     doubts: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:

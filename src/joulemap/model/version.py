@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.system.resource import remember
 
 PACKAGE: Final = Path(__file__).parents[1]
@@ -22,6 +23,11 @@ PACKAGE: Final = Path(__file__).parents[1]
 PIPELINE: Final = "model.pipeline"
 
 ANCHOR: Final = "model.anchor"
+
+BOX: Final = "box"
+"""What several devices of other classes are together."""
+
+BOX_COLUMN: Final = "box.column"
 
 WORDS: Final = frozenset({"system.errors", "system.record"})
 """Modules that formulas import and that compute nothing."""
@@ -44,7 +50,9 @@ def _digest(architecture: str) -> str:
 def formula_modules(architecture: str) -> tuple[str, ...]:
     """Return the names, below `joulemap`, of the modules that compute a run of a class, sorted."""
     found: set[str] = set()
-    waiting = [PIPELINE, ANCHOR, f"model.architecture.{architecture}"]
+    classes = CLASS_HARDWARE if architecture == BOX else (architecture,)
+    waiting = [PIPELINE, ANCHOR, *(f"model.architecture.{one}" for one in classes)]
+    waiting += [BOX_COLUMN] if architecture == BOX else []
     while waiting:
         module = waiting.pop()
         if module not in found and module not in WORDS:

@@ -76,6 +76,10 @@ def find_changes(
     known = {**known_hardware(), **{entry.id: entry for entry, _ in selection.pairs}}
     chosen = {demand: _choose(demand, selection, known) for demand in demands}
     records = read_known([entry.digest for entry, _ in selection.pairs], selection.own.values())
+    for demand, pairs in chosen.items():
+        for entry, _ in pairs:
+            if entry.id in selection.boxes:
+                raise UsageError(f"{demand.label}: {entry.id} is a box: set it in a file of the device, and name that")
     found: dict[Pair, dict[str, Change]] = {}
     met: set[Demand] = set()
     names: dict[str, None] = {}

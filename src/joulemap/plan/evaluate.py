@@ -12,7 +12,7 @@ from joulemap.domain.configuration import BOARD, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
-from joulemap.model.version import formula_version
+from joulemap.model.version import BOX, formula_version
 from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import change_target, describe_change
@@ -55,7 +55,7 @@ class Queue:
         for start in range(0, len(runs), most):
             some = runs[start : start + most]
             asked = [(self.targets[run.target], _configuration(run, evaluator.work.batch)) for run in some]
-            for run, (_, configuration), found in zip(some, asked, evaluator.evaluate_all(asked), strict=True):
+            for run, (_, configuration), found in zip(some, asked, _evaluate(evaluator, asked), strict=True):
                 yield self._queue(workload_id, run, configuration.batch, found)
 
     def _queue(
@@ -68,7 +68,9 @@ class Queue:
         identity = RunIdentity(
             run_key=run.run_key,
             workload_id=workload_id,
-            hardware_digest=target.digest,
+            hardware_digest=target.digest
+            if isinstance(found, UnsupportedError)
+            else self._keep(target, found.hardware),
             power_mode=run.power_mode,
             batch=batch,
             point=run.point,
@@ -76,6 +78,7 @@ class Queue:
             calibration_digest=run.calibration.digest if run.calibration else "",
             formula_version=formula_version(target.architecture),
             package_version=package_version("joulemap"),
+            placement="" if isinstance(found, UnsupportedError) else getattr(found.hardware, "placement", ""),
         )
         if isinstance(found, UnsupportedError):
             self.writer.add_refusal(identity, str(found))
@@ -87,6 +90,15 @@ class Queue:
         if self.writer.line_count >= CHUNK_LINES:
             self.store()
         return False
+
+    def _keep(self, target: Hardware, hardware: Hardware) -> str:
+        """Return the digest of what a run ran on, stored if it is not: a box at other voltages than it is priced at."""
+        if hardware.digest != target.digest:
+            self.wait()
+            if not has_hardware(self.writer.connection, hardware.digest):
+                with transaction(self.writer.connection):
+                    write_hardware(self.writer.connection, [hardware], package_version("joulemap"))
+        return hardware.digest
 
     def store(self) -> None:
         """Wait for the transaction under way, and begin the next with what is queued."""
@@ -114,6 +126,26 @@ class Queue:
             self.writer.connection.close()
 
 
+def _evaluate(
+    evaluator: Evaluator, asked: Sequence[tuple[Hardware, Configuration]]
+) -> list[RunColumns | UnsupportedError | KeyError]:
+    """Return the run of each configuration, or why there is none; a box is placed on, all others run together."""
+    chips = [one for one in asked if one[0].architecture != BOX]
+    found = iter(evaluator.evaluate_all(chips))
+    return [next(found) if one[0].architecture != BOX else _place(evaluator, *one) for one in asked]
+
+
+def _place(evaluator: Evaluator, hardware: Hardware, configuration: Configuration) -> RunColumns | UnsupportedError:
+    from joulemap.box.column import evaluate_box
+    from joulemap.box.hardware import BoxHardware
+
+    assert isinstance(hardware, BoxHardware)
+    try:
+        return evaluate_box(evaluator.work, hardware, configuration)
+    except UnsupportedError as error:
+        return error
+
+
 def _configuration(run: PlannedRun, batch: int) -> Configuration:
     return Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point)
 
@@ -134,8 +166,7 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         for run in found.values()
     }
     bounded = {
-        target: bound_hardware(calibrated[run.hardware_digest, run.calibration], run.power_mode, plan.settings.boundary)
-        for target, run in found.items()
+        target: _bind(plan, calibrated[run.hardware_digest, run.calibration], run) for target, run in found.items()
     }
     hosts = plan.selection.hosts
     plain = {
@@ -163,6 +194,15 @@ def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[Planne
         told,
     )
     return {**stored, **targets}
+
+
+def _bind(plan: Plan, hardware: Hardware, run: PlannedRun) -> Hardware:
+    """Return the hardware of a run, given under its calibration, at its mode and boundary."""
+    if hardware.id not in plan.selection.boxes:
+        return bound_hardware(hardware, run.power_mode, plan.settings.boundary)
+    from joulemap.plan.device import bind_box
+
+    return bind_box(plan.selection.boxes[hardware.id], plan.calibration, run.power_mode, plan.settings.boundary)
 
 
 def read_targets(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:

@@ -20,6 +20,7 @@ import attrs
 
 from joulemap.catalog.digest import catalogue_digest
 from joulemap.domain.default import SETTINGS
+from joulemap.model.version import BOX
 from joulemap.plan.catalogue import ensure_catalogue, writing
 from joulemap.plan.run import Plan, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
@@ -110,13 +111,15 @@ def prepare(plan: Plan) -> None:
         importlib.import_module(module)
     plan.runs("")  # remembers the versions of the formulas
     for entry, _ in plan.selection.pairs:
-        find_architecture(entry.architecture)
+        if entry.architecture != BOX:
+            find_architecture(entry.architecture)
 
 
 def find_targets(source: Source, plan: Plan) -> Targets:
     """Return the hardware of a plan as its runs have it, stored if it was not; raises as `holding_runs`."""
     from joulemap.plan.evaluate import ensure_hardware, read_targets
 
+    plan.selection.check_chips("this question")
     runs = plan.runs("")
     with reading_if_there(source) as connection:
         if connection is not None and has_catalogue(connection, catalogue_digest()):

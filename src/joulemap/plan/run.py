@@ -71,12 +71,16 @@ class Plan:
     def runs(self, workload_key: str) -> tuple[PlannedRun, ...]:
         """Return the runs of one workload: point by point, in the order of hardware."""
         planned = []
-        hosts, boundary = self.selection.hosts, self.settings.boundary
+        hosts, boxes, boundary = self.selection.hosts, self.selection.boxes, self.settings.boundary
         for point in self.settings.points:
             for entry, mode in self.selection.pairs:
                 calibration = self.calibration.find(entry)
                 version = formula_version(entry.architecture)
                 digest = bound_digest(entry, calibration, mode, boundary)
+                if entry.id in boxes:
+                    from joulemap.plan.device import bound_box_digest
+
+                    digest = bound_box_digest(boxes[entry.id], self.calibration, mode, boundary)
                 changes = self.changes.get((entry, mode), ())
                 if entry.id in hosts:
                     digest = hosts[entry.id].digest(digest, self.calibration, boundary)
@@ -131,7 +135,7 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
             raise UsageError(f"name a {what}")
     pair_precisions(settings.precision, settings.weight_precision)
     calibration = use_calibration(settings.calibration)
-    calibration.check(selection.ids)
+    calibration.check(selection.ids | {one.id for box in selection.boxes.values() for one in box.devices})
     return Plan(
         models=tuple(find_model(name, settings, batch) for name in names for batch in settings.batch or (None,)),
         selection=selection,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -14,16 +14,18 @@ import attrs
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
-from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, HardwareEntry, find_alike, find_entry
+from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, LIST_HINT, HardwareEntry, find_alike, find_entry
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
+from joulemap.model.version import BOX
 from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.host import Hosting, find_hosts
-from joulemap.system.errors import UnknownNameError, UsageError
+from joulemap.system.errors import AmbiguousNameError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.box.hardware import BoxHardware
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
 
@@ -53,6 +55,17 @@ class Selection:
         return frozenset(entry.id for entry, _ in self.pairs)
 
     @property
+    def boxes(self) -> dict[str, BoxHardware]:
+        """Those that are boxes, by id."""
+        return {one.id: cast("BoxHardware", one) for one in self.own.values() if one.architecture == BOX}
+
+    def check_chips(self, question: str) -> None:
+        """Raise UsageError, on behalf of a question that is about single chips, where one of them is a box."""
+        for box in self.boxes.values():
+            devices = ", ".join(dict.fromkeys(one.id for one in box.devices))
+            raise UsageError(f"{question} takes chips, and {box.id} is a box of several: name one of {devices}")
+
+    @property
     def spelling(self) -> dict[str, str]:
         """How to ask again for hardware that was named by file: its name in an answer -> what to write."""
         paths = {hardware.id: path for path, hardware in self.own.items()}
@@ -66,6 +79,16 @@ class Selection:
 def name_pair(hardware: str, mode: str) -> str:
     """Return a hardware at a power mode as answers name it."""
     return hardware if mode == DEFAULT_MODE else f"{hardware}@{mode}"
+
+
+def enter(hardware: Hardware) -> HardwareEntry:
+    """Return the entry of a record; of a box, the mode that is best at its usual goal is its default one."""
+    entry = HardwareEntry.of(hardware)
+    if entry.architecture != BOX:
+        return entry
+    from joulemap.box.hardware import DEFAULT_GOAL
+
+    return attrs.evolve(entry, default_names=(DEFAULT_GOAL,))
 
 
 def is_choice(settings: Settings) -> bool:
@@ -84,7 +107,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     names, own = read_names(settings.hardware, known)
     for label, hardware in own.items():
         check_names(hardware, known, label)
-    known = {**known, **{hardware.id: HardwareEntry.of(hardware) for hardware in own.values()}}
+    known = {**known, **{hardware.id: enter(hardware) for hardware in own.values()}}
     check_architectures(settings.architecture, {entry.architecture for entry in known.values()})
     pairs = _pairs(known, names, settings, default)
     chosen = tuple(
@@ -125,6 +148,7 @@ def select_one(hardware: str | Hardware, settings: Settings) -> Selection:
 def select_chip(hardware: str | Hardware, settings: Settings) -> Selection:
     """Return as `select_one` does; UsageError for a class of hardware, which is no chip that something was done on."""
     selection = select_one(hardware, settings)
+    selection.check_chips("this")
     for name, meant in selection.meanings.items():
         raise UsageError(f"{name} is a class of hardware: name a chip of it, e.g. {meant}")
     return selection
@@ -182,11 +206,15 @@ def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> 
 
 
 def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
-    """Whether a text names hardware of the catalogue, a class of it, or a file or folder."""
+    """Whether a text names hardware of the catalogue, a class of it, a box, or a file or folder."""
     plain, _, _ = text.partition("@")
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
-    return bool(find_class(plain) or find_whole_class(plain) or find_alike(known, plain))
+    if find_class(plain) or find_whole_class(plain) or find_alike(known, plain):
+        return True
+    from joulemap.catalog.box import find_box
+
+    return find_box(plain) is not None
 
 
 def _split_commas(word: str) -> tuple[str, ...]:
@@ -213,15 +241,44 @@ def read_names(
             continue
         place, at, mode = name.partition("@")
         if not is_hardware_path(place):
-            names.append(name)
+            box = _find_box(place, known)
+            names.append(f"{box.id}{at}{mode}" if box is not None else name)
+            own |= {} if box is None else {box.id: box}
             continue
-        from joulemap.catalog.load import load_files
-
         files = expand_paths([Path(place).expanduser()])
-        for path, one in zip(files, load_files(files), strict=True):
+        for path, one in zip(files, _load(files, known), strict=True):
             names.append(f"{one.id}{at}{mode}")
             own[place if len(files) == 1 and path == Path(place) else str(path)] = one
     return tuple(names), own
+
+
+def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
+    """Return the box of a name that no hardware of the catalogue has; CatalogueError for one that cannot be had."""
+    if find_class(name) or find_whole_class(name) or find_alike(known, name):
+        return None
+    from joulemap.catalog.box import find_box
+
+    box = find_box(name)
+    if box is None:
+        return None
+    from joulemap.plan.device import describe_box
+
+    return describe_box(box, known)
+
+
+def _load(files: Sequence[Path], known: Mapping[str, HardwareEntry]) -> list[Hardware]:
+    """Return the hardware of files, of which some may be boxes."""
+    from joulemap.catalog.box import is_box_file, load_box
+    from joulemap.catalog.load import load_files
+
+    boxes = [path for path in files if is_box_file(path)]
+    chips = [path for path in files if path not in boxes]
+    found = dict(zip(chips, load_files(chips), strict=True))
+    for path in boxes:
+        from joulemap.plan.device import describe_box
+
+        found[path] = describe_box(load_box(path), known)
+    return [found[path] for path in files]
 
 
 def _split_texts(hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]) -> Iterator[str | Hardware]:
@@ -272,28 +329,22 @@ def _find(
     if whole := find_whole_class(plain):
         entries = [one for one in known.values() if one.architecture == whole]
         return [(one, found) for one in entries for found in _modes(one, mode or power_mode, default)]
-    entry = known[find_meant(plain)] if find_meant(plain) else _find_chip(known, plain)
+    entry = known[find_meant(plain)] if find_meant(plain) else find_chip(known, plain)
     if at or power_mode:
         return [(entry, entry.find_mode(mode if at else power_mode))]
     return [(entry, one) for one in _modes(entry, "", default)]
 
 
-def _find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
-    """Return the entry of a name; UnknownNameError for one of a box says what asks about that."""
+def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
+    """Return the entry of a name; UnknownNameError offers the nearest hardware and boxes."""
     try:
         return find_entry(known, name)
-    except UnknownNameError:
-        check_box(name)
-        raise
+    except UnknownNameError as error:
+        from joulemap.catalog.box import list_near
 
-
-def check_box(name: str) -> None:
-    """Raise UnknownNameError for the name of a box, where one hardware is asked for."""
-    from joulemap.catalog.box import describe_box
-
-    told = "" if is_hardware_path(name) else describe_box(name)
-    if told:
-        raise UnknownNameError("hardware", name, (), told)
+        if isinstance(error, AmbiguousNameError) or not (near := list_near(name)):
+            raise
+        raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*near, *error.near)) from error
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:

@@ -629,6 +629,8 @@ class Comparison(Row, query="compare.summary"):
     """W: what the run would draw at its full clock: above the cap where that lowers the clock."""
     interval_s: float | None
     """s: from one batch to the next, in steady state: the latency where batches do not overlap."""
+    placement: str
+    """Of a box: how the model is placed and the devices with a part; empty for a chip."""
     throughput_limit: str | None
     """Latency where a batch starts after another has ended; cores, devices or pipeline stage that always have work;
     memory bandwidth; power cap.

@@ -64,6 +64,8 @@ class Outline:
     energy_own_half_width: float | None
     is_new: bool
     """Whether nobody measured work of its sort on its class."""
+    placement: str
+    """Of a box: its form and the devices with a part; empty for a chip."""
 
 
 def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, Outline]:
@@ -72,7 +74,7 @@ def find_outlines(connection: Connection, run_ids: Sequence[int]) -> dict[int, O
         f"SELECT r.run_id, r.batch, r.refusal, v.hardware, {spell_labels()['configured_hardware']}, v.boundary, "
         "r.calibration_digest <> '', v.changes, v.needs_host, v.host, r.runtime, v.helper_digest <> '', "
         "t.latency_half_width, t.latency_own_half_width, t.energy_half_width, t.energy_own_half_width, "
-        "coalesce(t.latency_basis = other_work(), FALSE) "
+        "coalesce(t.latency_basis = other_work(), FALSE), r.placement "
         "FROM internal.run AS r JOIN internal.hardware_version AS v USING (hardware_digest) "
         "LEFT JOIN internal.run_total AS t USING (run_id) "
         "SEMI JOIN (SELECT unnest(?) AS run_id) USING (run_id)"

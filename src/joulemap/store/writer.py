@@ -36,6 +36,8 @@ class RunIdentity:
     formula_version: str
     """Digest of the formulas."""
     package_version: str
+    placement: str = ""
+    """Of a box: form and devices; empty for a chip."""
 
 
 CHUNK_LINES: Final = 1_000_000

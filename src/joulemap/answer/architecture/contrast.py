@@ -42,6 +42,7 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     if not settings.hardware:
         settings = attrs.evolve(settings, hardware=tuple(CLASS_HARDWARE.values()))
     whole = plan_selected((model,), settings, select_hardware(settings))
+    whole.selection.check_chips("architectures")
     *others, last = divide(whole)
     ids: dict[tuple[str, Pair], int] = {}
     for plan in others:

@@ -204,6 +204,7 @@ def contrast_phases(
     steps = Step(tokens=prompt), Step(cached=prompt)
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
     whole = plan_selected(passes, settings, select_hardware(settings))
+    whole.selection.check_chips("architectures")
     ids: dict[tuple[str, Pair], int] = {}
     *others, last = divide(whole)
     for plan in others:

@@ -150,6 +150,7 @@ class CompareAnswer(ComparedAnswer):
                 *((name, name) for name in self.varying),
                 (label, energy),
                 ("80 %", lambda row: show_doubt(row.energy_half_width)),
+                *((("placed", "placement"),) if any(row.placement for row in shown) else ()),
                 ("latency", "latency_s"),
                 ("80 % of it", lambda row: show_doubt(row.latency_half_width)),
                 ("energy x delay", "edp_js"),

@@ -379,6 +379,7 @@ def flip(
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
     if len(selection.pairs) != 2:
         raise UsageError("name two different hardware after the model, A and B")
+    selection.check_chips("flip")
     plan = plan_selected((model,), settings, selection)
     billed = usage if metric in BILLED else None
     with holding_runs(source, plan) as runs:

@@ -30,6 +30,7 @@ from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
+from joulemap.plan.box import find_mixed, open_boxes
 from joulemap.plan.decoder import read_decoder
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
@@ -169,6 +170,12 @@ def list_served(source: Source, model: str, settings: Settings, serving: Serving
         batch=tuple(sorted(settings.batch or SERVED.batch)),
         hardware=settings.hardware if is_choice(settings) else HARDWARE,
     )
+    if (mixed := find_mixed(settings)) is not None:
+        raise UsageError(f"{mixed.id} has unlike devices, between which `offload` divides layers: name it alone")
+    settings, question.alike = open_boxes(settings)
+    if question.alike and serving.devices:
+        chip, count = next(iter(question.alike.items()))
+        raise UsageError(f"--devices with a box, which has {count} of {chip}: name {chip} for another number")
     name = question.decode_key(1, 1)[0] if decoder.is_traced else decoder.name
     whole = plan_selected((name,), settings, select_hardware(settings))
     return question, whole, list_cases(question, whole, find_targets(source, whole))

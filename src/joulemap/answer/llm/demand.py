@@ -56,6 +56,8 @@ class Question:
     serving: Serving
     guesser: Decoder | None = None
     """The model that guesses tokens ahead; None where none does."""
+    alike: Mapping[str, int] = attrs.field(factory=dict)
+    """Chip -> how many a box that is asked about has of it: all of them work together."""
 
     @cached_property
     def book(self) -> Book:
@@ -166,6 +168,16 @@ class Question:
             compiled_tokens=self.context if self.stack.compiles else 0.0,
         )
 
+    def divide(self, hardware: str) -> tuple[int, ...]:
+        """Return the devices over which products are divided in a box of a chip; empty for no box.
+
+        UsageError where groups and stages do not divide its devices.
+        """
+        count = self.alike.get(hardware, 0)
+        if count % self.beside:
+            raise UsageError(f"a box of {count} {hardware} is not {self.beside} alike groups and stages")
+        return (count // self.beside,) if count else ()
+
     @property
     def is_one_run(self) -> bool:
         """Whether a pass is one run: not of stages, of which runs have one, nor with guesses of another model."""
@@ -228,7 +240,8 @@ def list_cases(question: Question, plan: Plan, targets: Targets) -> list[Case]:
     found: list[Case] = []
     for run in sorted(runs, key=lambda one: order.index(one.target)):
         target = targets[run.target]
-        asked = question.serving.devices or (_count_devices(question, run, target, batches[0]) or 1,)
+        asked = question.serving.devices or question.divide(run.hardware)
+        asked = asked or (_count_devices(question, run, target, batches[0]) or 1,)
         found += [_judge(question, run, target, devices, batch) for devices in asked for batch in batches]
     return found
 
