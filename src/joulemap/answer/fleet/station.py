@@ -10,17 +10,8 @@ import attrs
 
 from joulemap.answer.computed import find_unknown
 from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
-from joulemap.capacity.size import (
-    Candidate,
-    Promise,
-    Sized,
-    find_rates,
-    form_candidate,
-    observe_at,
-    save_energy,
-    scale,
-    size_fleets,
-)
+from joulemap.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
+from joulemap.capacity.size import find_rates, observe_at, save_energy, size_fleets
 from joulemap.present.cell import show_quantity
 from joulemap.system.record import frozen
 
@@ -132,9 +123,8 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
         peak,
         promise,
     )
-    alone = [attrs.evolve(one, devices=1) for one in sized]
-    rates = [peak] * count + [peak / one.devices for one in sized]
-    carried = find_rates(candidates * 2, [*sized, *alone], rates, promise)
+    carried = find_rates(candidates, sized, peak, promise, is_kept=True)
+    alone = _find_alone(candidates, sized, [peak * more for more in carried], promise)
     grown = observe_at(candidates, sized, HALF_MORE * peak, promise)
     loads = _observe_levels(candidates, sized, levels, demand, promise)
     return [
@@ -145,12 +135,26 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
             loads=loads[place],
             low=doubted[place],
             high=doubted[count + place],
-            carried=max(carried[place], 1.0),
-            alone=carried[count + place] * peak / one.sized.devices,
+            carried=carried[place],
+            alone=alone[place],
             grown=grown[place],
         )
         for place, one in enumerate(fleets)
     ]
+
+
+def _find_alone(
+    candidates: Sequence[Candidate], sized: Sequence[Sized], carried: Sequence[float], promise: Promise
+) -> list[float]:
+    """Return requests a second that one device of each fleet carries, of fleets that carry so many."""
+    several = [place for place, one in enumerate(sized) if one.devices > 1]
+    rates = [carried[place] / sized[place].devices for place in several]
+    ones = [attrs.evolve(sized[place], devices=1) for place in several]
+    parts = find_rates([candidates[place] for place in several], ones, rates, promise)
+    found = list(carried)
+    for place, rate, part in zip(several, rates, parts, strict=True):
+        found[place] = rate * part
+    return found
 
 
 def _observe_levels(
