@@ -14,10 +14,11 @@ from command import run_here
 from compare import assert_close
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.fleet.mixture import BY_THE_HOUR, SIDE_BY_SIDE, mix
-from joulemap.answer.fleet.row import FleetRow, LevelRow, choose_way
+from joulemap.answer.fleet.row import FleetRow, LevelRow, Sizing, choose_way
 from joulemap.capacity.demand import read_levels
 from joulemap.domain.fleet import Demand, Level
 from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.row.fleet import Station
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
@@ -143,12 +144,28 @@ def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., F
     assert "no fleet keeps all limits" in answer.document().answer
 
 
-def priced(label: str, count: int, alone: float, device: float, kwh: float = 100.0) -> FleetRow:
+def station_of(device: float, idle_w: float = 0.0) -> Station:
+    """What rents for so much a month, and draws so many watts while it idles."""
+    figures: dict[str, Any] = dict.fromkeys(Station.__annotations__)
+    figures |= {"price_cloud_usd_per_hour": device / HOURS, "idle_power_w": idle_w, "lifetime_years": 3.0}
+    figures |= {"pue_ratio": 1.0, "gco2_per_kwh": 400.0, "usd_per_kwh": 0.1}
+    return Station(**figures | {"host_share_ratio": 0.0, "host_energy_share_ratio": 0.0})
+
+
+def priced(
+    label: str, count: int, alone: float, device: float, *, kwh: float = 100.0, each_j: float = 1.0, idle_w: float = 0.0
+) -> Sizing:
+    """A fleet whose servers do so many requests a second for so many joules each, and idle for the rest of it."""
     figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow)}
     figures |= {"label": label, "hardware": label, "status": "ok", "server_device_count": 1, "device_count": count}
     figures |= {"server_rate_per_s": alone, "rented_device_per_month": device, "rented_per_month": count * device}
     figures |= {"kwh_per_month": kwh, "power_w": 100.0, "mean_power_w": 100.0, "is_available": True, "reason": ""}
-    return choose_way(FleetRow(**figures), "rented", of_rate(1000.0))
+    row = choose_way(FleetRow(**figures | {"gco2_per_month": 400.0 * kwh}), "rented", of_rate(1000.0))
+    return Sizing(
+        row=row,
+        station=station_of(device, idle_w),
+        serve=lambda rates: [(rate / alone, each_j * rate) for rate in rates],
+    )
 
 
 def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
@@ -164,24 +181,53 @@ def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
 
 
 def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
-    """1,000 requests: large ones do 900 for 100 USD, so two cost 200; small ones 150 for 30: one of each, 130."""
-    large, small = priced("large", 2, 900.0, 100.0), priced("small", 7, 150.0, 30.0)
-    (best, *_) = mix([large, small], [at("large", 1000.0, 1.0, 1.0)], of_rate(1000.0))
+    """1,000 requests: large ones do 900 for 100 USD, so two cost 200; small ones 150 for 30: one of each, 130.
+
+    Of the 1,000 the large one has 900 at 2 J and no time to idle, the small one 100 at 1 J and idles a third of its
+    time at 30 W: 1,800 + 100 + 10 W.
+    """
+    large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
+    small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
+    levels = [Level(rate_per_s=1000.0, share=1.0)]
+    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
     assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
     assert_close(best.cost_per_month or 0.0, 130.0, rel=1e-12)
     assert_close(best.saved_fraction, 0.35, rel=1e-12)
-    assert mix([large], [at("large", 1000.0, 1.0, 1.0)], of_rate(1000.0)) == []
+    assert_close(best.power_w, 1910.0, rel=1e-12)
+    assert_close(best.kwh_per_month, 1.91 * HOURS, rel=1e-12)
+    assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS, rel=1e-12)
+    assert mix([large], levels, "rented", of_rate(1000.0)) == []
+
+
+def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back() -> None:
+    """At half the rate the two idle: 450 x 2 + 50 / 2 W of the large one, 50 + 30 x 2 / 3 W of the small one. Where
+    what is not needed is given back, 500 requests fill no large one and are too many for one small one: the large one
+    takes them all, for 1,000 + 50 x 4 / 9 W.
+    """
+    large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
+    small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
+    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=500.0, share=0.5)]
+    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
+    assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070), rel=1e-12)
+    (one, *_) = mix([large, small], levels, "rented", of_rate(1000.0, releases=True))
+    assert (one.label, one.form) == ("1 large + 1 small", SIDE_BY_SIDE)
+    assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0), rel=1e-12)
+    assert_close(one.cost_per_month or 0.0, 0.5 * 130.0 + 0.5 * 100.0, rel=1e-12)
 
 
 def test_at_night_a_small_one_serves() -> None:
     """By day the large one is the cheaper, at 1 USD an hour against 2; at night the small one, at 0.2 against 1."""
-    rows = [priced("large", 1, 1200.0, 730.0), priced("small", 10, 120.0, 146.0)]
-    levels = [at("large", 1000.0, 0.5, 1.0), at("large", 100.0, 0.5, 1.0)]
-    levels += [at("small", 1000.0, 0.5, 2.0), at("small", 100.0, 0.5, 0.2)]
-    (best,) = mix(rows, levels, of_rate(1000.0, releases=True))
+    by_day = [at("large", 1000.0, 0.5, 1.0), at("large", 100.0, 0.5, 1.0)]
+    by_night = [at("small", 1000.0, 0.5, 2.0), at("small", 100.0, 0.5, 0.2)]
+    rows = [
+        attrs.evolve(priced("large", 1, 1200.0, 730.0), levels=tuple(by_day)),
+        attrs.evolve(priced("small", 10, 120.0, 146.0), levels=tuple(by_night)),
+    ]
+    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=100.0, share=0.5)]
+    (best,) = mix(rows, levels, "rented", of_rate(1000.0, releases=True))
     assert best.form == BY_THE_HOUR
     assert_close(best.cost_per_month or 0.0, HOURS * (0.5 * 1.0 + 0.5 * 0.2), rel=1e-12)
-    assert mix(rows, levels, of_rate(1000.0)) == []
+    assert mix(rows, levels, "rented", of_rate(1000.0)) == []
 
 
 def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:

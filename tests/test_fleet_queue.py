@@ -92,7 +92,7 @@ def test_stepping_agrees_with_closed_forms(load: float) -> None:
 @pytest.mark.parametrize("devices", DEVICES)
 @pytest.mark.parametrize("load", [0.9, 0.95, 0.98])
 def test_stepping_agrees_with_closed_forms_of_full_devices(load: float, devices: int) -> None:
-    check_closed_forms(load, int(25 / (1.0 - load) ** 2), seeds=max(512, int(12.8 / (1.0 - load))), some=(devices,))
+    check_closed_forms(load, int(100 / (1.0 - load) ** 2), seeds=max(128, int(3.2 / (1.0 - load))), some=(devices,))
 
 
 @pytest.mark.parametrize("devices", [1, 8, 32])

@@ -456,7 +456,8 @@ def make_answer(
         return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
 
     ordered = sorted(paid, key=rank)
-    had = [row for row in ordered if row.is_available or takes_all]
+    by_row = {id(row): attrs.evolve(one, row=row) for one, row in zip(sized, paid, strict=True)}
+    had = [by_row[id(row)] for row in ordered if row.is_available or takes_all]
     at_rates = [level for one in sized for level in one.levels]
     return FleetAnswer(
         scope=scope,
@@ -466,7 +467,7 @@ def make_answer(
         pay=pay,
         rows=make_table("fleet", FleetRow, ordered),
         winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
-        mixtures=make_table("fleet mixtures", MixedRow, mix(had, at_rates, demand)),
+        mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
         at_rates=make_table("fleet rates", LevelRow, at_rates),
         assumptions=found["assumptions"],
     )

@@ -12,7 +12,7 @@ from joulemap.domain.use import add_up
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from joulemap.domain.fleet import Demand, Level, Objective
     from joulemap.row.fleet import Station
@@ -116,14 +116,6 @@ class LevelRow:
 
 
 @frozen(kw_only=True)
-class Sizing:
-    """A fleet with what it does at each rate."""
-
-    row: FleetRow
-    levels: tuple[LevelRow, ...] = ()
-
-
-@frozen(kw_only=True)
 class Load:
     """What the devices of a fleet do at one rate."""
 
@@ -133,6 +125,27 @@ class Load:
     busy_devices: float
     batch_w: float
     """Joules of their work a second."""
+
+    def draw(self, idle_w: float) -> float:
+        """Return the watts of all of them, each at so many while it idles."""
+        return self.batch_w + idle_w * max(self.devices - self.busy_devices, 0.0)
+
+
+@frozen(kw_only=True, eq=False)
+class Sizing:
+    """A fleet with what it does at each rate."""
+
+    row: FleetRow
+    station: Station
+    levels: tuple[LevelRow, ...] = ()
+    serve: Callable[[Sequence[float]], Sequence[tuple[float, float]]] | None = None
+    """Return of one of its servers alone, at these rates: the part of its time that it works, and joules of that a
+    second. None where it keeps no promise."""
+
+    @property
+    def idle_w(self) -> float:
+        """Of a device."""
+        return self.station.idle_power_w or 0.0
 
 
 def first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
@@ -202,7 +215,7 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
             share_fraction=one.level.share,
             device_count=one.devices,
             busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
-            power_w=one.batch_w + idle_w * max(one.devices - one.busy_devices, 0.0),
+            power_w=one.draw(idle_w),
             rented_usd_per_hour=None if rent is None else rent * one.devices,
         )
         for one in loads

@@ -109,7 +109,7 @@ def size_servers(
             server = _Server(case=case, requests=requests, table=table, limits=limits, demand=demand)
             rows.append(_size(server, station, levels))
         except UnsupportedError as error:
-            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case))))
+            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case)), station=station))
     return rows
 
 
@@ -124,7 +124,7 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
             f"{show_quantity(alone.token_time.p99, 's')} a token where hardly any come"
         )
         late = make_late(station, told, take_promise(alone, demand))
-        return Sizing(row=attrs.evolve(late, **_name(server.case)))
+        return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
     count = math.ceil(peak / rate)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
@@ -157,7 +157,12 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
         idle_power_w=idle * count * world,
         **cost_fleet(station, loads, count * world, demand.owned.get(station.hardware_id, 0), idle),
     )
-    return Sizing(row=row, levels=tell_levels(row.label, station, loads, idle))
+    return Sizing(
+        row=row,
+        station=station,
+        levels=tell_levels(row.label, station, loads, idle),
+        serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
+    )
 
 
 def _name(case: Case) -> dict[str, Any]:
@@ -175,11 +180,15 @@ def _observe(server: _Server, level: Level, count: int, rate: float) -> Load:
     powered = math.ceil(level.rate_per_s / rate) if server.demand.releases else count
     if level.rate_per_s == 0.0 or powered == 0:
         return Load(level=level, devices=powered * server.case.world, busy_devices=0.0, batch_w=0.0)
-    served = server.serve(level.rate_per_s / powered)
-    busy = 1.0 - served.idle_s / served.duration_s
+    busy, watts = _split_work(server.serve(level.rate_per_s / powered))
     return Load(
         level=level,
         devices=powered * server.case.world,
         busy_devices=busy * powered * server.case.world,
-        batch_w=(served.energy_j - served.idle_j) / served.duration_s * powered,
+        batch_w=watts * powered,
     )
+
+
+def _split_work(served: Served) -> tuple[float, float]:
+    """Return the part of its time that a server works, and joules of that a second."""
+    return 1.0 - served.idle_s / served.duration_s, (served.energy_j - served.idle_j) / served.duration_s

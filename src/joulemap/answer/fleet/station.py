@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -64,7 +65,7 @@ def size_stations(
     fleets += _fill(fleets, levels[0].rate_per_s, promise)
     return [
         *_form_rows(fleets, levels, demand, promise),
-        *(Sizing(row=_form_late(one, demand.p99_s)) for one in late.values()),
+        *(Sizing(row=_form_late(one, demand.p99_s), station=_first(one)) for one in late.values()),
     ]
 
 
@@ -138,6 +139,7 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
             carried=carried[place],
             alone=alone[place],
             grown=grown[place],
+            serve=partial(_serve_alone, one.candidate, one.sized, promise),
         )
         for place, one in enumerate(fleets)
     ]
@@ -195,6 +197,7 @@ def _form_row(
     carried: float,
     alone: float,
     grown: Sized,
+    serve: Callable[[Sequence[float]], Sequence[tuple[float, float]]],
 ) -> Sizing:
     station = next(row for row in next(iter(runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
@@ -226,7 +229,15 @@ def _form_row(
         idle_power_w=idle * sized.devices,
         **cost_fleet(station, loads, sized.devices, demand.owned.get(station.hardware_id, 0), idle),
     )
-    return Sizing(row=row, levels=tell_levels(label, station, loads, idle))
+    return Sizing(row=row, station=station, levels=tell_levels(label, station, loads, idle), serve=serve)
+
+
+def _serve_alone(
+    candidate: Candidate, sized: Sized, promise: Promise, rates: Sequence[float]
+) -> list[tuple[float, float]]:
+    """Return the part of its time that one device works at these rates, and joules of batches a second."""
+    ones = [attrs.evolve(sized, devices=1)] * len(rates)
+    return [(one.busy_fraction, one.batch_w) for one in observe_at([candidate] * len(rates), ones, rates, promise)]
 
 
 def _power(sized: Sized, idle_w: float) -> float:
