@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -11,7 +12,8 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
-from joulemap.answer.fleet.mixture import MixedRow, mix
+from joulemap.answer.fleet.mixture import SAVED, MixedRow, mix
+from joulemap.answer.fleet.pair import PairRow, pair_servers
 from joulemap.answer.fleet.row import (
     LATE,
     OK,
@@ -88,6 +90,8 @@ class FleetAnswer(RunAnswer):
     winners: Table[FleetWinner]
     mixtures: Table[MixedRow]
     """Fleets of several kinds that take less than any of one, the best first."""
+    pairs: Table[PairRow]
+    """Of a language model: pools of two kinds, one for prompts and one for answers, the best first."""
     at_rates: Table[LevelRow]
     """What each fleet does at each rate."""
     assumptions: Table[AssumedNumber]
@@ -141,6 +145,7 @@ class FleetAnswer(RunAnswer):
                 Section("Power and cost", self._draw_costs(table, limit)),
                 *([Section("At each rate", self._draw_levels(shown[:SHOWN_KINDS]))] if len(self.levels) > 1 else []),
                 *([Section("Mixed", self._draw_mixed(limit))] if self.mixtures.rows else []),
+                *([Section("Prompts and answers apart", self._draw_pairs(limit))] if self.pairs.rows else []),
                 Section("What is missed", self._draw_missed(missed, limit)),
             ),
             notes=[*NOTES, *self.scope.describe()],
@@ -230,6 +235,23 @@ class FleetAnswer(RunAnswer):
             keep=("form", "USD/month", "saved"),
         )
 
+    def _draw_pairs(self, limit: int) -> Grid:
+        return grid(
+            self.pairs,
+            (
+                ("prompts > answers", "label"),
+                ("USD/month", lambda row: show_plain(row.cost_per_month)),
+                ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
+                ("first token", "first_token_p99_s"),
+                ("between", "between_p99_s"),
+                ("handover", "handover_s"),
+                ("power", "power_w"),
+                ("of one kind", lambda row: "" if row.regret_ratio is None else f"{row.regret_ratio:.3g}x"),
+            ),
+            limit=limit,
+            keep=("USD/month", "first token", "between", "of one kind"),
+        )
+
     def _draw_missed(self, rows: Sequence[FleetRow], limit: int) -> Grid:
         return grid(
             attrs.evolve(self.rows, rows=tuple(rows)),
@@ -283,6 +305,8 @@ class FleetAnswer(RunAnswer):
             told.append(
                 f"mixed, {mixed.label} ({mixed.form}) take {mixed.saved_fraction:.0%} less than the best of one kind"
             )
+        if self.pairs.rows:
+            told.append(self._say_pair())
         late = [row for row in self.rows if row.status == LATE]
         over = [row for row in self.rows if row.status not in (OK, LATE)]
         unused = sorted(set(self.demand.owned) - {row.chip for row in self.rows})
@@ -295,6 +319,16 @@ class FleetAnswer(RunAnswer):
         if over:
             told.append(f"{over[0].label}: {over[0].reason}" + (f"; so of {len(over) - 1} more" if over[1:] else ""))
         return told
+
+    def _say_pair(self) -> str:
+        """Return what prompts and answers apart take, in comparison to the best of one kind."""
+        pair = self.pairs[0]
+        text = f"prompts and answers apart, {pair.label}"
+        if pair.regret_ratio is None:
+            return f"{text} keep the promises, which no fleet of one kind does"
+        if pair.regret_ratio < SAVED:
+            return f"{text} take {1.0 - pair.regret_ratio:.0%} less than the best of one kind"
+        return f"{text} take {pair.regret_ratio:.3g}x the best of one kind, which needs no link"
 
     def _say_sure(self) -> str:
         told = []
@@ -405,7 +439,7 @@ def _serve(
     prices: Sequence[Price],
 ) -> FleetAnswer:
     """Return how many servers of each hardware keep the promises of a language model."""
-    from joulemap.answer.fleet.served import size_servers
+    from joulemap.answer.fleet.served import open_servers, size_servers
     from joulemap.answer.llm.demand import OK as FITS, divide, find_ids, match, refuse
 
     if demand.beside:
@@ -426,8 +460,11 @@ def _serve(
         found = _read(runs, decode, usage, prices, question.stack.name, question.work)
         scope = widen(find_stored_scope(runs.connection, decode), whole.selection)
     stations = {row.run_id: row for row in found["stations"]}
-    rows = size_servers(question, cases, [stations[one] for one in decode], levels, demand)
-    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found)
+    servers = open_servers(question, cases, levels, demand)
+    rows = size_servers(servers, cases, [stations[one] for one in decode], levels)
+    both = [(server, row) for server, row in zip(servers, rows, strict=True) if not isinstance(server, str)]
+    pairing = partial(pair_servers, question, both, levels, takes_all=scope.settings.takes_all)
+    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found, pairing)
 
 
 def make_answer(
@@ -437,16 +474,26 @@ def make_answer(
     levels: tuple[Level, ...],
     sized: Sequence[Sizing],
     found: Mapping[str, Any],
+    pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
 ) -> FleetAnswer:
-    """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise."""
+    """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise.
+
+    `pairing` finds pools of two kinds, for a way of paying and what the best of one kind takes.
+    """
     pay = found["stations"][0].pay
     paid = [choose_way(one.row, pay, demand) for one in sized]
-    if all(row.status == LATE for row in paid):
+    column, _ = OBJECTIVES[demand.objective]
+    takes_all = scope.settings.takes_all
+    values = [
+        getattr(row, column)
+        for row in paid
+        if row.status == OK and getattr(row, column) is not None and (row.is_available or takes_all)
+    ]
+    pairs = pairing(pay, demand, min(values, default=None)) if pairing else []
+    if all(row.status == LATE for row in paid) and not pairs:
         ways = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))
         nearest = "; ".join(f"{row.label}: {row.reason}" for row in ways[:2])
         raise UnsupportedError(f"no number of any of this hardware keeps the promise: {nearest or 'nothing runs it'}")
-    column, _ = OBJECTIVES[demand.objective]
-    takes_all = scope.settings.takes_all
 
     def rank(row: FleetRow) -> tuple[Any, ...]:
         value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
@@ -467,6 +514,7 @@ def make_answer(
         pay=pay,
         rows=make_table("fleet", FleetRow, ordered),
         winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
+        pairs=make_table("fleet pairs", PairRow, pairs),
         mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
         at_rates=make_table("fleet rates", LevelRow, at_rates),
         assumptions=found["assumptions"],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from joulemap.domain.fleet import Demand, Level
     from joulemap.domain.load import Limits, Load as Requests, Served
     from joulemap.row.fleet import Station
+    from joulemap.serving.deployment import Deployment
     from joulemap.serving.surface import Table
 
 REQUESTS: Final = 600
@@ -37,7 +38,7 @@ STEP: Final = 3.0
 
 
 @frozen(kw_only=True, eq=False)
-class _Server:
+class Server:
     """One server under any rate of requests: its passes at knots, told once."""
 
     case: Case
@@ -47,6 +48,12 @@ class _Server:
     demand: Demand
     slower: float = 1.0
     """Times that its passes take what is predicted."""
+
+    @property
+    def deployment(self) -> Deployment:
+        """The model on its devices."""
+        assert self.case.deployment is not None
+        return self.case.deployment
 
     def serve(self, rate_per_s: float) -> Served:
         """Return how it serves requests at a rate, in times of passes that take what is predicted."""
@@ -87,10 +94,10 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
     return max(value * slower / promise for value, promise in told if promise is not None)
 
 
-def size_servers(
-    question: Question, cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level], demand: Demand
-) -> list[Sizing]:
-    """Return a row for each case and its station: as many servers as keep the promises, or why none do."""
+def open_servers(
+    question: Question, cases: Sequence[Case], levels: Sequence[Level], demand: Demand
+) -> list[Server | str]:
+    """Return a server of each case, or why it takes no request."""
     from joulemap.domain.load import Load as Requests
     from joulemap.serving.serve import find_limits, tabulate_for
 
@@ -100,20 +107,36 @@ def size_servers(
         prompt_tokens=question.serving.prompt,
         output_tokens=question.serving.output,
     )
-    rows = []
-    for case, station in zip(cases, stations, strict=True):
+    found: list[Server | str] = []
+    for case in cases:
         assert case.deployment is not None
         try:
             limits = find_limits(case.deployment)
             table = tabulate_for(case.deployment, requests, limits, 0)
-            server = _Server(case=case, requests=requests, table=table, limits=limits, demand=demand)
-            rows.append(_size(server, station, levels))
+            found.append(Server(case=case, requests=requests, table=table, limits=limits, demand=demand))
         except UnsupportedError as error:
-            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case)), station=station))
+            found.append(str(error))
+    return found
+
+
+def size_servers(
+    servers: Sequence[Server | str], cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level]
+) -> list[Sizing]:
+    """Return a row for each case and its station: as many servers as keep the promises, or why none do."""
+    rows = []
+    for server, case, station in zip(servers, cases, stations, strict=True):
+        try:
+            told = server if isinstance(server, str) else ""
+            if isinstance(server, Server):
+                rows.append(_size(server, station, levels))
+                continue
+        except UnsupportedError as error:
+            told = str(error)
+        rows.append(Sizing(row=attrs.evolve(make_late(station, told), **_name(case)), station=station))
     return rows
 
 
-def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
+def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     """Return the fleet of servers that share the requests evenly, or that one alone is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
     rate = server.find_rate(peak, peak * MOST)
@@ -169,13 +192,13 @@ def _name(case: Case) -> dict[str, Any]:
     return {"label": f"{case.label} {case.precision}", "server_device_count": case.world}
 
 
-def _count(server: _Server, peak: float, rate: float) -> int | None:
+def _count(server: Server, peak: float, rate: float) -> int | None:
     """Return how many servers there have to be; None where no number keeps the promises."""
     found = server.find_rate(rate / server.slower, peak * MOST / server.slower)
     return math.ceil(peak / found) if found else None
 
 
-def _observe(server: _Server, level: Level, count: int, rate: float) -> Load:
+def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
     """Return what the servers do at a rate, of which those that are not needed may be given back."""
     powered = math.ceil(level.rate_per_s / rate) if server.demand.releases else count
     if level.rate_per_s == 0.0 or powered == 0:
