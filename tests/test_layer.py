@@ -108,13 +108,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_010,
+    "answer": 17_600,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_720,
     "domain": 5_720,
-    "cli": 5_240,
+    "cli": 5_290,
     "catalog": 3_900,
     "hub": 2_440,
     "plan": 3_200,

@@ -73,16 +73,22 @@ class Pools:
 
 
 def simulate_pools(
-    services: list[Service], pools: Pools, *, batches: int | None = None, seeds: int = 8, variation: float = 0.0
+    services: list[Service],
+    pools: Pools,
+    *,
+    batches: int | None = None,
+    seeds: int = 8,
+    variation: float = 0.0,
+    draw: int = 0,
 ) -> Observed:
     """Return how pools serve, for so many batches of each seed, or as many as each needs to be told well.
 
     `variation` is the coefficient of variation of the time that a device takes for a batch (gamma-distributed; 1 is
-    exponential). Pools that cannot keep up are observed as they fall behind.
+    exponential). Pools that cannot keep up are observed as they fall behind. Another `draw` has other requests.
     """
     lengths = _count_batches(pools) if batches is None else np.full(len(pools.devices), batches)
     order = np.argsort(-lengths, kind="stable")  # those that are stepped for longest come first
-    run = _Run(services, pools.take(np.repeat(order, seeds)), np.repeat(lengths[order], seeds), seeds, variation)
+    run = _Run(services, pools.take(np.repeat(order, seeds)), np.repeat(lengths[order], seeds), seeds, variation, draw)
     for step in range(int(lengths.max())):
         run.step(step)
     return Observed(run, order, seeds)
@@ -100,12 +106,14 @@ def _count_batches(pools: Pools) -> Counts:
 class _Run:
     """Pools in the midst of their requests: rows of those that go on are before those that are done."""
 
-    def __init__(self, services: list[Service], rows: Pools, lengths: Counts, seeds: int, variation: float) -> None:
+    def __init__(
+        self, services: list[Service], rows: Pools, lengths: Counts, seeds: int, variation: float, draw: int
+    ) -> None:
         total, models = rows.rates.shape
         self.rows, self.lengths, self.models = rows, lengths, models
         self.count = int((lengths * rows.batch).max() + rows.batch.max())
-        draw = np.random.default_rng(0).exponential(size=(models * seeds, self.count))
-        arrivals = np.cumsum(draw, axis=1)
+        gaps = np.random.default_rng([draw, 0]).exponential(size=(models * seeds, self.count))
+        arrivals = np.cumsum(gaps, axis=1)
         self.span = float(arrivals[:, -1].max()) + 1.0
         """Time from the requests of a model and seed to those of the next, which all lie on one line."""
         self.arrivals = arrivals.ravel()
@@ -120,7 +128,7 @@ class _Run:
         self.table = rows.service * models * self.width
         self.lines = np.arange(models)[:, None] * seeds + self.seed
         self.gaps = 1.0 / rows.rates.T
-        self.factors = _draw_factors(variation, seeds, int(lengths.max()))
+        self.factors = _draw_factors(variation, seeds, int(lengths.max()), draw)
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
         self.next = np.zeros((models, total), dtype=np.int64)
         shape = (int(lengths.max()), total)
@@ -279,9 +287,9 @@ def _pad(table: Array, width: int) -> Array:
     return np.pad(table, ((0, 0), (0, width - table.shape[1])), mode="edge")
 
 
-def _draw_factors(variation: float, seeds: int, count: int) -> Array:
+def _draw_factors(variation: float, seeds: int, count: int, draw: int) -> Array:
     """Return what the times of batches are multiplied by, of mean 1 [seed, batch]."""
     if variation == 0.0:
         return np.ones((seeds, 1))
     shape = 1.0 / variation**2
-    return np.random.default_rng(1).gamma(shape, 1.0 / shape, size=(seeds, count))
+    return np.random.default_rng([draw, 1]).gamma(shape, 1.0 / shape, size=(seeds, count))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
-from joulemap.answer.fleet.mixture import SAVED, MixedRow, mix
+from joulemap.answer.fleet.mixture import MixedRow, mix
 from joulemap.answer.fleet.pair import PairRow, pair_servers
 from joulemap.answer.fleet.row import (
     LATE,
+    OBJECTIVES,
     OK,
     OVER,
     FleetRow,
@@ -26,20 +26,20 @@ from joulemap.answer.fleet.row import (
     find_excess,
     first_of_each,
 )
+from joulemap.answer.fleet.sentence import FleetSentences
 from joulemap.answer.llm.answer import SERVING, list_served
 from joulemap.answer.price import find_chip, price_parameters
-from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words, widen
+from joulemap.answer.scope import Scope, find_scope, find_stored_scope, join_words, widen
 from joulemap.domain.default import CANDIDATES, USAGE
-from joulemap.domain.doubt import TOLD_APART, chance_above
-from joulemap.domain.fleet import Demand, Objective
+from joulemap.domain.doubt import chance_above
+from joulemap.domain.fleet import Demand
 from joulemap.domain.settings import Price, Serving, Settings, Usage
-from joulemap.domain.table import Table
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_count, show_plain, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Section, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.fleet import Station
 from joulemap.store.query import fetch
@@ -51,13 +51,6 @@ if TYPE_CHECKING:
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Where none is asked for: times of those between are on a straight line."""
-
-OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
-    "cost": ("cost_per_month", "USD"),
-    "energy": ("kwh_per_month", "kWh"),
-    "carbon": ("gco2_per_month", "g"),
-}
-"""Objective -> the column that is least, and its unit."""
 
 SHOWN_KINDS: Final = 3
 """Fleets that are told at each rate."""
@@ -77,29 +70,8 @@ NOTES: Final = (
 
 
 @frozen(kw_only=True)
-class FleetAnswer(RunAnswer):
+class FleetAnswer(FleetSentences):
     """Fleets for a demand, the best of the objective first, what cannot last."""
-
-    demand: Demand
-    shares: Mapping[str, float]
-    """Model -> its share of the requests."""
-    levels: tuple[Level, ...]
-    """Rates, the highest first."""
-    pay: str
-    rows: Table[FleetRow]
-    winners: Table[FleetWinner]
-    mixtures: Table[MixedRow]
-    """Fleets of several kinds that take less than any of one, the best first."""
-    pairs: Table[PairRow]
-    """Of a language model: pools of two kinds, one for prompts and one for answers, the best first."""
-    at_rates: Table[LevelRow]
-    """What each fleet does at each rate."""
-    assumptions: Table[AssumedNumber]
-
-    @property
-    def ok(self) -> tuple[FleetRow, ...]:
-        """Fleets that keep promises and limits, the best of the objective first."""
-        return tuple(row for row in self.rows if row.status == OK)
 
     def title(self) -> str:
         """Return what was asked about."""
@@ -152,201 +124,6 @@ class FleetAnswer(RunAnswer):
             steps=self._steps(repeated),
         )
 
-    def _draw_fleets(self, table: Table[FleetRow], limit: int) -> Grid:
-        cells: dict[str, Any] = {
-            "cost": ("USD/month", lambda row: show_plain(row.cost_per_month)),
-            "energy": ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
-            "carbon": ("CO2/month", "gco2_per_month"),
-        }
-        first = cells.pop(self.demand.objective)
-        served = any(row.first_token_p99_s is not None for row in table)
-        times: tuple[Any, ...] = (
-            (("first token", "first_token_p99_s"), ("between", "between_p99_s"))
-            if served
-            else (("p99", "p99_latency_s"),)
-        )
-        return grid(
-            table,
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("devices", _tell_devices),
-                first,
-                *times,
-                ("batch", lambda row: f"{row.batch_mean:.3g} of {row.batch}"),
-                ("wait", lambda row: show_quantity(row.wait_s, "s") if row.wait_s else ""),
-                ("busy", "busy_fraction"),
-                ("power", "power_w"),
-                ("carries", lambda row: "" if row.carried_ratio is None else f"{row.carried_ratio:.3g}x"),
-                ("J/request", "energy_per_request_j"),
-                *cells.values(),
-                ("way", "way"),
-            ),
-            limit=limit,
-            keep=("devices", first[0], *(name for name, _ in times), "batch", "power"),
-        )
-
-    def _draw_costs(self, table: Table[FleetRow], limit: int) -> Grid:
-        return grid(
-            table,
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("devices", _tell_devices),
-                ("rented", lambda row: show(row.rented_per_month, "", "USD")),
-                ("bought", lambda row: show(row.bought_per_month, "", "USD")),
-                ("CO2", "gco2_per_month"),
-                ("kWh", lambda row: show_plain(row.kwh_per_month)),
-                ("at most", "power_w"),
-                ("mean", "mean_power_w"),
-                ("idle", "idle_power_w"),
-                ("grown by half, fails first", "fails_first"),
-            ),
-            limit=limit,
-            keep=("devices", "rented", "bought", "at most", "idle"),
-        )
-
-    def _draw_levels(self, shown: Sequence[FleetRow]) -> Grid:
-        labels = [row.label for row in shown]
-        return grid(
-            attrs.evolve(self.at_rates, rows=tuple(one for one in self.at_rates if one.label in labels)),
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("rate", "rate_per_s"),
-                ("of the time", "share_fraction"),
-                ("devices", "device_count"),
-                ("busy", "busy_fraction"),
-                ("power", "power_w"),
-            ),
-            limit=len(labels) * len(self.levels),
-            keep=("rate", "devices", "power"),
-        )
-
-    def _draw_mixed(self, limit: int) -> Grid:
-        return grid(
-            self.mixtures,
-            (
-                ("fleet", "label"),
-                ("form", "form"),
-                ("USD/month", lambda row: show_plain(row.cost_per_month)),
-                ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
-                ("power", "power_w"),
-                ("saved", "saved_fraction"),
-            ),
-            limit=limit,
-            keep=("form", "USD/month", "saved"),
-        )
-
-    def _draw_pairs(self, limit: int) -> Grid:
-        return grid(
-            self.pairs,
-            (
-                ("prompts > answers", "label"),
-                ("USD/month", lambda row: show_plain(row.cost_per_month)),
-                ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
-                ("first token", "first_token_p99_s"),
-                ("between", "between_p99_s"),
-                ("handover", "handover_s"),
-                ("power", "power_w"),
-                ("of one kind", lambda row: "" if row.regret_ratio is None else f"{row.regret_ratio:.3g}x"),
-            ),
-            limit=limit,
-            keep=("USD/month", "first token", "between", "of one kind"),
-        )
-
-    def _draw_missed(self, rows: Sequence[FleetRow], limit: int) -> Grid:
-        return grid(
-            attrs.evolve(self.rows, rows=tuple(rows)),
-            (("hardware", lambda row: self.scope.mark(row.label)), ("why", "reason")),
-            limit=limit,
-            keep=("why",),
-        )
-
-    def _say_best(self) -> str:
-        """Return the best fleet of the objective in a sentence."""
-        winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
-        if winner is None:
-            first = self.rows[0]
-            if first.status != OK:
-                return f"no fleet keeps all limits; {first.label}: {first.reason}"
-            return (
-                "no fleet that keeps all promises and limits has a price that is known; "
-                f"{first.device_count} {self.scope.mark(first.label)}: {show_quantity(first.power_w, 'W')}"
-            )
-        row = next(row for row in self.ok if row.label == winner.label)
-        value = show(winner.value, "", winner.unit)
-        paid = f", {row.way}" if row.way else ""
-        text = f"{row.device_count} {self.scope.mark(row.label)}{paid}: {value} a month"
-        text += f", {show_quantity(row.power_w, 'W')} and {show_share(row.busy_fraction)} busy at the highest rate"
-        if winner.runner_up and winner.regret_ratio is not None:
-            other = f"{winner.regret_ratio:.3g}x that" if winner.regret_ratio > TIE_RATIO else "as much"
-            text += f"; {self.scope.mark(winner.runner_up)} is next, with {other}"
-        return text
-
-    def _insights(self) -> list[str]:
-        """Return how near the best is to its promise, who needs least energy, and what could not serve it."""
-        best = next(iter(self.ok), None)
-        told = []
-        if best is not None and best.promise_fraction is not None:
-            verb = "fail" if " and " in best.fails_first else "fails"
-            fails = f"; grown by half, {best.fails_first} {verb} first" if best.fails_first else ""
-            told.append(
-                f"99 of 100 take {best.promise_fraction:.0%} of what is promised; it carries "
-                f"{best.carried_ratio:.3g}x the highest rate{fails}"
-            )
-        goals = {row.objective: row for row in self.winners}
-        energy = goals.get("energy")
-        if energy is not None and best is not None and energy.label != best.label:
-            row = next(one for one in self.rows if one.label == energy.label)
-            told.append(
-                f"{self.scope.mark(energy.label)} needs least energy: {show(energy.value, '', 'kWh')} a month, "
-                f"{show_quantity(row.power_w, 'W')} with {show_count(row.device_count or 0, 'device')}"
-            )
-        if self.mixtures.rows:
-            mixed = self.mixtures[0]
-            told.append(
-                f"mixed, {mixed.label} ({mixed.form}) take {mixed.saved_fraction:.0%} less than the best of one kind"
-            )
-        if self.pairs.rows:
-            told.append(self._say_pair())
-        late = [row for row in self.rows if row.status == LATE]
-        over = [row for row in self.rows if row.status not in (OK, LATE)]
-        unused = sorted(set(self.demand.owned) - {row.chip for row in self.rows})
-        if unused:
-            told.append(f"{join_words(unused)} is owned, but not among the hardware that is compared")
-        if late:
-            told.append(f"no number of {join_words([row.hardware for row in late[:3]])} keeps the promise (--details)")
-        if best is None:
-            over = over[1:]
-        if over:
-            told.append(f"{over[0].label}: {over[0].reason}" + (f"; so of {len(over) - 1} more" if over[1:] else ""))
-        return told
-
-    def _say_pair(self) -> str:
-        """Return what prompts and answers apart take, in comparison to the best of one kind."""
-        pair = self.pairs[0]
-        text = f"prompts and answers apart, {pair.label}"
-        if pair.regret_ratio is None:
-            return f"{text} keep the promises, which no fleet of one kind does"
-        if pair.regret_ratio < SAVED:
-            return f"{text} take {1.0 - pair.regret_ratio:.0%} less than the best of one kind"
-        return f"{text} take {pair.regret_ratio:.3g}x the best of one kind, which needs no link"
-
-    def _say_sure(self) -> str:
-        told = []
-        winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
-        if winner is not None and winner.probability_best is not None:
-            sure = show_chance(winner.probability_best)
-            told.append(
-                f"{sure} that {winner.label} takes less than {winner.runner_up}"
-                + ("" if winner.probability_best >= TOLD_APART else ": they cannot be told apart")
-            )
-        best = next(iter(self.ok), None)
-        if best is not None and best.device_low_count and best.device_high_count:
-            low, high = best.device_low_count, best.device_high_count
-            told.append(
-                f"{low} to {high} devices at 80 %" if low != high else f"{low} for 4 in 5 of what its times may be"
-            )
-        return "; ".join(told)
-
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         chips = [self.scope.spell(row.hardware) for row in first_of_each(self.ok)[:2]]
         model = next(iter(self.shares))
@@ -358,12 +135,6 @@ class FleetAnswer(RunAnswer):
             rate = (self.levels[0].rate_per_s * best.server_device_count) / (best.device_count or 1)
             return [["llm", model, *chips[:1], *precision, "--batch", "1", "--rate", f"{rate:.3g}/s", *repeated]]
         return [["explain" if len(chips) > 1 else "edp", model, *chips, *precision, *repeated]]
-
-
-def _tell_devices(row: FleetRow) -> str:
-    low, high = row.device_low_count, row.device_high_count
-    spread = f" ({low}-{high})" if low is not None and high is not None and low != high else ""
-    return f"{row.device_count}{spread}"
 
 
 def _tell_promises(demand: Demand) -> list[str]:
@@ -404,7 +175,10 @@ def fleet(
         raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
     from joulemap.answer.fleet.station import size_stations
 
+    if model in demand.beside:
+        raise UsageError(f"{model} has the share that others leave: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
+    _check_batched(shares)
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
     plan = plan_selected(tuple(shares), settings, select_hardware(settings, "catalogue"))
     with holding_runs(source, plan, needs_catalogue=True) as runs:
@@ -413,6 +187,18 @@ def fleet(
     scope.check_evaluated()
     rows = size_stations(found["stations"].rows, shares, levels, demand)
     return make_answer(scope, demand, shares, levels, rows, found)
+
+
+def _check_batched(models: Iterable[str]) -> None:
+    """Raise UsageError for a language model by name: its requests are many passes, and none alone is a request."""
+    from joulemap.decoder.name import list_decoders
+
+    known = list_decoders()
+    for name in models:
+        if name in known:
+            raise UsageError(
+                f"{name} is a language model, which is promised otherwise: --first-token 500ms --between-tokens 30ms"
+            )
 
 
 def _read(
@@ -513,7 +299,7 @@ def make_answer(
         levels=levels,
         pay=pay,
         rows=make_table("fleet", FleetRow, ordered),
-        winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
+        winners=make_table("fleet winners", FleetWinner, find_winners(ordered, takes_all=takes_all)),
         pairs=make_table("fleet pairs", PairRow, pairs),
         mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
         at_rates=make_table("fleet rates", LevelRow, at_rates),
@@ -521,7 +307,7 @@ def make_answer(
     )
 
 
-def _find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
+def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
     """Return the best fleet of each objective, and the next hardware."""
     found = []
     for objective, (column, unit) in OBJECTIVES.items():

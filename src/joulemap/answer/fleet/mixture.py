@@ -74,8 +74,8 @@ class Part:
 
     @property
     def device_count(self) -> int:
-        """At the highest rate."""
-        return self.servers * self.sizing.row.server_device_count
+        """That are there, which idle where no server needs them."""
+        return max(self.loads[0].devices, self.servers * self.sizing.row.server_device_count)
 
     def cost(self, demand: Demand) -> dict[str, Any]:
         """Return what they take a month, as columns of a row of one kind."""
@@ -179,7 +179,7 @@ def _place_side_by_side(parts: Split, levels: Sequence[Level], pay: str, demand:
         Part(
             sizing=sizing,
             servers=servers,
-            loads=_serve(sizing, levels, [route[place] for route in routes]),
+            loads=_serve(sizing, levels, [route[place] for route in routes], demand),
         )
         for place, (sizing, servers) in enumerate(parts)
     ]
@@ -205,7 +205,7 @@ def _route(parts: Split, rate: float, peak: float, *, releases: bool) -> tuple[t
     return (rate - rest, full), (rest, math.ceil(rest / others))
 
 
-def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float, int]]) -> list[Load]:
+def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float, int]], demand: Demand) -> list[Load]:
     """Return what servers do at each rate, each of them with its part of the requests."""
     assert sizing.serve is not None
     rates = [rate / powered for rate, powered in routes if rate and powered]
@@ -217,7 +217,7 @@ def _serve(sizing: Sizing, levels: Sequence[Level], routes: Sequence[tuple[float
         loads.append(
             Load(
                 level=Level(rate_per_s=rate, share=level.share),
-                devices=powered * world,
+                devices=demand.round_up(powered * world),
                 busy_devices=busy * powered * world,
                 batch_w=watts * powered,
             )

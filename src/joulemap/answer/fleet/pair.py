@@ -175,7 +175,7 @@ def _place(
         if place and level.rate_per_s:
             _, works = _step((first, second), counts, level.rate_per_s / cells, handover.seconds)
         for kind, count, work, some in zip((first, second), counts, works, loads, strict=True):
-            some.append(_form_load(level, kind, count, work, cells))
+            some.append(_form_load(level, kind, count * cells, work, cells, demand))
     loads[1][:] = [attrs.evolve(one, batch_w=one.batch_w + handover.joules * one.level.rate_per_s) for one in loads[1]]
     parts = [
         Part(sizing=kind.sizing, servers=count * cells, loads=some)
@@ -202,12 +202,14 @@ def _place(
     )
 
 
-def _form_load(level: Level, kind: _Kind, count: int, work: Work, cells: int) -> Load:
-    devices = count * cells * kind.sizing.row.server_device_count
+def _form_load(level: Level, kind: _Kind, servers: int, work: Work, cells: int, demand: Demand) -> Load:
+    """Return what the servers of a pool do, in cells that do as much each."""
+    working = servers * kind.sizing.row.server_device_count
+    devices = demand.round_up(working)
     if not level.rate_per_s:
         return Load(level=level, devices=devices, busy_devices=0.0, batch_w=0.0)
     return Load(
-        level=level, devices=devices, busy_devices=(1.0 - work.idle_fraction) * devices, batch_w=work.power_w * cells
+        level=level, devices=devices, busy_devices=(1.0 - work.idle_fraction) * working, batch_w=work.power_w * cells
     )
 
 

@@ -12,7 +12,7 @@ from joulemap.domain.use import add_up
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from joulemap.domain.fleet import Demand, Level, Objective
     from joulemap.row.fleet import Station
@@ -26,6 +26,16 @@ HOURS: Final = 8760.0
 
 MONTHS: Final = 12.0
 """Of a year."""
+
+OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("cost_per_month", "USD"),
+    "energy": ("kwh_per_month", "kWh"),
+    "carbon": ("gco2_per_month", "g"),
+}
+"""Objective -> the column that is least, and its unit."""
+
+HALF_MORE: Final = 1.5
+"""Times the highest rate at which it is told what fails."""
 
 
 @frozen(kw_only=True)
@@ -220,6 +230,15 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
         )
         for one in loads
     )
+
+
+def tell_failure(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
+    """Return what fails as the demand grows by half, first what fails at the lower rate; power grows evenly."""
+    fails = [(carried, "the promise")] if carried < HALF_MORE else []
+    if limit_w is not None and grown_w > limit_w:
+        part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
+        fails.append((1.0 + max(part, 0.0) * (HALF_MORE - 1.0), "the power limit"))
+    return ", then ".join(what for _, what in sorted(fails))
 
 
 def find_excess(row: FleetRow, demand: Demand) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import OK, Load, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.row import HALF_MORE, OK, Load, Sizing, cost_fleet, tell_failure, tell_levels
 from joulemap.answer.fleet.station import make_late
 from joulemap.capacity.size import MOST
 from joulemap.present.cell import show_quantity
@@ -148,22 +148,21 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         )
         late = make_late(station, told, take_promise(alone, demand))
         return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
-    count = math.ceil(peak / rate)
+    count = _fill_nodes(math.ceil(peak / rate), world, demand)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
     served = server.serve(peak / count)
     loads = [_observe(server, level, count, rate) for level in levels]
-    power, grown = served.power_w * count, min(1.5, rate * count / peak)
-    is_dark = demand.max_power_w is not None and grown * power > demand.max_power_w
-    fails = [*(["the promise"] if grown < 1.5 else []), *(["the power limit"] if is_dark else [])]
+    power, carried = served.power_w * count, rate * count / peak
+    grown = server.serve(HALF_MORE * peak / count).power_w * count
     idle = server.table.idle_w / world
     row = attrs.evolve(
         make_late(station, ""),
         **_name(server.case),
         status=OK,
         device_count=count * world,
-        device_low_count=low and low * world,
-        device_high_count=high and high * world,
+        device_low_count=low and _fill_nodes(low, world, demand) * world,
+        device_high_count=high and _fill_nodes(high, world, demand) * world,
         batch=server.limits.sequences,
         batch_mean=peak / count * served.latency.mean,
         wait_s=0.0,
@@ -173,8 +172,8 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         between_p99_s=served.token_time.p99,
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
-        carried_ratio=rate * count / peak,
-        fails_first=" and ".join(fails),
+        carried_ratio=carried,
+        fails_first=tell_failure(carried, demand.max_power_w, power, grown),
         busy_fraction=1.0 - served.idle_s / served.duration_s,
         power_w=power,
         idle_power_w=idle * count * world,
@@ -186,6 +185,11 @@ def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
         levels=tell_levels(row.label, station, loads, idle),
         serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
     )
+
+
+def _fill_nodes(count: int, world: int, demand: Demand) -> int:
+    """Return as many servers as the nodes of so many have room for."""
+    return max(count, demand.round_up(count * world) // world)
 
 
 def _name(case: Case) -> dict[str, Any]:
@@ -200,14 +204,15 @@ def _count(server: Server, peak: float, rate: float) -> int | None:
 
 def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
     """Return what the servers do at a rate, of which those that are not needed may be given back."""
-    powered = math.ceil(level.rate_per_s / rate) if server.demand.releases else count
+    world = server.case.world
+    powered = _fill_nodes(math.ceil(level.rate_per_s / rate), world, server.demand) if server.demand.releases else count
     if level.rate_per_s == 0.0 or powered == 0:
-        return Load(level=level, devices=powered * server.case.world, busy_devices=0.0, batch_w=0.0)
+        return Load(level=level, devices=powered * world, busy_devices=0.0, batch_w=0.0)
     busy, watts = _split_work(server.serve(level.rate_per_s / powered))
     return Load(
         level=level,
-        devices=powered * server.case.world,
-        busy_devices=busy * powered * server.case.world,
+        devices=powered * world,
+        busy_devices=busy * powered * world,
         batch_w=watts * powered,
     )
 

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
 from joulemap.answer.computed import find_unknown
-from joulemap.answer.fleet.row import LATE, OK, FleetRow, Load, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.row import (
+    HALF_MORE,
+    LATE,
+    OK,
+    FleetRow,
+    Load,
+    Sizing,
+    cost_fleet,
+    tell_failure,
+    tell_levels,
+)
 from joulemap.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
 from joulemap.capacity.size import find_rates, observe_at, save_energy, size_fleets
 from joulemap.present.cell import show_quantity
@@ -19,9 +29,6 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.fleet import Demand, Level
     from joulemap.row.fleet import Station
-
-HALF_MORE: Final = 1.5
-"""Times the highest rate at which it is told what fails."""
 
 Runs = Mapping[str, "Sequence[Station]"]
 """Model -> its runs on a configuration, the smallest batch first."""
@@ -60,6 +67,7 @@ def size_stations(
             one = _Fleet(runs=some, candidate=candidate, sized=sized)
             name = _first(some).hardware
             best[name] = min(best.get(name, one), one, key=lambda fleet: fleet.rank)
+    best = _fill_nodes(best, levels[0].rate_per_s, demand, promise)
     late = {_first(one).hardware: one for one in runs if _first(one).hardware not in best}
     fleets = [*best.values()]
     fleets += _fill(fleets, levels[0].rate_per_s, promise)
@@ -67,6 +75,17 @@ def size_stations(
         *_form_rows(fleets, levels, demand, promise),
         *(Sizing(row=_form_late(one, demand.p99_s), station=_first(one)) for one in late.values()),
     ]
+
+
+def _fill_nodes(best: dict[str, _Fleet], rate: float, demand: Demand, promise: Promise) -> dict[str, _Fleet]:
+    """Return fleets of whole nodes."""
+    some = {
+        name: attrs.evolve(one.sized, devices=demand.round_up(one.sized.devices))
+        for name, one in best.items()
+        if one.sized.devices % demand.node
+    }
+    seen = observe_at([best[name].candidate for name in some], list(some.values()), rate, promise)
+    return best | {name: attrs.evolve(best[name], sized=now) for name, now in zip(some, seen, strict=True)}
 
 
 def _group(stations: Sequence[Station]) -> list[Runs]:
@@ -178,7 +197,7 @@ def _observe_levels(
             loads.append(
                 Load(
                     level=level,
-                    devices=idle if one is None else one.devices,
+                    devices=idle if one is None else demand.round_up(one.devices),
                     busy_devices=0.0 if one is None else one.busy_fraction * one.devices,
                     batch_w=0.0 if one is None else one.batch_w,
                 )
@@ -203,9 +222,6 @@ def _form_row(
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
     power = _power(sized, idle)
-    more = ["the promise"] if carried < HALF_MORE else []
-    if demand.max_power_w is not None and _power(grown, idle) > demand.max_power_w:
-        more.append("the power limit")
     row = make_late(station, "")
     label = f"{row.label}{', filled' if sized.wait_s else ''}"
     row = attrs.evolve(
@@ -213,8 +229,8 @@ def _form_row(
         label=label,
         status=OK,
         device_count=sized.devices,
-        device_low_count=low.devices if low else None,
-        device_high_count=high.devices if high else None,
+        device_low_count=demand.round_up(low.devices) if low else None,
+        device_high_count=demand.round_up(high.devices) if high else None,
         batch=sized.batch,
         batch_mean=sized.batch_mean,
         wait_s=sized.wait_s,
@@ -223,7 +239,7 @@ def _form_row(
         promise_fraction=sized.latency_s / demand.p99_s,
         server_rate_per_s=alone,
         carried_ratio=carried,
-        fails_first=" and ".join(more),
+        fails_first=tell_failure(carried, demand.max_power_w, power, _power(grown, idle)),
         busy_fraction=sized.busy_fraction,
         power_w=power,
         idle_power_w=idle * sized.devices,
