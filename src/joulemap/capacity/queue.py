@@ -88,7 +88,8 @@ def simulate_pools(
     """
     lengths = _count_batches(pools) if batches is None else np.full(len(pools.devices), batches)
     order = np.argsort(-lengths, kind="stable")  # those that are stepped for longest come first
-    run = _Run(services, pools.take(np.repeat(order, seeds)), np.repeat(lengths[order], seeds), seeds, variation, draw)
+    rows = pools.take(np.repeat(order, seeds))
+    run = _Run(services, rows, np.repeat(lengths[order], seeds), seeds=seeds, variation=variation, draw=draw)
     for step in range(int(lengths.max())):
         run.step(step)
     return Observed(run, order, seeds)
