@@ -126,7 +126,7 @@ LINES: dict[str, int] = {
     "device": 880,
     "webpage": 570,
     "exchange": 450,
-    "capacity": 850,
+    "capacity": 860,
     "figure": 750,
     "serving": 2_400,
     "training": 1_480,
