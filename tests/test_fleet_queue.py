@@ -109,11 +109,6 @@ def test_stepping_agrees_with_closed_forms_of_full_devices(load: float) -> None:
     check_closed_forms(load, int(100 / (1.0 - load) ** 2), seeds=128)
 
 
-@pytest.mark.slow
-def test_stepping_agrees_with_closed_forms_of_one_device_that_hardly_rests() -> None:
-    check_closed_forms(0.98, 250_000, some=(1,), seeds=40, draws=4)
-
-
 @pytest.mark.parametrize("devices", [1, 8, 32])
 def test_as_many_batches_as_a_fleet_is_judged_by_agree_with_the_closed_form(devices: int) -> None:
     """Percentiles that fleets are sized by rest on as many batches as devices and requests need, however many come."""
