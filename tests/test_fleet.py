@@ -12,12 +12,14 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.fleet.answer import FleetAnswer
+from joulemap.answer.fleet.answer import FleetAnswer, find_winners
 from joulemap.answer.fleet.mixture import BY_THE_HOUR, SIDE_BY_SIDE, mix
-from joulemap.answer.fleet.row import FleetRow, LevelRow, choose_way
+from joulemap.answer.fleet.row import FleetRow, LevelRow, Sizing, choose_way, tell_failure
 from joulemap.capacity.demand import read_levels
+from joulemap.cli.option.fleet import read_models
 from joulemap.domain.fleet import Demand, Level
-from joulemap.domain.settings import Price, Settings, Usage
+from joulemap.domain.settings import Price, Serving, Settings, Usage
+from joulemap.row.fleet import Station
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
@@ -151,12 +153,29 @@ def test_a_limit_on_power_is_told_with_how_far_it_is_missed(ask: Callable[..., F
     assert "no fleet keeps all limits" in answer.document().answer
 
 
-def priced(label: str, count: int, alone: float, device: float, kwh: float = 100.0) -> FleetRow:
+def station_of(device: float, idle_w: float = 0.0) -> Station:
+    """What rents for so much a month, and draws so many watts while it idles."""
+    figures: dict[str, Any] = dict.fromkeys(Station.__annotations__)
+    figures |= {"price_cloud_usd_per_hour": device / HOURS, "idle_power_w": idle_w, "lifetime_years": 3.0}
+    figures |= {"pue_ratio": 1.0, "gco2_per_kwh": 400.0, "usd_per_kwh": 0.1}
+    return Station(**figures | {"host_share_ratio": 0.0, "host_energy_share_ratio": 0.0})
+
+
+def priced(
+    label: str, count: int, alone: float, device: float, *, kwh: float = 100.0, each_j: float = 1.0, idle_w: float = 0.0
+) -> Sizing:
+    """A fleet whose servers do so many requests a second for so many joules each, and idle for the rest of it."""
     figures: dict[str, Any] = {one.name: None for one in attrs.fields(FleetRow)}
     figures |= {"label": label, "hardware": label, "status": "ok", "server_device_count": 1, "device_count": count}
+    figures |= {"rented_half_width": 0.1, "bought_half_width": 0.1}
     figures |= {"server_rate_per_s": alone, "rented_device_per_month": device, "rented_per_month": count * device}
     figures |= {"kwh_per_month": kwh, "power_w": 100.0, "mean_power_w": 100.0, "is_available": True, "reason": ""}
-    return choose_way(FleetRow(**figures), "rented", of_rate(1000.0))
+    row = choose_way(FleetRow(**figures | {"gco2_per_month": 400.0 * kwh}), "rented", of_rate(1000.0))
+    return Sizing(
+        row=row,
+        station=station_of(device, idle_w),
+        serve=lambda rates: [(rate / alone, each_j * rate) for rate in rates],
+    )
 
 
 def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
@@ -172,24 +191,53 @@ def at(label: str, rate: float, share: float, rent: float) -> LevelRow:
 
 
 def test_what_two_large_do_not_fill_a_small_one_takes() -> None:
-    """1,000 requests: large ones do 900 for 100 USD, so two cost 200; small ones 150 for 30: one of each, 130."""
-    large, small = priced("large", 2, 900.0, 100.0), priced("small", 7, 150.0, 30.0)
-    (best, *_) = mix([large, small], [at("large", 1000.0, 1.0, 1.0)], of_rate(1000.0))
+    """1,000 requests: large ones do 900 for 100 USD, so two cost 200; small ones 150 for 30: one of each, 130.
+
+    Of the 1,000 the large one has 900 at 2 J and no time to idle, the small one 100 at 1 J and idles a third of its
+    time at 30 W: 1,800 + 100 + 10 W.
+    """
+    large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
+    small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
+    levels = [Level(rate_per_s=1000.0, share=1.0)]
+    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
     assert (best.label, best.form, best.device_count) == ("1 large + 1 small", SIDE_BY_SIDE, 2)
     assert_close(best.cost_per_month or 0.0, 130.0, rel=1e-12)
     assert_close(best.saved_fraction, 0.35, rel=1e-12)
-    assert mix([large], [at("large", 1000.0, 1.0, 1.0)], of_rate(1000.0)) == []
+    assert_close(best.power_w, 1910.0, rel=1e-12)
+    assert_close(best.kwh_per_month, 1.91 * HOURS, rel=1e-12)
+    assert_close(best.gco2_per_month, 400.0 * 1.91 * HOURS, rel=1e-12)
+    assert mix([large], levels, "rented", of_rate(1000.0)) == []
+
+
+def test_at_lower_rates_those_side_by_side_get_less_or_are_given_back() -> None:
+    """At half the rate the two idle: 450 x 2 + 50 / 2 W of the large one, 50 + 30 x 2 / 3 W of the small one. Where
+    what is not needed is given back, 500 requests fill no large one and are too many for one small one: the large one
+    takes them all, for 1,000 + 50 x 4 / 9 W.
+    """
+    large = priced("large", 2, 900.0, 100.0, each_j=2.0, idle_w=50.0)
+    small = priced("small", 7, 150.0, 30.0, idle_w=30.0)
+    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=500.0, share=0.5)]
+    (best, *_) = mix([large, small], levels, "rented", of_rate(1000.0))
+    assert_close(best.kwh_per_month, HOURS * 0.5 * (1.910 + 0.925 + 0.070), rel=1e-12)
+    (one, *_) = mix([large, small], levels, "rented", of_rate(1000.0, releases=True))
+    assert (one.label, one.form) == ("1 large + 1 small", SIDE_BY_SIDE)
+    assert_close(one.kwh_per_month, HOURS * 0.5 * (1.910 + 1.0 + 0.2 / 9.0), rel=1e-12)
+    assert_close(one.cost_per_month or 0.0, 0.5 * 130.0 + 0.5 * 100.0, rel=1e-12)
 
 
 def test_at_night_a_small_one_serves() -> None:
     """By day the large one is the cheaper, at 1 USD an hour against 2; at night the small one, at 0.2 against 1."""
-    rows = [priced("large", 1, 1200.0, 730.0), priced("small", 10, 120.0, 146.0)]
-    levels = [at("large", 1000.0, 0.5, 1.0), at("large", 100.0, 0.5, 1.0)]
-    levels += [at("small", 1000.0, 0.5, 2.0), at("small", 100.0, 0.5, 0.2)]
-    (best,) = mix(rows, levels, of_rate(1000.0, releases=True))
+    by_day = [at("large", 1000.0, 0.5, 1.0), at("large", 100.0, 0.5, 1.0)]
+    by_night = [at("small", 1000.0, 0.5, 2.0), at("small", 100.0, 0.5, 0.2)]
+    rows = [
+        attrs.evolve(priced("large", 1, 1200.0, 730.0), levels=tuple(by_day)),
+        attrs.evolve(priced("small", 10, 120.0, 146.0), levels=tuple(by_night)),
+    ]
+    levels = [Level(rate_per_s=1000.0, share=0.5), Level(rate_per_s=100.0, share=0.5)]
+    (best,) = mix(rows, levels, "rented", of_rate(1000.0, releases=True))
     assert best.form == BY_THE_HOUR
     assert_close(best.cost_per_month or 0.0, HOURS * (0.5 * 1.0 + 0.5 * 0.2), rel=1e-12)
-    assert mix(rows, levels, of_rate(1000.0)) == []
+    assert mix(rows, levels, "rented", of_rate(1000.0)) == []
 
 
 def test_rates_of_a_day_last_until_the_next(tmp_path: Path) -> None:
@@ -241,6 +289,9 @@ def test_a_file_of_rates_that_is_wrong_is_refused(tmp_path: Path, text: str, tol
     [
         (["--p99", "15ms"], 2, "--rate"),
         (["--rate", "0/s", "--p99", "15ms"], 2, "above 0"),
+        (["--rate", "1/s", "--rates", "day.csv", "--p99", "15ms"], 2, "one of the two"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "llama-3.1-8b=0.2"], 2, "--first-token"),
+        (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet18=0.2"], 2, "other models"),
         (["--rate", "100/s"], 2, "--p99"),
         (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50=1.2"], 2, "below 1"),
         (["--rate", "100/s", "--p99", "15ms", "--beside", "resnet50"], 2, "--beside"),
@@ -259,6 +310,64 @@ def test_a_demand_that_cannot_be_met_or_read_is_one_line(
     assert run.returncode == code, run.stderr
     assert told in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[models]\nresnet18 = 0.7\nvit_b_16 = 0.2\n", "sum to 0.9, expected 1"),
+        ("[models]\nresnet18 = 'most'\n", "expected a number"),
+        ("resnet18 = 1\n", "[models]"),
+        ("[models\n", "cannot read"),
+    ],
+)
+def test_a_file_of_models_that_is_wrong_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_models(str(path), of_rate(10.0))
+    assert told in str(caught.value)
+
+
+def test_a_file_names_models_with_their_shares(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text("[models]\nresnet50 = 0.7\nbert_encoder_128 = 0.3\n")
+    model, demand = read_models(str(path), of_rate(10.0))
+    assert (model, dict(demand.beside)) == ("resnet50", {"bert_encoder_128": 0.3})
+    assert read_models("resnet50", of_rate(10.0)) == ("resnet50", of_rate(10.0))
+
+
+@pytest.mark.parametrize(
+    ("carried", "limit_w", "told"),
+    [
+        (2.0, None, ""),
+        (1.2, None, "the promise"),
+        (2.0, 130.0, "the power limit"),
+        (1.2, 130.0, "the promise, then the power limit"),
+        (1.4, 130.0, "the power limit, then the promise"),
+    ],
+)
+def test_what_fails_first_is_what_fails_at_the_lower_rate(carried: float, limit_w: float | None, told: str) -> None:
+    """Of 100 W at the highest rate and 150 W at half more of it, 130 W are drawn at 1.3 times that rate."""
+    assert tell_failure(carried, limit_w, 100.0, 150.0) == told
+
+
+def test_the_next_best_is_the_next_hardware_and_what_it_takes_more() -> None:
+    """Fleets of 2 x 100, of 7 x 30 and, of the first hardware again, of 3 x 80 USD: 210 is 1.05 times 200."""
+    rows = [priced(*one).row for one in (("large", 2, 900.0, 100.0), ("small", 7, 150.0, 30.0))]
+    rows.append(attrs.evolve(priced("large", 3, 900.0, 80.0).row, label="large, filled"))
+    winner = next(one for one in find_winners(rows, takes_all=False) if one.objective == "cost")
+    assert (winner.label, winner.value, winner.runner_up) == ("large", 200.0, "small")
+    assert_close(winner.regret_ratio or 0.0, 1.05, rel=1e-12)
+
+
+def test_nodes_are_whole(ask: Callable[..., FleetAnswer]) -> None:
+    """Devices beyond those that are needed are paid for, and idle."""
+    few, whole = (row_of(ask(of_rate(30_000.0, node=node)), "l4 int8") for node in (1, 8))
+    assert (few.device_count, whole.device_count) == (2, 8)
+    assert_close(whole.rented_per_month or 0.0, (few.rented_per_month or 0.0) * 8.0 / 2.0, rel=1e-9)
+    assert (whole.power_w or 0.0) > (few.power_w or 0.0)
+    assert (whole.carried_ratio or 0.0) > (few.carried_ratio or 0.0)
 
 
 def test_json_has_what_programs_need(tmp_path: Path) -> None:
@@ -282,3 +391,23 @@ def test_servers_of_a_language_model_keep_their_promises(tmp_path: Path) -> None
         assert (row.between_p99_s or 1.0) <= 0.03
         assert (row.device_low_count or 0) <= (row.device_count or 0) <= (row.device_high_count or 0)
         assert_close((row.mean_power_w or 0.0) / 20.0, row.energy_per_request_j or 0.0, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    demand = Demand(rate_per_s=20.0, first_token_s=0.5, between_s=0.03)
+    settings = Settings(hardware=("mi300x", "l40s"), precision=("bf16",))
+    answer = workspace.fleet("llama-3.1-8b", settings, demand=demand, serving=Serving(prompt=2000, output=300))
+    best = answer.ok[0]
+    assert answer.pairs.rows
+    for pair in answer.pairs:
+        assert pair.first_token_p99_s <= 0.5
+        assert pair.between_p99_s <= 0.03
+        assert pair.device_count == pair.prompt_device_count + pair.answer_device_count
+        assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best), rel=1e-9)
+        assert_close(pair.regret_ratio or 0.0, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0), rel=1e-9)
+
+
+def answer_pue(row: FleetRow) -> float:
+    return (row.kwh_per_month or 0.0) * 1e3 / HOURS / (row.mean_power_w or 1.0)

@@ -108,13 +108,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 18_195,
+    "answer": 18_785,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
     "store": 6_740,
     "domain": 5_720,
-    "cli": 5_340,
+    "cli": 5_390,
     "catalog": 3_930,
     "hub": 2_440,
     "plan": 3_480,
@@ -126,9 +126,9 @@ LINES: dict[str, int] = {
     "device": 880,
     "webpage": 570,
     "exchange": 450,
-    "capacity": 680,
+    "capacity": 865,
     "figure": 750,
-    "serving": 2_400,
+    "serving": 2_450,
     "training": 1_540,
     "box": 2_990,
 }

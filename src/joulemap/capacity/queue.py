@@ -4,11 +4,14 @@ requests of each model ─► wait in order ─► the first device that is free
                           (or until a batch is full, or the first has waited as long as it may)
 
 Requests come by themselves (Poisson), each pool at rates of its own; pools of a seed have the same requests, stretched
-to their rates, so that what tells them apart is no chance.
+to their rates, so that what tells them apart is no chance. Each pool is stepped for a number of batches, however many
+requests these take, so that large batches and many devices are seen as often as small and few.
 """
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import attrs
@@ -20,8 +23,23 @@ from joulemap.system.record import frozen
 Array: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
-WARM_UP: Final = 0.1
-"""Of the requests: those at the start, which find the devices idle, count in nothing."""
+WARM_UP: Final = 0.2
+"""Of the batches: those at the start, which find the devices idle, count in nothing."""
+
+BATCHES: Final = 500
+"""Of each seed, that a pool is stepped for at least."""
+
+ROUNDS: Final = 20
+"""Batches of each device, at least."""
+
+QUEUED: Final = 4800
+"""Requests of each seed at least: queues of devices that are 95 % full settle in some 400."""
+
+MOST_BATCHES: Final = 3000
+"""Of each seed, that a pool is stepped for because its queue is long or a model has few of the requests."""
+
+MOST_DRAWN: Final = 2**18
+"""Requests of each model and seed."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -49,176 +67,230 @@ class Pools:
     wait_s: Array
     """Longest that the first of a batch waits for others while a device is free."""
 
-    def repeat(self, times: int) -> Pools:
-        """Return each pool so many times, one behind the other."""
-        return Pools(**{one.name: np.repeat(getattr(self, one.name), times, axis=0) for one in attrs.fields(Pools)})
-
-
-@frozen(kw_only=True, eq=False)
-class Observed:
-    """How pools served their requests, a row each."""
-
-    latency_s: Array
-    """Of their requests [pool, model, seed and request], from arrival to answer; not a number where there is none."""
-    busy_fraction: Array
-    """Of the devices' time."""
-    energy_w: Array
-    """Joules of batches a second, of all devices of the pool."""
-    batch_mean: Array
-    """Requests of a batch."""
-
-    def percentile(self, share: float) -> Array:
-        """Return the latency that this share of the requests of each model keeps [pool, model]."""
-        count = self.latency_s.shape[2]
-        ordered = np.sort(self.latency_s, axis=2)
-        known = count - np.isnan(ordered).sum(axis=2)
-        place = np.clip(np.ceil(share * known).astype(int) - 1, 0, count - 1)
-        return np.take_along_axis(ordered, place[:, :, None], axis=2)[:, :, 0]
+    def take(self, rows: Counts) -> Pools:
+        """Return these rows in this order."""
+        return Pools(**{one.name: getattr(self, one.name)[rows] for one in attrs.fields(Pools)})
 
 
 def simulate_pools(
-    services: list[Service], pools: Pools, *, requests: int = 2000, seeds: int = 4, variation: float = 0.0
+    services: list[Service],
+    pools: Pools,
+    *,
+    batches: int | None = None,
+    seeds: int = 8,
+    variation: float = 0.0,
+    draw: int = 0,
 ) -> Observed:
-    """Return how pools serve so many requests of each seed, the models of a pool by their shares.
+    """Return how pools serve, for so many batches of each seed, or as many as each needs to be told well.
 
     `variation` is the coefficient of variation of the time that a device takes for a batch (gamma-distributed; 1 is
-    exponential). Pools that cannot keep up are observed as they fall behind.
+    exponential). Pools that cannot keep up are observed as they fall behind. Another `draw` has other requests.
     """
-    arrivals, counts = _draw_arrivals(pools.rates, requests, seeds)
-    rows = pools.repeat(seeds)
-    seed = np.tile(np.arange(seeds), len(pools.devices))
-    run = _Run(services, rows, seed, arrivals, counts, variation)
-    while run.step():
-        pass
-    return run.observe(len(pools.devices), seeds)
+    lengths = _count_batches(pools) if batches is None else np.full(len(pools.devices), batches)
+    order = np.argsort(-lengths, kind="stable")  # those that are stepped for longest come first
+    rows = pools.take(np.repeat(order, seeds))
+    run = _Run(services, rows, np.repeat(lengths[order], seeds), seeds=seeds, variation=variation, draw=draw)
+    for step in range(int(lengths.max())):
+        run.step(step)
+    return Observed(run, order, seeds)
 
 
-def _draw_arrivals(rates: Array, requests: int, seeds: int) -> tuple[Array, Counts]:
-    """Return arrivals at a rate of one [model, seed, request], and how many of each model a pool gets [pool, model]."""
-    shares = rates / rates.sum(axis=1, keepdims=True)
-    counts = np.maximum(np.ceil(shares * requests).astype(np.int64), 1)
-    draw = np.random.default_rng(0)
-    times = draw.exponential(size=(rates.shape[1], seeds, int(counts.max())))
-    return np.cumsum(times, axis=2), counts
+def _count_batches(pools: Pools) -> Counts:
+    """Return how many batches tell a pool well: of a model that few requests are of, more."""
+    rare = np.minimum(0.5 * pools.rates.sum(axis=1) / pools.rates.min(axis=1), 4.0)
+    wanted = np.maximum(np.minimum(QUEUED // pools.batch, MOST_BATCHES), np.maximum(ROUNDS * pools.devices, BATCHES))
+    most = np.minimum(np.maximum(MOST_DRAWN // pools.batch, 1), np.maximum(wanted, MOST_BATCHES))
+    counts: Counts = np.minimum(wanted * np.maximum(rare, 1.0), most).astype(np.int64)
+    return counts
 
 
 class _Run:
-    """Pools in the midst of their requests."""
+    """Pools in the midst of their requests: rows of those that go on are before those that are done."""
 
     def __init__(
-        self, services: list[Service], rows: Pools, seed: Counts, arrivals: Array, counts: Counts, variation: float
+        self, services: list[Service], rows: Pools, lengths: Counts, seeds: int, variation: float, draw: int
     ) -> None:
-        models, seeds, count = arrivals.shape
-        self.count = count
+        total, models = rows.rates.shape
+        self.rows, self.lengths, self.models = rows, lengths, models
+        self.count = int((lengths * rows.batch).max() + rows.batch.max())
+        gaps = np.random.default_rng([draw, 0]).exponential(size=(models * seeds, self.count))
+        arrivals = np.cumsum(gaps, axis=1)
+        self.span = float(arrivals[:, -1].max()) + 1.0
+        """Time from the requests of a model and seed to those of the next, which all lie on one line."""
+        self.arrivals = arrivals.ravel()
+        self.flat = (arrivals + self.span * np.arange(models * seeds)[:, None]).ravel()
+        self.width = max(one.hold_s.shape[1] for one in services)
         self.hold, self.latency, self.energy = (
-            np.stack([_pad(getattr(one, name), services) for one in services])
+            np.stack([_pad(getattr(one, name), self.width) for one in services]).ravel()
             for name in ("hold_s", "latency_s", "energy_j")
         )
-        self.rows, self.seed = rows, seed
-        self.most = np.repeat(counts, seeds, axis=0)
-        self.arrivals = np.concatenate((arrivals, np.full((models, seeds, 1), np.inf)), axis=2)
-        self.span = float(arrivals[:, :, -1].max()) + 1.0
-        offset = (np.arange(models)[:, None] * seeds + np.arange(seeds)) * self.span
-        self.flat = (arrivals + offset[:, :, None]).ravel()
-        total = len(seed)
-        self.factors = _draw_factors(variation, seeds, count * models)
+        self.at = np.arange(total)
+        self.seed = self.at % seeds
+        self.table = rows.service * models * self.width
+        self.lines = np.arange(models)[:, None] * seeds + self.seed
+        self.gaps = 1.0 / rows.rates.T
+        self.factors = _draw_factors(variation, seeds, int(lengths.max()), draw)
         self.free = np.where(np.arange(rows.devices.max()) < rows.devices[:, None], 0.0, np.inf)
-        self.next = np.zeros((total, models), dtype=np.int64)
-        self.done = np.full((total, models, count), np.nan)
-        self.batches, self.counted, self.served, self.busy, self.joules = np.zeros((5, total))
-        self.going = np.arange(total)
+        self.next = np.zeros((models, total), dtype=np.int64)
+        shape = (int(lengths.max()), total)
+        self.answered, self.place, self.kind = np.zeros(shape), np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        """Of each batch: when it is answered, its first request, and its place in the tables of its service."""
 
-    def step(self) -> bool:
-        """Start a batch in each pool that has requests left; return whether there was one."""
-        rows = self.going
-        if not len(rows):
-            return False
-        pools, seed, place = self.rows, self.seed[rows], self.next[rows]
-        rates, batch = pools.rates[rows], pools.batch[rows]
-        models = range(place.shape[1])
-        heads = np.stack([self.arrivals[one, seed, place[:, one]] for one in models], axis=1) / rates
-        heads = np.where(place < self.most[rows], heads, np.inf)
-        server = np.argmin(self.free[rows], axis=1)
-        free = self.free[rows, server]
-        ready = self._find_ready(heads, place, seed, rates, batch, pools.wait_s[rows])
-        start = np.maximum(free[:, None], ready)
-        first = start.min(axis=1)
-        model = np.argmin(np.where(start <= first[:, None], heads, np.inf), axis=1)
-        at = np.arange(len(rows))
-        taken = self._count_waiting(first, model, seed, rates[at, model], place[at, model])
-        taken = np.clip(np.minimum(taken, self.most[rows, model] - place[at, model]), 1, batch)
-        service = pools.service[rows]
-        factor = self.factors[seed, (self.batches[rows].astype(np.int64)) % self.factors.shape[1]]
-        hold = self.hold[service, model, taken] * factor
-        answered = first + self.latency[service, model, taken] - hold / factor + hold
-        self.free[rows, server] = first + hold
-        self.done[rows, model, place[at, model]] = answered
-        self.next[rows, model] += taken
-        late = place[at, model] >= WARM_UP * self.most[rows, model]
-        self._add_up(rows, late, taken, hold, self.energy[service, model, taken] * factor)
-        self.going = rows[(self.next[rows] < self.most[rows]).any(axis=1)]
-        return True
+    def step(self, number: int) -> None:
+        """Start a batch in each pool that is stepped for longer than this number."""
+        some = int(np.searchsorted(-self.lengths, -number))
+        at, line, gap = self.at[:some], self.lines[:, :some], self.gaps[:, :some]
+        place, batch = self.next[:, :some], self.rows.batch[:some]
+        spot = line * self.count + place
+        heads = self.arrivals.take(spot) * gap
+        server = at * self.free.shape[1] + self.free[:some].argmin(axis=1)
+        ready = heads
+        if self.rows.wait_s.any():
+            full = self.arrivals.take(spot + batch - 1) * gap
+            ready = np.minimum(full, heads + self.rows.wait_s[:some])
+        start = np.maximum(self.free.take(server), ready)
+        if self.models == 1:
+            first, model, line, gap, spot = start[0], 0, line[0], gap[0], spot[0]
+        else:
+            first = start.min(axis=0)
+            model = np.where(start <= first, heads, np.inf).argmin(axis=0)
+            line, gap, spot = line[model, at], gap[model, at], spot[model, at]
+        until = line * self.span + np.minimum(first / gap, self.span - 0.5)
+        taken = np.minimum(np.maximum(self.flat.searchsorted(until, side="right") - spot, 1), batch)
+        kind = self.table[:some] + model * self.width + taken
+        factor = self.factors[self.seed[:some], number % self.factors.shape[1]]
+        hold = self.hold.take(kind)
+        self.answered[number, :some] = first + self.latency.take(kind) + hold * (factor - 1.0)
+        self.place[number, :some] = spot
+        self.kind[number, :some] = kind
+        self.free.reshape(-1)[server] = first + hold * factor
+        self.next[model, at] += taken
 
-    def _find_ready(self, heads: Array, place: Counts, seed: Counts, rates: Array, batch: Counts, wait: Array) -> Array:
-        """Return when a batch of each model is full, or its first has waited as long as it may.
-
-        The last requests wait for none behind them: more come than are drawn.
-        """
-        if not wait.any():
-            return heads
-        last = np.minimum(place + batch[:, None] - 1, self.count - 1)
-        full = np.stack([self.arrivals[one, seed, last[:, one]] for one in range(place.shape[1])], axis=1) / rates
-        return np.where(np.isinf(heads), np.inf, np.minimum(full, heads + wait[:, None]))
-
-    def _count_waiting(self, start: Array, model: Counts, seed: Counts, rate: Array, place: Counts) -> Counts:
-        """Return how many of a model have come up to a time and are not served."""
-        seeds = self.arrivals.shape[1]
-        line = model * seeds + seed
-        found = np.searchsorted(self.flat, line * self.span + np.minimum(start * rate, self.span - 0.5), side="right")
-        waiting: Counts = found - line * self.count - place
-        return waiting
-
-    def _add_up(self, rows: Counts, late: NDArray[np.bool_], taken: Counts, hold: Array, joules: Array) -> None:
-        self.batches[rows] += 1.0
-        self.counted[rows] += late
-        self.served[rows] += late * taken
-        self.busy[rows] += late * hold
-        self.joules[rows] += late * joules
-
-    def observe(self, pools: int, seeds: int) -> Observed:
-        """Return what was seen, of each pool the seeds together."""
-        _, models, count = self.done.shape
-        places = np.arange(count)
-        last = np.maximum.accumulate(np.where(np.isnan(self.done), 0, places), axis=2)
-        answered = np.take_along_axis(self.done, last, axis=2)
-        came = np.stack([self.arrivals[one, self.seed, :count] for one in range(models)], axis=1)
-        latency = answered - came / self.rows.rates[:, :, None]
-        kept = (places >= WARM_UP * self.most[:, :, None]) & (places < self.most[:, :, None])
-        latency = np.where(kept, latency, np.nan)
-
-        def add(values: Array) -> Array:
-            total: Array = values.reshape(pools, seeds).sum(axis=1)
-            return total
-
-        busy, served, devices = add(self.busy), add(self.served), self.rows.devices[::seeds]
-        # As long as such requests take to come, not up to the last answer: what comes behind them fills that time.
-        span = np.maximum(served / self.rows.rates.sum(axis=1)[::seeds], busy / devices)
-        return Observed(
-            latency_s=latency.reshape(pools, seeds, models, count).transpose(0, 2, 1, 3).reshape(pools, models, -1),
-            busy_fraction=busy / (span * devices),
-            energy_w=add(self.joules) / span,
-            batch_mean=served / add(self.counted),
-        )
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Whether a batch is there and counts [batch, row]."""
+        step = np.arange(len(self.kind))[:, None]
+        kept: NDArray[np.bool_] = (step >= np.floor(WARM_UP * self.lengths)) & (step < self.lengths)
+        return kept
 
 
-def _pad(table: Array, services: list[Service]) -> Array:
-    width = max(one.hold_s.shape[1] for one in services)
+class Observed:
+    """How pools served their requests, a row each."""
+
+    def __init__(self, run: _Run, order: Counts, seeds: int) -> None:
+        self.run, self.seeds = run, seeds
+        self.order = order
+        """Which pool each group of the run's rows is."""
+
+    @cached_property
+    def _counted(self) -> NDArray[np.bool_]:
+        return self.run.counted
+
+    @cached_property
+    def _taken(self) -> Counts:
+        """Requests of each batch that counts [batch, row]."""
+        taken: Counts = np.where(self._counted, self.run.kind % self.run.width, 0)
+        return taken
+
+    @cached_property
+    def _factors(self) -> Array:
+        run = self.run
+        each = run.factors[run.seed].T
+        return each if len(each) == 1 else each[: len(run.kind)]
+
+    def _add(self, values: Array | Counts) -> Array:
+        """Return sums over the batches and seeds of each pool."""
+        sums = values.sum(axis=0).reshape(-1, self.seeds).sum(axis=1)
+        found = np.empty(len(sums))
+        found[self.order] = sums
+        return found
+
+    @cached_property
+    def _served(self) -> Array:
+        return self._add(self._taken)
+
+    @cached_property
+    def _busy_s(self) -> Array:
+        return self._add(np.where(self._counted, self.run.hold.take(self.run.kind) * self._factors, 0.0))
+
+    def _pick(self, values: Array | Counts) -> Array:
+        """Return a column of the run's rows, of each pool."""
+        found = np.empty(len(self.order))
+        found[self.order] = values[:: self.seeds]
+        return found
+
+    @cached_property
+    def _span_s(self) -> Array:
+        """As long as such requests take to come, not up to the last answer: what comes behind them fills that time."""
+        rows = self.run.rows
+        rates, devices = self._pick(rows.rates.sum(axis=1)), self._pick(rows.devices)
+        return np.maximum(self._served / rates, self._busy_s / devices)
+
+    @cached_property
+    def busy_fraction(self) -> Array:
+        """Of the devices' time."""
+        return self._busy_s / (self._span_s * self._pick(self.run.rows.devices))
+
+    @cached_property
+    def energy_w(self) -> Array:
+        """Joules of batches a second, of all devices of the pool."""
+        joules = np.where(self._counted, self.run.energy.take(self.run.kind) * self._factors, 0.0)
+        return self._add(joules) / self._span_s
+
+    @cached_property
+    def batch_mean(self) -> Array:
+        """Requests of a batch."""
+        return self._served / self._add(self._counted.astype(np.int64))
+
+    def count_late(self, within_s: float) -> Array:
+        """Return the share of the requests of each model that take longer [pool, model]; 0 of a model without any."""
+        run = self.run
+        model = run.kind // run.width % run.models
+        gap = run.gaps[model, run.at]
+        until = (run.answered - within_s) / gap  # who came before it is late
+        first = run.arrivals.take(run.place)
+        late = np.where(run.arrivals.take(run.place + np.maximum(self._taken - 1, 0)) < until, self._taken, 0)
+        partly = (first < until) & (late == 0) & (self._taken > 0)
+        line = run.lines[model, run.at][partly]
+        late[partly] = run.flat.searchsorted(line * run.span + until[partly]) - run.place[partly]
+        found = np.zeros((len(self.order), run.models))
+        for one in range(run.models):
+            mine = model == one
+            found[:, one] = self._add(np.where(mine, late, 0)) / np.maximum(
+                self._add(np.where(mine, self._taken, 0)), 1
+            )
+        return found
+
+    def latencies(self, pool: int, model: int = 0) -> Array:
+        """Return the seconds from arrival to answer of the requests of a model, in no order."""
+        run = self.run
+        start = int(np.flatnonzero(self.order == pool)[0]) * self.seeds
+        rows = slice(start, start + self.seeds)
+        kind = run.kind[:, rows]
+        taken = np.where(kind // run.width % run.models == model, self._taken[:, rows], 0).ravel()
+        first = np.repeat(run.place[:, rows].ravel() - np.cumsum(taken) + taken, taken)
+        came = run.arrivals.take(first + np.arange(len(first))) * run.gaps[model, start]
+        latencies: Array = np.repeat(run.answered[:, rows].ravel(), taken) - came
+        return latencies
+
+    def percentile(self, pool: int, share: float) -> list[float]:
+        """Return the latency that this share of the requests of each model keeps; of those that have any."""
+        found = []
+        for model in range(self.run.models):
+            latencies = self.latencies(pool, model)
+            if len(latencies):
+                place = max(math.ceil(share * len(latencies)) - 1, 0)
+                found.append(float(np.partition(latencies, place)[place]))
+        return found
+
+
+def _pad(table: Array, width: int) -> Array:
     return np.pad(table, ((0, 0), (0, width - table.shape[1])), mode="edge")
 
 
-def _draw_factors(variation: float, seeds: int, count: int) -> Array:
+def _draw_factors(variation: float, seeds: int, count: int, draw: int) -> Array:
     """Return what the times of batches are multiplied by, of mean 1 [seed, batch]."""
     if variation == 0.0:
         return np.ones((seeds, 1))
     shape = 1.0 / variation**2
-    return np.random.default_rng(1).gamma(shape, 1.0 / shape, size=(seeds, count))
+    return np.random.default_rng([draw, 1]).gamma(shape, 1.0 / shape, size=(seeds, count))

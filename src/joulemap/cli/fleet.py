@@ -8,7 +8,7 @@ import attrs
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.option.fleet import DemandOptions
+from joulemap.cli.option.fleet import DemandOptions, read_models
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
 from joulemap.cli.option.plot import PageOptions
@@ -40,10 +40,11 @@ def fleet(
     \b
     joulemap fleet resnet50 --rate 2000/s --p99 15ms --precision int8
     joulemap fleet resnet50 l4 t4 h100_sxm5 --rate 2000/s --p99 15ms --precision int8 --beside vit_b_16=0.2
+    joulemap fleet models.toml --rate 2000/s --p99 15ms --precision int8 --node 8
     joulemap fleet mobilenet_v2 --rates day.csv --p99 50ms --release --objective energy
     joulemap fleet llama-3.1-8b --rate 20/s --prompt 2000 --output 300 --first-token 500ms --between-tokens 30ms
     """
-    asked = demand.read()
+    model, asked = read_models(model, demand.read())
     if asked.is_of_tokens and run.precision == CandidateRunOptions().precision:
         run = attrs.evolve(run, precision=PRECISION)
     answer = page.workspace(output).fleet(

@@ -22,6 +22,9 @@ PROMISED: Final = 0.99
 MOST_RATE: Final = 1e9
 """Requests a second that can be asked for."""
 
+MOST_NODE: Final = 1024
+"""Devices of a node."""
+
 
 def _above_0(_record: object, field: Attribute[Any], value: float | None) -> None:
     if value is not None and not 0.0 < value < math.inf:
@@ -76,15 +79,25 @@ class Demand:
     """Devices that a lower rate does not need are given back, or switched off."""
     variation: float = 0.0
     """Coefficient of variation of the time that a device takes for a batch."""
+    node: int = 1
+    """Devices that come together: of each hardware there are whole nodes, whether all of it is needed or not."""
 
     def __attrs_post_init__(self) -> None:
         """Check what no field knows alone."""
-        if (self.rate_per_s is None) == (not self.rates):
+        if self.rate_per_s is not None and self.rates:
+            raise UsageError(f"the rate is {self.rate_per_s:g}/s, and rates are in {self.rates}: give one of the two")
+        if self.rate_per_s is None and not self.rates:
             raise UsageError("a fleet is for a rate of requests, or for a file of rates: give one of them")
+        if not 1 <= self.node <= MOST_NODE:
+            raise UsageError(f"node is {self.node}, expected from 1 to {MOST_NODE:,} devices")
         if self.rate_per_s is not None and self.rate_per_s > MOST_RATE:
             raise UsageError(f"rate_per_s is {self.rate_per_s:g}, expected at most {MOST_RATE:g}")
         if not 0.0 <= self.variation <= 3.0:
             raise UsageError(f"variation is {self.variation:g}, expected from 0 to 3")
+
+    def round_up(self, devices: int) -> int:
+        """Return the devices of as many nodes as have these."""
+        return -(-devices // self.node) * self.node
 
     @property
     def is_of_tokens(self) -> bool:

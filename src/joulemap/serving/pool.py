@@ -9,6 +9,7 @@ token. Requests go to the servers of a pool one after another.
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -18,11 +19,11 @@ import attrs
 from joulemap.domain.load import Limits, Load, Served
 from joulemap.serving.batch import grow, prefill
 from joulemap.serving.grid import Pass
-from joulemap.serving.log import Log
+from joulemap.serving.log import Log, Spell
 from joulemap.serving.memory import Room
 from joulemap.serving.queue import NEVER, Server, accept
 from joulemap.serving.request import draw_requests
-from joulemap.serving.summary import summarize
+from joulemap.serving.summary import summarize, tabulate_spells
 from joulemap.serving.surface import Passes
 from joulemap.system.record import frozen
 
@@ -44,10 +45,20 @@ class Pool:
     count: int = 1
 
 
+@frozen(kw_only=True)
+class Work:
+    """What the servers of a pool do."""
+
+    idle_fraction: float
+    """Of their time."""
+    power_w: float
+    """Joules of their passes a second, of all of them together; without those of idling."""
+
+
 def simulate_pools(
     pools: tuple[Pool, Pool], load: Load, seed: int = 0, *, handover_s: float = 0.0, handover_token_s: float = 0.0
-) -> Served:
-    """Return how a load is served by a pool of prompts and one of answers, in this order; joules are of both.
+) -> tuple[Served, tuple[Work, Work]]:
+    """Return how a load is served by a pool of prompts and one of answers, and what each does, in this order.
 
     A prompt's cache takes `handover_s` and `handover_token_s` for each of its tokens to the other pool. Requests in
     flight are those of each server of prompts.
@@ -86,7 +97,22 @@ def simulate_pools(
     for server in (*before, *behind):
         if server.now < end:
             server.rest(end)
-    return summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits)
+    served = summarize(log, [server.spells for server in (*before, *behind)], requests, load, answers.limits)
+    return served, (
+        _add_work([server.spells for server in before], end),
+        _add_work([server.spells for server in behind], end),
+    )
+
+
+def _add_work(pools: Sequence[Sequence[Spell]], end: float) -> Work:
+    """Return what servers did up to the end."""
+    tables = [tabulate_spells(spells) for spells in pools]
+    idle = [table["running"] == 0 for table in tables]
+    pairs = list(zip(tables, idle, strict=True))
+    return Work(
+        idle_fraction=sum(float(table["spent_s"][rests].sum()) for table, rests in pairs) / (end * len(tables)),
+        power_w=sum(float(table["spent_j"][~rests].sum()) for table, rests in pairs) / end,
+    )
 
 
 class Prompts(Server):
@@ -113,17 +139,51 @@ class Prompts(Server):
         insort(server.coming, (self.now + seconds, number))
 
 
-def count_prompts_per_s(deployment: Deployment, prompt_tokens: float) -> float:
+@frozen(kw_only=True)
+class Able:
+    """What a server does of one part of requests where more always wait."""
+
+    per_s: float
+    joules: float
+    """Of one."""
+
+
+def count_prompts(deployment: Deployment, prompt_tokens: float) -> Able:
     """Return how many prompts a server works out in a second where more always wait."""
     many = max(1.0, deployment.stack.step_tokens // prompt_tokens)
     passes, times = prefill(many, prompt_tokens, 0.0, deployment.stack.step_tokens)
-    return many / float(deployment.price(passes).seconds @ times)
+    cost = deployment.price(passes)
+    return Able(per_s=many / float(cost.seconds @ times), joules=float(cost.joules @ times) / many)
 
 
-def count_answers_per_s(deployment: Deployment, prompt_tokens: float, output_tokens: float) -> float:
-    """Return how many requests a server answers in a second, behind their first token, where its cache is full."""
+def time_prompt(deployment: Deployment, prompt_tokens: float) -> float:
+    """Return the seconds from a prompt to its first token on a server with nothing else to do."""
+    passes, times = prefill(1.0, prompt_tokens, 0.0, deployment.stack.step_tokens)
+    return float(deployment.price(passes).seconds @ times)
+
+
+def count_answers(
+    deployment: Deployment, prompt_tokens: float, output_tokens: float, *, most_s: float | None = None
+) -> Able | None:
+    """Return how many requests a server answers in a second, behind their first token, where its cache is full.
+
+    With fewer sequences at once where a step would take longer than `most_s`; None where one alone does.
+    """
     steps = max(1.0, output_tokens - 1.0)
     room = Room(deployment=deployment).sequences(prompt_tokens, output_tokens)
     room = max(1.0, min(room, deployment.stack.sequence_limit))
     places, shares = grow(prompt_tokens, steps)
-    return room / (steps * float(deployment.price(Passes.of(room, context=places)).seconds @ shares))
+
+    def step_s(sequences: float) -> float:
+        return float(deployment.price(Passes.of(sequences, context=places)).seconds @ shares)
+
+    if most_s is not None and step_s(room) > most_s:
+        if step_s(1.0) > most_s:
+            return None
+        low = 1.0
+        while room > 1.03 * low and room - low > 1.0:
+            middle = math.sqrt(low * room)
+            low, room = (middle, room) if step_s(middle) <= most_s else (low, middle)
+        room = low
+    cost = deployment.price(Passes.of(room, context=places))
+    return Able(per_s=room / (steps * float(cost.seconds @ shares)), joules=steps * float(cost.joules @ shares) / room)

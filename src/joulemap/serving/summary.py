@@ -26,7 +26,7 @@ DEVIATIONS: Final = 3.0
 
 def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, load: Load, limits: Limits) -> Served:
     """Return what a log says of its run, and the spells of passes of each pool of devices."""
-    tables = [_tabulate(spells) for spells in pools]
+    tables = [tabulate_spells(spells) for spells in pools]
     spell = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     is_idle = spell["running"] == 0
     arrival, first, finished = (np.array(one, dtype=float) for one in (log.arrival, log.first_token, log.finished))
@@ -67,7 +67,7 @@ def summarize(log: Log, pools: Sequence[Sequence[Spell]], requests: Requests, lo
     )
 
 
-def _tabulate(spells: Sequence[Spell]) -> dict[str, Array]:
+def tabulate_spells(spells: Sequence[Spell]) -> dict[str, Array]:
     """Return the columns of spells, with the seconds and joules of each."""
     columns = np.array(spells, dtype=float).reshape(-1, len(FIELDS)).T
     table: dict[str, Array] = dict(zip(FIELDS, columns, strict=True))

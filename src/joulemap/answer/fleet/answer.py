@@ -3,43 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
 from joulemap.answer.fleet.figure import draw_fleets, look_at_queues
 from joulemap.answer.fleet.mixture import MixedRow, mix
+from joulemap.answer.fleet.pair import PairRow, pair_servers
 from joulemap.answer.fleet.row import (
     LATE,
+    OBJECTIVES,
     OK,
     OVER,
     FleetRow,
     FleetWinner,
     LevelRow,
-    QueueRow,
     Sizing,
     choose_way,
     find_excess,
     first_of_each,
 )
+from joulemap.answer.fleet.sentence import FleetSentences
 from joulemap.answer.llm.answer import SERVING, list_served
 from joulemap.answer.price import find_chip, price_parameters
-from joulemap.answer.scope import TIE_RATIO, Scope, find_scope, find_stored_scope, join_words, widen
+from joulemap.answer.scope import Scope, find_scope, find_stored_scope, join_words, widen
 from joulemap.domain.default import CANDIDATES, USAGE
-from joulemap.domain.doubt import TOLD_APART, chance_above
-from joulemap.domain.fleet import Demand, Objective
+from joulemap.domain.doubt import chance_above
+from joulemap.domain.fleet import Demand
 from joulemap.domain.settings import Price, Serving, Settings, Usage
-from joulemap.domain.table import Table
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_chance, show_count, show_plain, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Section, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.fleet import Station
 from joulemap.store.query import fetch
@@ -51,13 +53,6 @@ if TYPE_CHECKING:
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Where none is asked for: times of those between are on a straight line."""
-
-OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
-    "cost": ("cost_per_month", "USD"),
-    "energy": ("kwh_per_month", "kWh"),
-    "carbon": ("gco2_per_month", "g"),
-}
-"""Objective -> the column that is least, and its unit."""
 
 SHOWN_KINDS: Final = 3
 """Fleets that are told at each rate."""
@@ -77,29 +72,8 @@ NOTES: Final = (
 
 
 @frozen(kw_only=True)
-class FleetAnswer(RunAnswer):
+class FleetAnswer(FleetSentences):
     """Fleets for a demand, the best of the objective first, what cannot last."""
-
-    demand: Demand
-    shares: Mapping[str, float]
-    """Model -> its share of the requests."""
-    levels: tuple[Level, ...]
-    """Rates, the highest first."""
-    pay: str
-    rows: Table[FleetRow]
-    winners: Table[FleetWinner]
-    mixtures: Table[MixedRow]
-    """Fleets of several kinds that take less than any of one, the best first."""
-    at_rates: Table[LevelRow]
-    """What each fleet does at each rate."""
-    queue: Table[QueueRow]
-    """How the queues of the best fleets grow with the rate."""
-    assumptions: Table[AssumedNumber]
-
-    @property
-    def ok(self) -> tuple[FleetRow, ...]:
-        """Fleets that keep promises and limits, the best of the objective first."""
-        return tuple(row for row in self.rows if row.status == OK)
 
     def title(self) -> str:
         """Return what was asked about."""
@@ -152,193 +126,12 @@ class FleetAnswer(RunAnswer):
                 Section("The queue at other rates", self._draw_queue()),
                 *([Section("At each rate", self._draw_levels(shown[:SHOWN_KINDS]))] if len(self.levels) > 1 else []),
                 *([Section("Mixed", self._draw_mixed(limit))] if self.mixtures.rows else []),
+                *([Section("Prompts and answers apart", self._draw_pairs(limit))] if self.pairs.rows else []),
                 Section("What is missed", self._draw_missed(missed, limit)),
             ),
             notes=[*NOTES, *self.scope.describe()],
             steps=self._steps(repeated),
         )
-
-    def _draw_fleets(self, table: Table[FleetRow], limit: int) -> Grid:
-        cells: dict[str, Any] = {
-            "cost": ("USD/month", lambda row: show_plain(row.cost_per_month)),
-            "energy": ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
-            "carbon": ("CO2/month", "gco2_per_month"),
-        }
-        first = cells.pop(self.demand.objective)
-        served = any(row.first_token_p99_s is not None for row in table)
-        times: tuple[Any, ...] = (
-            (("first token", "first_token_p99_s"), ("between", "between_p99_s"))
-            if served
-            else (("p99", "p99_latency_s"),)
-        )
-        return grid(
-            table,
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("devices", _tell_devices),
-                first,
-                *times,
-                ("batch", lambda row: f"{row.batch_mean:.3g} of {row.batch}"),
-                ("wait", lambda row: show_quantity(row.wait_s, "s") if row.wait_s else ""),
-                ("busy", "busy_fraction"),
-                ("power", "power_w"),
-                ("carries", lambda row: "" if row.carried_ratio is None else f"{row.carried_ratio:.3g}x"),
-                ("J/request", "energy_per_request_j"),
-                *cells.values(),
-                ("way", "way"),
-            ),
-            limit=limit,
-            keep=("devices", first[0], *(name for name, _ in times), "batch", "power"),
-        )
-
-    def _draw_costs(self, table: Table[FleetRow], limit: int) -> Grid:
-        return grid(
-            table,
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("devices", _tell_devices),
-                ("rented", lambda row: show(row.rented_per_month, "", "USD")),
-                ("bought", lambda row: show(row.bought_per_month, "", "USD")),
-                ("CO2", "gco2_per_month"),
-                ("kWh", lambda row: show_plain(row.kwh_per_month)),
-                ("at most", "power_w"),
-                ("mean", "mean_power_w"),
-                ("idle", "idle_power_w"),
-                ("grown by half, fails first", "fails_first"),
-            ),
-            limit=limit,
-            keep=("devices", "rented", "bought", "at most", "idle"),
-        )
-
-    def _draw_levels(self, shown: Sequence[FleetRow]) -> Grid:
-        labels = [row.label for row in shown]
-        return grid(
-            attrs.evolve(self.at_rates, rows=tuple(one for one in self.at_rates if one.label in labels)),
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("rate", "rate_per_s"),
-                ("of the time", "share_fraction"),
-                ("devices", "device_count"),
-                ("busy", "busy_fraction"),
-                ("power", "power_w"),
-            ),
-            limit=len(labels) * len(self.levels),
-            keep=("rate", "devices", "power"),
-        )
-
-    def _draw_queue(self) -> Grid:
-        return grid(
-            self.queue,
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                *((("of", "quantity"),) if len({row.quantity for row in self.queue}) > 1 else ()),
-                ("rate", "rate_per_s"),
-                ("of the highest", "load_ratio"),
-                ("half within", lambda row: "ever more" if row.p50_s is None else show_quantity(row.p50_s, "s")),
-                ("99 of 100", lambda row: "ever more" if row.p99_s is None else show_quantity(row.p99_s, "s")),
-                ("promised", "promise_s"),
-                ("power", "power_w"),
-            ),
-            keep=("rate", "99 of 100"),
-        )
-
-    def _draw_mixed(self, limit: int) -> Grid:
-        return grid(
-            self.mixtures,
-            (
-                ("fleet", "label"),
-                ("form", "form"),
-                ("USD/month", lambda row: show_plain(row.cost_per_month)),
-                ("kWh/month", lambda row: show_plain(row.kwh_per_month)),
-                ("power", "power_w"),
-                ("saved", "saved_fraction"),
-            ),
-            limit=limit,
-            keep=("form", "USD/month", "saved"),
-        )
-
-    def _draw_missed(self, rows: Sequence[FleetRow], limit: int) -> Grid:
-        return grid(
-            attrs.evolve(self.rows, rows=tuple(rows)),
-            (("hardware", lambda row: self.scope.mark(row.label)), ("why", "reason")),
-            limit=limit,
-            keep=("why",),
-        )
-
-    def _say_best(self) -> str:
-        """Return the best fleet of the objective in a sentence."""
-        winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
-        if winner is None:
-            first = self.rows[0]
-            if first.status != OK:
-                return f"no fleet keeps all limits; {first.label}: {first.reason}"
-            return (
-                "no fleet that keeps all promises and limits has a price that is known; "
-                f"{first.device_count} {self.scope.mark(first.label)}: {show_quantity(first.power_w, 'W')}"
-            )
-        row = next(row for row in self.ok if row.label == winner.label)
-        value = show(winner.value, "", winner.unit)
-        paid = f", {row.way}" if row.way else ""
-        text = f"{row.device_count} {self.scope.mark(row.label)}{paid}: {value} a month"
-        text += f", {show_quantity(row.power_w, 'W')} and {show_share(row.busy_fraction)} busy at the highest rate"
-        if winner.runner_up and winner.regret_ratio is not None:
-            other = f"{winner.regret_ratio:.3g}x that" if winner.regret_ratio > TIE_RATIO else "as much"
-            text += f"; {self.scope.mark(winner.runner_up)} is next, with {other}"
-        return text
-
-    def _insights(self) -> list[str]:
-        """Return how near the best is to its promise, who needs least energy, and what could not serve it."""
-        best = next(iter(self.ok), None)
-        told = []
-        if best is not None and best.promise_fraction is not None:
-            verb = "fail" if " and " in best.fails_first else "fails"
-            fails = f"; grown by half, {best.fails_first} {verb} first" if best.fails_first else ""
-            told.append(
-                f"99 of 100 take {best.promise_fraction:.0%} of what is promised; it carries "
-                f"{best.carried_ratio:.3g}x the highest rate{fails}"
-            )
-        goals = {row.objective: row for row in self.winners}
-        energy = goals.get("energy")
-        if energy is not None and best is not None and energy.label != best.label:
-            row = next(one for one in self.rows if one.label == energy.label)
-            told.append(
-                f"{self.scope.mark(energy.label)} needs least energy: {show(energy.value, '', 'kWh')} a month, "
-                f"{show_quantity(row.power_w, 'W')} with {show_count(row.device_count or 0, 'device')}"
-            )
-        if self.mixtures.rows:
-            mixed = self.mixtures[0]
-            told.append(
-                f"mixed, {mixed.label} ({mixed.form}) take {mixed.saved_fraction:.0%} less than the best of one kind"
-            )
-        late = [row for row in self.rows if row.status == LATE]
-        over = [row for row in self.rows if row.status not in (OK, LATE)]
-        unused = sorted(set(self.demand.owned) - {row.chip for row in self.rows})
-        if unused:
-            told.append(f"{join_words(unused)} is owned, but not among the hardware that is compared")
-        if late:
-            told.append(f"no number of {join_words([row.hardware for row in late[:3]])} keeps the promise (--details)")
-        if best is None:
-            over = over[1:]
-        if over:
-            told.append(f"{over[0].label}: {over[0].reason}" + (f"; so of {len(over) - 1} more" if over[1:] else ""))
-        return told
-
-    def _say_sure(self) -> str:
-        told = []
-        winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
-        if winner is not None and winner.probability_best is not None:
-            sure = show_chance(winner.probability_best)
-            told.append(
-                f"{sure} that {winner.label} takes less than {winner.runner_up}"
-                + ("" if winner.probability_best >= TOLD_APART else ": they cannot be told apart")
-            )
-        best = next(iter(self.ok), None)
-        if best is not None and best.device_low_count and best.device_high_count:
-            low, high = best.device_low_count, best.device_high_count
-            told.append(
-                f"{low} to {high} devices at 80 %" if low != high else f"{low} for 4 in 5 of what its times may be"
-            )
-        return "; ".join(told)
 
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         chips = [self.scope.spell(row.hardware) for row in first_of_each(self.ok)[:2]]
@@ -351,12 +144,6 @@ class FleetAnswer(RunAnswer):
             rate = (self.levels[0].rate_per_s * best.server_device_count) / (best.device_count or 1)
             return [["llm", model, *chips[:1], *precision, "--batch", "1", "--rate", f"{rate:.3g}/s", *repeated]]
         return [["explain" if len(chips) > 1 else "edp", model, *chips, *precision, *repeated]]
-
-
-def _tell_devices(row: FleetRow) -> str:
-    low, high = row.device_low_count, row.device_high_count
-    spread = f" ({low}-{high})" if low is not None and high is not None and low != high else ""
-    return f"{row.device_count}{spread}"
 
 
 def _tell_promises(demand: Demand) -> list[str]:
@@ -397,7 +184,10 @@ def fleet(
         raise UsageError("name what is promised: --p99 15ms, or of a language model --first-token and --between-tokens")
     from joulemap.answer.fleet.station import size_stations
 
+    if model in demand.beside:
+        raise UsageError(f"{model} has the share that others leave: --beside is for other models")
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
+    _check_batched(shares)
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
     plan = plan_selected(tuple(shares), settings, select_hardware(settings, "catalogue"))
     with holding_runs(source, plan, needs_catalogue=True) as runs:
@@ -406,6 +196,18 @@ def fleet(
     scope.check_evaluated()
     rows = size_stations(found["stations"].rows, shares, levels, demand)
     return make_answer(scope, demand, shares, levels, rows, found)
+
+
+def _check_batched(models: Iterable[str]) -> None:
+    """Raise UsageError for a language model by name: its requests are many passes, and none alone is a request."""
+    from joulemap.decoder.name import list_decoders
+
+    known = list_decoders()
+    for name in models:
+        if name in known:
+            raise UsageError(
+                f"{name} is a language model, which is promised otherwise: --first-token 500ms --between-tokens 30ms"
+            )
 
 
 def _read(
@@ -432,7 +234,7 @@ def _serve(
     prices: Sequence[Price],
 ) -> FleetAnswer:
     """Return how many servers of each hardware keep the promises of a language model."""
-    from joulemap.answer.fleet.served import size_servers
+    from joulemap.answer.fleet.served import open_servers, size_servers
     from joulemap.answer.llm.demand import OK as FITS, divide, find_ids, match, refuse
 
     if demand.beside:
@@ -453,8 +255,11 @@ def _serve(
         found = _read(runs, decode, usage, prices, question.stack.name, question.work)
         scope = widen(find_stored_scope(runs.connection, decode), whole.selection)
     stations = {row.run_id: row for row in found["stations"]}
-    rows = size_servers(question, cases, [stations[one] for one in decode], levels, demand)
-    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found)
+    servers = open_servers(question, cases, levels, demand)
+    rows = size_servers(servers, cases, [stations[one] for one in decode], levels)
+    both = [(server, row) for server, row in zip(servers, rows, strict=True) if not isinstance(server, str)]
+    pairing = partial(pair_servers, question, both, levels, takes_all=scope.settings.takes_all)
+    return make_answer(scope, demand, {question.decoder.name: 1.0}, levels, rows, found, pairing)
 
 
 def make_answer(
@@ -464,16 +269,26 @@ def make_answer(
     levels: tuple[Level, ...],
     sized: Sequence[Sizing],
     found: Mapping[str, Any],
+    pairing: Callable[[str, Demand, float | None], list[PairRow]] | None = None,
 ) -> FleetAnswer:
-    """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise."""
+    """Return an answer of fleets, which are put in order; UnsupportedError where none keeps the promise.
+
+    `pairing` finds pools of two kinds, for a way of paying and what the best of one kind takes.
+    """
     pay = found["stations"][0].pay
     paid = [choose_way(one.row, pay, demand) for one in sized]
-    if all(row.status == LATE for row in paid):
+    column, _ = OBJECTIVES[demand.objective]
+    takes_all = scope.settings.takes_all
+    values = [
+        getattr(row, column)
+        for row in paid
+        if row.status == OK and getattr(row, column) is not None and (row.is_available or takes_all)
+    ]
+    pairs = pairing(pay, demand, min(values, default=None)) if pairing else []
+    if all(row.status == LATE for row in paid) and not pairs:
         ways = sorted(paid, key=lambda row: (row.promise_fraction or math.inf, row.label))
         nearest = "; ".join(f"{row.label}: {row.reason}" for row in ways[:2])
         raise UnsupportedError(f"no number of any of this hardware keeps the promise: {nearest or 'nothing runs it'}")
-    column, _ = OBJECTIVES[demand.objective]
-    takes_all = scope.settings.takes_all
 
     def rank(row: FleetRow) -> tuple[Any, ...]:
         value = find_excess(row, demand) if row.status == OVER else getattr(row, column)
@@ -483,7 +298,8 @@ def make_answer(
         return (row.status != OK, row.status == LATE, is_last, value or 0.0, row.label)
 
     ordered = sorted(paid, key=rank)
-    had = [row for row in ordered if row.is_available or takes_all]
+    by_row = {id(row): attrs.evolve(one, row=row) for one, row in zip(sized, paid, strict=True)}
+    had = [by_row[id(row)] for row in ordered if row.is_available or takes_all]
     at_rates = [level for one in sized for level in one.levels]
     return FleetAnswer(
         scope=scope,
@@ -492,15 +308,16 @@ def make_answer(
         levels=levels,
         pay=pay,
         rows=make_table("fleet", FleetRow, ordered),
-        winners=make_table("fleet winners", FleetWinner, _find_winners(ordered, takes_all=takes_all)),
-        mixtures=make_table("fleet mixtures", MixedRow, mix(had, at_rates, demand)),
+        winners=make_table("fleet winners", FleetWinner, find_winners(ordered, takes_all=takes_all)),
+        pairs=make_table("fleet pairs", PairRow, pairs),
+        mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
         at_rates=make_table("fleet rates", LevelRow, at_rates),
         queue=look_at_queues(had, sized),
         assumptions=found["assumptions"],
     )
 
 
-def _find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
+def find_winners(rows: Sequence[FleetRow], *, takes_all: bool) -> list[FleetWinner]:
     """Return the best fleet of each objective, and the next hardware."""
     found = []
     for objective, (column, unit) in OBJECTIVES.items():

@@ -12,7 +12,7 @@ from joulemap.domain.use import add_up
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from joulemap.domain.fleet import Demand, Level, Objective
     from joulemap.row.fleet import Station
@@ -29,6 +29,16 @@ HOURS: Final = 8760.0
 
 MONTHS: Final = 12.0
 """Of a year."""
+
+OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
+    "cost": ("cost_per_month", "USD"),
+    "energy": ("kwh_per_month", "kWh"),
+    "carbon": ("gco2_per_month", "g"),
+}
+"""Objective -> the column that is least, and its unit."""
+
+HALF_MORE: Final = 1.5
+"""Times the highest rate at which it is told what fails."""
 
 
 @frozen(kw_only=True)
@@ -133,16 +143,6 @@ class QueueRow:
 
 
 @frozen(kw_only=True)
-class Sizing:
-    """A fleet with what it does at each rate."""
-
-    row: FleetRow
-    levels: tuple[LevelRow, ...] = ()
-    watch: Callable[[], Sequence[QueueRow]] = tuple
-    """Returns how its queue is at each of `LOADS`; nothing of what serves none."""
-
-
-@frozen(kw_only=True)
 class Load:
     """What the devices of a fleet do at one rate."""
 
@@ -152,6 +152,29 @@ class Load:
     busy_devices: float
     batch_w: float
     """Joules of their work a second."""
+
+    def draw(self, idle_w: float) -> float:
+        """Return the watts of all of them, each at so many while it idles."""
+        return self.batch_w + idle_w * max(self.devices - self.busy_devices, 0.0)
+
+
+@frozen(kw_only=True, eq=False)
+class Sizing:
+    """A fleet with what it does at each rate."""
+
+    row: FleetRow
+    station: Station
+    levels: tuple[LevelRow, ...] = ()
+    serve: Callable[[Sequence[float]], Sequence[tuple[float, float]]] | None = None
+    """Return of one of its servers alone, at these rates: the part of its time that it works, and joules of that a
+    second. None where it keeps no promise."""
+    watch: Callable[[], Sequence[QueueRow]] = tuple
+    """Returns how its queue is at each of `LOADS`; nothing of what serves none."""
+
+    @property
+    def idle_w(self) -> float:
+        """Of a device."""
+        return self.station.idle_power_w or 0.0
 
 
 def first_of_each(rows: Iterable[FleetRow]) -> list[FleetRow]:
@@ -221,11 +244,20 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
             share_fraction=one.level.share,
             device_count=one.devices,
             busy_fraction=one.busy_devices / one.devices if one.devices else 0.0,
-            power_w=one.batch_w + idle_w * max(one.devices - one.busy_devices, 0.0),
+            power_w=one.draw(idle_w),
             rented_usd_per_hour=None if rent is None else rent * one.devices,
         )
         for one in loads
     )
+
+
+def tell_failure(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:
+    """Return what fails as the demand grows by half, first what fails at the lower rate; power grows evenly."""
+    fails = [(carried, "the promise")] if carried < HALF_MORE else []
+    if limit_w is not None and grown_w > limit_w:
+        part = (limit_w - power_w) / (grown_w - power_w) if grown_w > power_w else 0.0
+        fails.append((1.0 + max(part, 0.0) * (HALF_MORE - 1.0), "the power limit"))
+    return ", then ".join(what for _, what in sorted(fails))
 
 
 def find_excess(row: FleetRow, demand: Demand) -> float:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.fleet.row import LOADS, OK, Load, QueueRow, Sizing, cost_fleet, tell_levels
+from joulemap.answer.fleet.row import (
+    HALF_MORE,
+    LOADS,
+    OK,
+    Load,
+    QueueRow,
+    Sizing,
+    cost_fleet,
+    tell_failure,
+    tell_levels,
+)
 from joulemap.answer.fleet.station import make_late
 from joulemap.capacity.size import MOST
 from joulemap.present.cell import show_quantity
@@ -21,6 +31,7 @@ if TYPE_CHECKING:
     from joulemap.domain.fleet import Demand, Level
     from joulemap.domain.load import Limits, Load as Requests, Served
     from joulemap.row.fleet import Station
+    from joulemap.serving.deployment import Deployment
     from joulemap.serving.surface import Table
 
 REQUESTS: Final = 600
@@ -38,7 +49,7 @@ STEP: Final = 3.0
 
 
 @frozen(kw_only=True, eq=False)
-class _Server:
+class Server:
     """One server under any rate of requests: its passes at knots, told once."""
 
     case: Case
@@ -48,6 +59,12 @@ class _Server:
     demand: Demand
     slower: float = 1.0
     """Times that its passes take what is predicted."""
+
+    @property
+    def deployment(self) -> Deployment:
+        """The model on its devices."""
+        assert self.case.deployment is not None
+        return self.case.deployment
 
     def serve(self, rate_per_s: float) -> Served:
         """Return how it serves requests at a rate, in times of passes that take what is predicted."""
@@ -88,10 +105,10 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
     return max(value * slower / promise for value, promise in told if promise is not None)
 
 
-def size_servers(
-    question: Question, cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level], demand: Demand
-) -> list[Sizing]:
-    """Return a row for each case and its station: as many servers as keep the promises, or why none do."""
+def open_servers(
+    question: Question, cases: Sequence[Case], levels: Sequence[Level], demand: Demand
+) -> list[Server | str]:
+    """Return a server of each case, or why it takes no request."""
     from joulemap.domain.load import Load as Requests
     from joulemap.serving.serve import find_limits, tabulate_for
 
@@ -101,20 +118,36 @@ def size_servers(
         prompt_tokens=question.serving.prompt,
         output_tokens=question.serving.output,
     )
-    rows = []
-    for case, station in zip(cases, stations, strict=True):
+    found: list[Server | str] = []
+    for case in cases:
         assert case.deployment is not None
         try:
             limits = find_limits(case.deployment)
             table = tabulate_for(case.deployment, requests, limits, 0)
-            server = _Server(case=case, requests=requests, table=table, limits=limits, demand=demand)
-            rows.append(_size(server, station, levels))
+            found.append(Server(case=case, requests=requests, table=table, limits=limits, demand=demand))
         except UnsupportedError as error:
-            rows.append(Sizing(row=attrs.evolve(make_late(station, str(error)), **_name(case))))
+            found.append(str(error))
+    return found
+
+
+def size_servers(
+    servers: Sequence[Server | str], cases: Sequence[Case], stations: Sequence[Station], levels: Sequence[Level]
+) -> list[Sizing]:
+    """Return a row for each case and its station: as many servers as keep the promises, or why none do."""
+    rows = []
+    for server, case, station in zip(servers, cases, stations, strict=True):
+        try:
+            told = server if isinstance(server, str) else ""
+            if isinstance(server, Server):
+                rows.append(_size(server, station, levels))
+                continue
+        except UnsupportedError as error:
+            told = str(error)
+        rows.append(Sizing(row=attrs.evolve(make_late(station, told), **_name(case)), station=station))
     return rows
 
 
-def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
+def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     """Return the fleet of servers that share the requests evenly, or that one alone is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
     rate = server.find_rate(peak, peak * MOST)
@@ -125,23 +158,22 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
             f"{show_quantity(alone.token_time.p99, 's')} a token where hardly any come"
         )
         late = make_late(station, told, take_promise(alone, demand))
-        return Sizing(row=attrs.evolve(late, **_name(server.case)))
-    count = math.ceil(peak / rate)
+        return Sizing(row=attrs.evolve(late, **_name(server.case)), station=station)
+    count = _fill_nodes(math.ceil(peak / rate), world, demand)
     width = math.exp(station.latency_half_width or 0.0)
     low, high = (_count(attrs.evolve(server, slower=slower), peak, rate) for slower in (1.0 / width, width))
     served = server.serve(peak / count)
     loads = [_observe(server, level, count, rate) for level in levels]
-    power, grown = served.power_w * count, min(1.5, rate * count / peak)
-    is_dark = demand.max_power_w is not None and grown * power > demand.max_power_w
-    fails = [*(["the promise"] if grown < 1.5 else []), *(["the power limit"] if is_dark else [])]
+    power, carried = served.power_w * count, rate * count / peak
+    grown = server.serve(HALF_MORE * peak / count).power_w * count
     idle = server.table.idle_w / world
     row = attrs.evolve(
         make_late(station, ""),
         **_name(server.case),
         status=OK,
         device_count=count * world,
-        device_low_count=low and low * world,
-        device_high_count=high and high * world,
+        device_low_count=low and _fill_nodes(low, world, demand) * world,
+        device_high_count=high and _fill_nodes(high, world, demand) * world,
         batch=server.limits.sequences,
         batch_mean=peak / count * served.latency.mean,
         wait_s=0.0,
@@ -151,18 +183,23 @@ def _size(server: _Server, station: Station, levels: Sequence[Level]) -> Sizing:
         between_p99_s=served.token_time.p99,
         promise_fraction=take_promise(served, demand),
         server_rate_per_s=rate,
-        carried_ratio=rate * count / peak,
-        fails_first=" and ".join(fails),
+        carried_ratio=carried,
+        fails_first=tell_failure(carried, demand.max_power_w, power, grown),
         busy_fraction=1.0 - served.idle_s / served.duration_s,
         power_w=power,
         idle_power_w=idle * count * world,
         **cost_fleet(station, loads, count * world, demand.owned.get(station.hardware_id, 0), idle),
     )
-    levels_told = tell_levels(row.label, station, loads, idle)
-    return Sizing(row=row, levels=levels_told, watch=partial(_watch, server, row.label, count, peak))
+    return Sizing(
+        row=row,
+        station=station,
+        levels=tell_levels(row.label, station, loads, idle),
+        serve=lambda rates: [_split_work(server.serve(one)) for one in rates],
+        watch=partial(_watch, server, row.label, count, peak),
+    )
 
 
-def _watch(server: _Server, label: str, count: int, peak: float) -> list[QueueRow]:
+def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow]:
     """Return how servers keep each promise at rates near the highest; none is told where ever more requests wait."""
     rows, demand = [], server.demand
     for load in LOADS:
@@ -189,26 +226,36 @@ def _watch(server: _Server, label: str, count: int, peak: float) -> list[QueueRo
     return rows
 
 
+def _fill_nodes(count: int, world: int, demand: Demand) -> int:
+    """Return as many servers as the nodes of so many have room for."""
+    return max(count, demand.round_up(count * world) // world)
+
+
 def _name(case: Case) -> dict[str, Any]:
     return {"label": f"{case.label} {case.precision}", "server_device_count": case.world}
 
 
-def _count(server: _Server, peak: float, rate: float) -> int | None:
+def _count(server: Server, peak: float, rate: float) -> int | None:
     """Return how many servers there have to be; None where no number keeps the promises."""
     found = server.find_rate(rate / server.slower, peak * MOST / server.slower)
     return math.ceil(peak / found) if found else None
 
 
-def _observe(server: _Server, level: Level, count: int, rate: float) -> Load:
+def _observe(server: Server, level: Level, count: int, rate: float) -> Load:
     """Return what the servers do at a rate, of which those that are not needed may be given back."""
-    powered = math.ceil(level.rate_per_s / rate) if server.demand.releases else count
+    world = server.case.world
+    powered = _fill_nodes(math.ceil(level.rate_per_s / rate), world, server.demand) if server.demand.releases else count
     if level.rate_per_s == 0.0 or powered == 0:
-        return Load(level=level, devices=powered * server.case.world, busy_devices=0.0, batch_w=0.0)
-    served = server.serve(level.rate_per_s / powered)
-    busy = 1.0 - served.idle_s / served.duration_s
+        return Load(level=level, devices=powered * world, busy_devices=0.0, batch_w=0.0)
+    busy, watts = _split_work(server.serve(level.rate_per_s / powered))
     return Load(
         level=level,
-        devices=powered * server.case.world,
-        busy_devices=busy * powered * server.case.world,
-        batch_w=(served.energy_j - served.idle_j) / served.duration_s * powered,
+        devices=powered * world,
+        busy_devices=busy * powered * world,
+        batch_w=watts * powered,
     )
+
+
+def _split_work(served: Served) -> tuple[float, float]:
+    """Return the part of its time that a server works, and joules of that a second."""
+    return 1.0 - served.idle_s / served.duration_s, (served.energy_j - served.idle_j) / served.duration_s

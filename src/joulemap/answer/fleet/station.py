@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
 from joulemap.answer.computed import find_unknown
-from joulemap.answer.fleet.row import LATE, LOADS, OK, FleetRow, Load, QueueRow, Sizing, cost_fleet, tell_levels
-from joulemap.capacity.size import (
-    Candidate,
-    Promise,
-    Sized,
-    find_load,
-    find_rates,
-    form_candidate,
-    observe_at,
-    save_energy,
-    scale,
-    size_fleets,
+from joulemap.answer.fleet.row import (
+    HALF_MORE,
+    LATE,
+    LOADS,
+    OK,
+    FleetRow,
+    Load,
+    QueueRow,
+    Sizing,
+    cost_fleet,
+    tell_failure,
+    tell_levels,
 )
+from joulemap.capacity.observation import Candidate, Promise, Sized, form_candidate, scale
+from joulemap.capacity.size import find_load, find_rates, observe_at, save_energy, size_fleets
 from joulemap.present.cell import show_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.fleet import Demand, Level
     from joulemap.row.fleet import Station
-
-HALF_MORE: Final = 1.5
-"""Times the highest rate at which it is told what fails."""
 
 Runs = Mapping[str, "Sequence[Station]"]
 """Model -> its runs on a configuration, the smallest batch first."""
@@ -70,13 +69,25 @@ def size_stations(
             one = _Fleet(runs=some, candidate=candidate, sized=sized)
             name = _first(some).hardware
             best[name] = min(best.get(name, one), one, key=lambda fleet: fleet.rank)
+    best = _fill_nodes(best, levels[0].rate_per_s, demand, promise)
     late = {_first(one).hardware: one for one in runs if _first(one).hardware not in best}
     fleets = [*best.values()]
     fleets += _fill(fleets, levels[0].rate_per_s, promise)
     return [
         *_form_rows(fleets, levels, demand, promise),
-        *(Sizing(row=_form_late(one, demand.p99_s)) for one in late.values()),
+        *(Sizing(row=_form_late(one, demand.p99_s), station=_first(one)) for one in late.values()),
     ]
+
+
+def _fill_nodes(best: dict[str, _Fleet], rate: float, demand: Demand, promise: Promise) -> dict[str, _Fleet]:
+    """Return fleets of whole nodes."""
+    some = {
+        name: attrs.evolve(one.sized, devices=demand.round_up(one.sized.devices))
+        for name, one in best.items()
+        if one.sized.devices % demand.node
+    }
+    seen = observe_at([best[name].candidate for name in some], list(some.values()), rate, promise)
+    return best | {name: attrs.evolve(best[name], sized=now) for name, now in zip(some, seen, strict=True)}
 
 
 def _group(stations: Sequence[Station]) -> list[Runs]:
@@ -134,11 +145,9 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
         peak,
         promise,
     )
-    alone = [attrs.evolve(one, devices=1) for one in sized]
-    rates = [peak] * count + [peak / one.devices for one in sized]
-    carried = find_rates(candidates * 2, [*sized, *alone], rates, promise)
-    rates = [load * peak for load in LOADS for _ in fleets]
-    seen = observe_at(candidates * len(LOADS), sized * len(LOADS), rates, promise)
+    carried = find_rates(candidates, sized, peak, promise, is_kept=True)
+    alone = _find_alone(candidates, sized, [peak * more for more in carried], promise)
+    grown = observe_at(candidates, sized, HALF_MORE * peak, promise)
     loads = _observe_levels(candidates, sized, levels, demand, promise)
     return [
         _form_row(
@@ -147,13 +156,28 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
             loads=loads[place],
             low=doubted[place],
             high=doubted[count + place],
-            carried=max(carried[place], 1.0),
-            alone=carried[count + place] * peak / one.sized.devices,
-            seen=seen[place::count],
+            carried=carried[place],
+            alone=alone[place],
+            grown=grown[place],
+            serve=partial(_serve_alone, one.candidate, one.sized, promise),
             promise=promise,
         )
         for place, one in enumerate(fleets)
     ]
+
+
+def _find_alone(
+    candidates: Sequence[Candidate], sized: Sequence[Sized], carried: Sequence[float], promise: Promise
+) -> list[float]:
+    """Return requests a second that one device of each fleet carries, of fleets that carry so many."""
+    several = [place for place, one in enumerate(sized) if one.devices > 1]
+    rates = [carried[place] / sized[place].devices for place in several]
+    ones = [attrs.evolve(sized[place], devices=1) for place in several]
+    parts = find_rates([candidates[place] for place in several], ones, rates, promise)
+    found = list(carried)
+    for place, rate, part in zip(several, rates, parts, strict=True):
+        found[place] = rate * part
+    return found
 
 
 def _observe_levels(
@@ -175,7 +199,7 @@ def _observe_levels(
             loads.append(
                 Load(
                     level=level,
-                    devices=idle if one is None else one.devices,
+                    devices=idle if one is None else demand.round_up(one.devices),
                     busy_devices=0.0 if one is None else one.busy_fraction * one.devices,
                     batch_w=0.0 if one is None else one.batch_w,
                 )
@@ -192,7 +216,8 @@ def _form_row(
     high: Sized | None,
     carried: float,
     alone: float,
-    seen: Sequence[Sized],
+    grown: Sized,
+    serve: Callable[[Sequence[float]], Sequence[tuple[float, float]]],
     promise: Promise,
 ) -> Sizing:
     sized = fleet.sized
@@ -200,9 +225,6 @@ def _form_row(
     assert demand.p99_s is not None
     idle = station.idle_power_w or 0.0
     power = _power(sized, idle)
-    more = ["the promise"] if carried < HALF_MORE else []
-    if demand.max_power_w is not None and _power(seen[-1], idle) > demand.max_power_w:
-        more.append("the power limit")
     row = make_late(station, "")
     label = f"{row.label}{', filled' if sized.wait_s else ''}"
     row = attrs.evolve(
@@ -210,8 +232,8 @@ def _form_row(
         label=label,
         status=OK,
         device_count=sized.devices,
-        device_low_count=low.devices if low else None,
-        device_high_count=high.devices if high else None,
+        device_low_count=demand.round_up(low.devices) if low else None,
+        device_high_count=demand.round_up(high.devices) if high else None,
         batch=sized.batch,
         batch_mean=sized.batch_mean,
         wait_s=sized.wait_s,
@@ -220,7 +242,7 @@ def _form_row(
         promise_fraction=sized.latency_s / demand.p99_s,
         server_rate_per_s=alone,
         carried_ratio=carried,
-        fails_first=" and ".join(more),
+        fails_first=tell_failure(carried, demand.max_power_w, power, _power(grown, idle)),
         busy_fraction=sized.busy_fraction,
         power_w=power,
         idle_power_w=idle * sized.devices,
@@ -228,14 +250,26 @@ def _form_row(
     )
     return Sizing(
         row=row,
+        station=station,
         levels=tell_levels(label, station, loads, idle),
-        watch=partial(_watch, fleet, row, seen, loads[0].level.rate_per_s, promise),
+        serve=serve,
+        watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
     )
 
 
-def _watch(fleet: _Fleet, row: FleetRow, seen: Sequence[Sized], peak: float, promise: Promise) -> list[QueueRow]:
+def _serve_alone(
+    candidate: Candidate, sized: Sized, promise: Promise, rates: Sequence[float]
+) -> list[tuple[float, float]]:
+    """Return the part of its time that one device works at these rates, and joules of batches a second."""
+    ones = [attrs.evolve(sized, devices=1)] * len(rates)
+    return [(one.busy_fraction, one.batch_w) for one in observe_at([candidate] * len(rates), ones, rates, promise)]
+
+
+def _watch(fleet: _Fleet, row: FleetRow, peak: float, promise: Promise) -> list[QueueRow]:
     """Return how a fleet was seen to serve rates near the highest; none is told where batches cannot keep up."""
     found, sized = [], fleet.sized
+    rates = [load * peak for load in LOADS]
+    seen = observe_at([fleet.candidate] * len(LOADS), [sized] * len(LOADS), rates, promise)
     for load, one in zip(LOADS, seen, strict=True):
         rate, idle_w = load * peak, (row.idle_power_w or 0.0) / sized.devices
         keeps_up = find_load(fleet.candidate, sized.batch, rate, promise) < sized.devices

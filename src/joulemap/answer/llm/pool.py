@@ -70,12 +70,14 @@ def _choose(cases: Sequence[Case], name: str) -> Case:
 
 
 def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
-    from joulemap.serving.pool import count_answers_per_s, count_prompts_per_s
+    from joulemap.serving.pool import count_answers, count_prompts
 
     prompt, output = _mean_lengths(load)
     assert first.deployment is not None
     assert second.deployment is not None
-    able = (count_prompts_per_s(first.deployment, prompt), count_answers_per_s(second.deployment, prompt, output))
+    answers = count_answers(second.deployment, prompt, output)
+    assert answers is not None
+    able = (count_prompts(first.deployment, prompt).per_s, answers.per_s)
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
     if max(counts) > MOST:
@@ -121,7 +123,7 @@ def _simulate(
     counts: tuple[int, int],
     usd_per_s: Mapping[str, float],
 ) -> LoadRow:
-    from joulemap.serving.pool import HANDOVER_J_PER_BYTE, Pool, simulate_pools
+    from joulemap.serving.pool import Pool, simulate_pools
     from joulemap.serving.serve import find_limits, tabulate_for
 
     def open_pool(deployment: Deployment, count: int) -> Pool:
@@ -134,11 +136,9 @@ def _simulate(
     pools = open_pool(first.deployment, counts[0]), open_pool(second.deployment, counts[1])
     servers = list(zip(cases, counts, strict=True))
     prompt, _ = _mean_lengths(load)
-    item_bytes = PRECISION_BYTES[question.serving.cache or second.deployment.precision]
-    token_bytes = question.decoder.cache_bytes(round(prompt), item_bytes) / prompt
-    rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
-    served = simulate_pools(pools, load, handover_token_s=token_bytes / rate)
-    handover_j = served.prompt_tokens * token_bytes * HANDOVER_J_PER_BYTE
+    handover = measure_handover(question, first, second, round(prompt))
+    served, _ = simulate_pools(pools, load, handover_token_s=handover.seconds / round(prompt))
+    handover_j = served.prompt_tokens * handover.joules / round(prompt)
     names = [f"{count} ({case.label})" if case.world > 1 else f"{count} {case.label}" for case, count in servers]
     prices = [count * usd_per_s[case.label] for case, count in servers if case.label in usd_per_s]
     paid = sum(prices) if len(prices) == len(servers) else None
@@ -150,9 +150,28 @@ def _simulate(
         device_count=sum(case.world * count for case, count in servers),
         power_w=row.power_w + handover_j / served.duration_s,
         output_token_j=row.output_token_j + handover_j / served.output_tokens,
-        handover_s=prompt * token_bytes / rate,
-        handover_j=prompt * token_bytes * HANDOVER_J_PER_BYTE,
+        handover_s=handover.seconds,
+        handover_j=handover.joules,
     )
+
+
+@frozen(kw_only=True)
+class Handover:
+    """What the cache of a prompt takes from a server to another."""
+
+    seconds: float
+    joules: float
+
+
+def measure_handover(question: Question, first: Case, second: Case, prompt_tokens: int) -> Handover:
+    """Return what a prompt's cache takes over the link, as wide as the smaller of the two servers has devices."""
+    from joulemap.serving.pool import HANDOVER_J_PER_BYTE
+
+    assert second.deployment is not None
+    item_bytes = PRECISION_BYTES[question.serving.cache or second.deployment.precision]
+    size = question.decoder.cache_bytes(prompt_tokens, item_bytes)
+    rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
+    return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)
 
 
 def say_pools(rows: Sequence[PoolRow], load: LoadRow) -> str:

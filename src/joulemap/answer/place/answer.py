@@ -96,7 +96,7 @@ class PlaceAnswer(Answer):
         """Return the placements beside each other, which part runs where and when, and the difference of the two."""
         from joulemap.answer.place.figure import draw
 
-        return draw(self)
+        return draw(self.title(), self.why, self.rows, self.timeline, self.differences)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table of details."""

@@ -14,26 +14,34 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Figures
-    from joulemap.answer.place.answer import PlaceAnswer
+    from joulemap.answer.place.row import PlacementRow
     from joulemap.answer.place.timeline import EventRow
+    from joulemap.domain.table import Table
+    from joulemap.row.place import PlacementDifference
 
 
-def draw(answer: PlaceAnswer) -> Figures:
+def draw(
+    title: str,
+    why: str,
+    rows: Table[PlacementRow],
+    timeline: Table[EventRow],
+    differences: Table[PlacementDifference],
+) -> Figures:
     """Return the placements beside each other, which part runs where and when, and the difference of the two."""
-    drawn = [make_figure("placement", answer.rows, answer.title(), answer.why)]
-    for way in dict.fromkeys((row.placement, row.form) for row in answer.timeline):
-        events = tuple(row for row in answer.timeline if (row.placement, row.form) == way)
-        told = attrs.evolve(answer.timeline, rows=events)
-        drawn.append(make_figure("timeline", told, f"{answer.title()}: {', '.join(way)}", _tell_events(events)))
-    if answer.differences.rows:
-        run = [row for row in answer.rows if row.copy_s is not None]
+    drawn = [make_figure("placement", rows, title, why)]
+    for way in dict.fromkeys((row.placement, row.form) for row in timeline):
+        events = tuple(row for row in timeline if (row.placement, row.form) == way)
+        told = attrs.evolve(timeline, rows=events)
+        drawn.append(make_figure("timeline", told, f"{title}: {', '.join(way)}", _tell_events(events)))
+    if differences.rows:
+        run = [row for row in rows if row.copy_s is not None]
         names = [next(row for row in run if (row.form == "alone") is is_alone) for is_alone in (True, False)]
-        start = sum(row.first_fj for row in answer.differences)
-        end = start + sum(row.difference_fj for row in answer.differences)
+        start = sum(row.first_fj for row in differences)
+        end = start + sum(row.difference_fj for row in differences)
         ends = [(f"A {names[0].placement} alone", start), (f"B {names[1].placement}, {names[1].form}", end)]
-        terms = [(f"{row.device}: {row.component} {row.action}", row.difference_fj) for row in answer.differences]
+        terms = [(f"{row.device}: {row.component} {row.action}", row.difference_fj) for row in differences]
         steps = form_steps(ends, terms, "J", FJ_PER_J)
-        drawn.append(draw_steps(steps, "energy", f"{answer.title()}: energy of a batch", ""))
+        drawn.append(draw_steps(steps, "energy", f"{title}: energy of a batch", ""))
     return tuple(drawn)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
+import attrs
 import typer
 
 from joulemap.cli.value import read_quantity, split_assignments
 from joulemap.domain.fleet import Demand, Objective
 from joulemap.system.errors import UsageError
+from joulemap.system.file import FileError, read_text
 from joulemap.system.number import read_real, read_whole
 from joulemap.system.record import frozen
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Number = TypeVar("Number", int, float)
+
+ROUNDED: Final = 1e-6
+"""That shares may sum to more or less than 1."""
 
 
 @frozen(kw_only=True)
@@ -61,9 +66,16 @@ class DemandOptions:
         typer.Option("--variation", help="Coefficient of variation of the time of a batch; 1 is exponential."),
     ] = 0.0
 
+    node: Annotated[
+        int,
+        typer.Option("--node", min=1, help="Devices that come together, e.g. 8 of a server: fleets have whole nodes."),
+    ] = 1
+
     def read(self) -> Demand:
         """Return the demand; UsageError names the option that cannot be read."""
-        if bool(self.rate) == (self.rates is not None):
+        if self.rate and self.rates is not None:
+            raise UsageError("--rate is one rate and --rates a file of them: give one of the two")
+        if not self.rate and self.rates is None:
             raise UsageError("say how many requests come: --rate 2000/s, or --rates FILE.csv")
         return Demand(
             rate_per_s=read_quantity("--rate", self.rate, "1/s"),
@@ -78,7 +90,34 @@ class DemandOptions:
             owned=_read_each("--owned", self.owned, read_whole, "l4=8"),
             releases=self.release,
             variation=self.variation,
+            node=self.node,
         )
+
+
+def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
+    """Return the first model and a demand with the others beside it, where a file names several with their shares.
+
+    UsageError for a file that cannot be read, and for shares that do not sum to 1.
+    """
+    if not model.endswith(".toml"):
+        return model, demand
+    if demand.beside:
+        raise UsageError(f"{model} names models and their shares: leave out --beside")
+    import tomllib
+
+    try:
+        models = tomllib.loads(read_text(Path(model))).get("models")
+    except (FileError, ValueError) as error:
+        raise UsageError(f"cannot read {model}: {error}") from error
+    if not isinstance(models, dict) or not models:
+        raise UsageError(f"{model} has no table [models] of lines such as resnet50 = 0.7")
+    wrong = [name for name, share in models.items() if isinstance(share, bool) or not isinstance(share, int | float)]
+    if wrong:
+        raise UsageError(f"{model}: the share of {wrong[0]} is {models[wrong[0]]!r}, expected a number such as 0.7")
+    if abs(sum(models.values()) - 1.0) > ROUNDED:
+        raise UsageError(f"{model}: the shares of {', '.join(models)} sum to {sum(models.values()):g}, expected 1")
+    first, *others = models
+    return first, attrs.evolve(demand, beside={name: float(models[name]) for name in others})
 
 
 def _read_each(

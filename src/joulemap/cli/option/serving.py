@@ -79,6 +79,11 @@ class ServerOptions:
         ),
     ] = ""
 
+    handover: Annotated[
+        str,
+        typer.Option("--handover", help="Between devices of the pools for prompts and for answers, for the cache."),
+    ] = "50GB/s"
+
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
         from joulemap.domain.settings import Serving
@@ -98,6 +103,7 @@ class ServerOptions:
             data_devices=self.data_devices,
             pipeline_devices=self.pipeline_devices,
             cache=self.cache,
+            handover_bytes_per_s=read_quantity("--handover", self.handover, "B/s") or 0.0,
         )
 
 
@@ -154,9 +160,6 @@ class ServingOptions(ServerOptions):
             "--decode-on", metavar="HARDWARE", help="Of the pool that answers.", autocompletion=complete_hardware
         ),
     ] = ""
-    handover: Annotated[
-        str, typer.Option("--handover", help="Between devices of the two pools, for the cache of a prompt.")
-    ] = "50GB/s"
 
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
@@ -172,7 +175,6 @@ class ServingOptions(ServerOptions):
             draft=self.draft,
             prefill_on=self.prefill_on,
             decode_on=self.decode_on,
-            handover_bytes_per_s=read_quantity("--handover", self.handover, "B/s") or 0.0,
         )
 
 
