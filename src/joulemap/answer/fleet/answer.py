@@ -312,7 +312,7 @@ def make_answer(
         pairs=make_table("fleet pairs", PairRow, pairs),
         mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
         at_rates=make_table("fleet rates", LevelRow, at_rates),
-        queue=look_at_queues(had, sized),
+        queue=look_at_queues(had),
         assumptions=found["assumptions"],
     )
 

@@ -16,10 +16,10 @@ SHOWN: Final = 3
 """Fleets whose queue is looked at: of different hardware, the best."""
 
 
-def look_at_queues(ordered: Sequence[FleetRow], sized: Sequence[Sizing]) -> Table[QueueRow]:
+def look_at_queues(ordered: Sequence[Sizing]) -> Table[QueueRow]:
     """Return how the queues of the best fleets grow with the rate."""
-    watched = {one.row.label: one.watch for one in sized}
-    shown = first_of_each(one for one in ordered if one.status == OK)[:SHOWN]
+    watched = {one.row.label: one.watch for one in ordered}
+    shown = first_of_each(one.row for one in ordered if one.row.status == OK)[:SHOWN]
     return make_table("fleet queue", QueueRow, [one for row in shown for one in watched[row.label]()])
 
 
