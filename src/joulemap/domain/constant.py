@@ -82,7 +82,14 @@ PREFIXES: Final = ("geometry", "memory", "peak", "coefficient", "energy")
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
 
-_ALIASES: Final = {".".join(STATIC_ACTION): STATIC, "regulator_loss": LOSS, "coefficient.regulator_loss": LOSS}
+_ALIASES: Final = {
+    ".".join(STATIC_ACTION): STATIC,
+    "regulator_loss": LOSS,
+    "coefficient.regulator_loss": LOSS,
+    "units": "unit_count",
+    "dram.bandwidth": "memory_bandwidth",
+    "dram.capacity": "memory_capacity",
+}
 """Another name of a constant -> its name: leakage is priced by static power, regulators by their loss."""
 
 

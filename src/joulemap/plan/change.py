@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from joulemap.domain.catalogue import find_entry
 from joulemap.domain.change import Change, change_hardware, check_value
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
+from joulemap.domain.value import read_value, show_constant
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import CatalogueError, UsageError
-from joulemap.system.number import check_digits, read_real
 from joulemap.system.record import frozen
-from joulemap.system.units import format_si, parse_si
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -27,13 +25,6 @@ if TYPE_CHECKING:
 
     Pair = tuple[HardwareEntry, str]
     """A hardware at a power mode."""
-
-_FACTOR: Final = re.compile(r"[x*]\s*([-+.\de]+)|([-+.\de]+)\s*x", re.IGNORECASE)
-_BARE: Final = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", re.IGNORECASE)
-
-_PREFIXED: Final = ("J", "W", "Hz", "B", "B/s", "s", "ops/s")
-"""Units that people read with a prefix."""
-
 
 @frozen(kw_only=True)
 class Demand:
@@ -116,36 +107,11 @@ def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEn
 
 def _read_change(demand: Demand, constant: Constant) -> Change:
     try:
-        value = _read_value(demand.written, constant)
+        value = read_value(demand.written, constant)
         check_value(constant, value)
     except ValueError as error:
         raise UsageError(f"{demand.label}: {error}") from error
     return Change(name=constant.name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
-
-
-def _read_value(written: str | float, constant: Constant) -> float:
-    """Return what was written in the unit of a constant; ValueError says which that is."""
-    if not isinstance(written, str):
-        return float(written)
-    text = written.strip()
-    check_digits(text)
-    factor = _FACTOR.fullmatch(text)
-    if factor is not None:
-        return constant.value * float(factor[1] or factor[2])
-    if constant.per:
-        text = text.removesuffix(f"/{constant.per}")
-    example = show_constant(constant.value, constant.unit).replace(" ", "")
-    try:
-        if constant.unit == "1":
-            return read_real(text)
-        if _BARE.fullmatch(text):
-            raise ValueError(f"{text!r} has no unit")
-        return parse_si(text, constant.unit)
-    except ValueError as error:
-        is_plain = constant.unit == "1"
-        told = f"{text!r} is not a number" if is_plain else str(error)
-        what = "a number without a unit" if is_plain else f"in {constant.unit}"
-        raise ValueError(f"{told}; {constant.name} is {what}: write {example}, or a factor, x1.5") from error
 
 
 def _check(hardware: Hardware, changes: tuple[Change, ...]) -> None:
@@ -163,14 +129,6 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
     asked = list(dict.fromkeys(entry.id for entry, _ in selection.pairs))
     who = asked[0] if len(asked) == 1 else f"none of the {len(asked)} hardware asked about"
     raise UsageError(f"{demand.label}: {who} has {'no' if len(asked) == 1 else 'a'} constant {demand.name!r}; {advice}")
-
-
-def show_constant(value: float, unit: str, digits: int = 6) -> str:
-    """Return a value of a constant as people read it, to so many digits where it has no prefix."""
-    if unit in _PREFIXED:
-        return format_si(value, unit)
-    told = f"{float(f'{value:.{digits}g}'):g}"
-    return told if unit == "1" else f"{told} {unit}"
 
 
 def describe_change(change: Change) -> str:
