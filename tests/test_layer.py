@@ -36,6 +36,7 @@ BELOW: dict[str, set[str]] = {
     "serving": {"catalog", "decoder", "domain", "model"},
     "capacity": {"domain"},
     "box": {"domain", "model"},
+    "design": {"domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "plan": {
@@ -61,6 +62,7 @@ BELOW: dict[str, set[str]] = {
         "calibrate",
         "catalog",
         "decoder",
+        "design",
         "device",
         "domain",
         "exchange",
@@ -108,13 +110,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_010,
+    "answer": 18_000,
     "trace": 9_760,
     "decoder": 3_000,
-    "model": 9_010,
+    "model": 9_300,
     "store": 6_720,
-    "domain": 5_720,
-    "cli": 5_240,
+    "domain": 6_000,
+    "cli": 5_500,
     "catalog": 3_900,
     "hub": 2_440,
     "plan": 3_200,
@@ -131,6 +133,7 @@ LINES: dict[str, int] = {
     "serving": 2_400,
     "training": 1_480,
     "box": 1_560,
+    "design": 1_200,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -153,7 +156,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"box", "calibrate", "capacity", "decoder", "model", "serving", "store", "training"},
+    "numpy": {"box", "calibrate", "capacity", "decoder", "design", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""
 

@@ -19,6 +19,7 @@ from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.answer.cost import CostAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.explore.answer import NO_SHARES, NO_VALUES, OBJECTIVES, ExploreAnswer
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
@@ -78,6 +79,48 @@ def use(
 def default_workspace() -> Workspace:
     """Return the workspace that the functions of the package ask."""
 
+@overload
+def explore(
+    models: str | Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    like: str | Sequence[str] = (),
+    vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+    share: Mapping[str, float] = NO_SHARES,
+    limits: Limits = LIMITS,
+    max_area_mm2: float | None = None,
+    max_die_cost_usd: float | None = None,
+    objectives: Sequence[str] = OBJECTIVES,
+    count: int | None = None,
+    seed: int = 0,
+    **keywords: Unpack[SettingsKeywords],
+) -> ExploreAnswer:
+    """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+
+    `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
+    varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
+    many are drawn by `seed`. Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
+    design keeps the limits, with the nearest.
+    """
+
+@overload
+def explore(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    like: str | Sequence[str] = (),
+    vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+    share: Mapping[str, float] = NO_SHARES,
+    limits: Limits = LIMITS,
+    max_area_mm2: float | None = None,
+    max_die_cost_usd: float | None = None,
+    objectives: Sequence[str] = OBJECTIVES,
+    count: int | None = None,
+    seed: int = 0,
+    **keywords: Unpack[SettingsKeywords],
+) -> ExploreAnswer: ...
 @overload
 def compare(
     model: str,

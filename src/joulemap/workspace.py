@@ -39,6 +39,7 @@ class Workspace:
         self.path = place_database(path)
         self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)
 
+    explore = ModelQuestion("answer.explore.answer")
     compare = ModelQuestion("answer.compare.summary")
     compare_models = ModelQuestion("answer.compare.model")
     report = ModelQuestion("answer.report.answer")

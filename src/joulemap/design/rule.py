@@ -5,7 +5,7 @@
     v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
     peaks                           x elements of a unit's array
     wires                           x area^0.5, the length of the die
-    static power                    x ((1 - m) area + m bandwidth of DRAM)             m: share of the memory's interface
+    static power                    x ((1 - m) area + m bandwidth of DRAM)       m: share of its interface
 
 All but voltage are ratios to the chip that a design is like. A number that is varied itself follows nothing.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from joulemap.design.area import ARRAY, DATAPATH, Area
+from joulemap.design.area import ARRAY, Area
 from joulemap.domain.change import Change
 from joulemap.domain.constant import STATIC
 from joulemap.system.errors import UsageError
@@ -59,7 +59,7 @@ RULES: Final = {
             name="voltage",
             text="voltage follows the clock by the chip's own power law, on above its highest clock",
             basis="scaled",
-            source="model/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); above the highest by the same line",
+            source="model/power: A100 PCIe at locked clocks, energaizer (ISPASS 2026); on above",
         ),
         Rule(name="array", text="peaks follow the elements of a unit's array", basis="derived", source="geometry"),
         Rule(
@@ -78,7 +78,7 @@ RULES: Final = {
             name="area",
             text="area is that of units and memories on the chip, by the table of design/area",
             basis="recalled",
-            source=f"Horowitz 2014, nodes of TSMC; {'; '.join(f'{name}: {one.source}' for name, one in DATAPATH.items())}",
+            source="Horowitz 2014, claims of TSMC from node to node; shares of datapaths assumed",
         ),
         Rule(
             name="limit",
@@ -96,9 +96,7 @@ def check_together(names: Iterable[str]) -> None:
     movers = [name for name in asked if name in ("unit_count", "clock", *ARRAY)]
     moved = [name for name in asked if name.startswith("peak.")]
     if movers and moved:
-        raise UsageError(
-            f"{moved[0]} follows {movers[0]}, so that both cannot be varied: leave one of them out"
-        )
+        raise UsageError(f"{moved[0]} follows {movers[0]}, so that both cannot be varied: leave one of them out")
 
 
 @frozen(kw_only=True)

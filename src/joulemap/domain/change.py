@@ -157,7 +157,7 @@ def _scale_clocks(hardware: Hardware, clock: Quantity, ratio: float) -> dict[str
     return {**moved, "clock_die": max(die, full, key=lambda one: one.value)}
 
 
-def _price_fj(action: EnergyAction, value_j: float) -> float:
+def price_fj(action: EnergyAction, value_j: float) -> float:
     """Return a price in femtojoules, to the digits that a person may have written; its own where it is that."""
     own = action.energy_per_action_fj
     return own if value_j == own / FJ_PER_J else float(f"{value_j * FJ_PER_J:.15g}")
@@ -169,7 +169,7 @@ def _set_prices(reference: EnergyReference, value: dict[str, float]) -> EnergyRe
     return EnergyReference(
         tuple(
             attrs.evolve(
-                action, energy_per_action_fj=_price_fj(action, value[key]), low_fj=None, high_fj=None, basis="assumed",
+                action, energy_per_action_fj=price_fj(action, value[key]), low_fj=None, high_fj=None, basis="assumed",
                 source=SOURCE,
             )
             if (key := ".".join(action.key)) in value

@@ -87,6 +87,8 @@ _ALIASES: Final = {
     "regulator_loss": LOSS,
     "coefficient.regulator_loss": LOSS,
     "units": "unit_count",
+    "rows": "geometry.array_rows",
+    "columns": "geometry.array_columns",
     "dram.bandwidth": "memory_bandwidth",
     "dram.capacity": "memory_capacity",
 }

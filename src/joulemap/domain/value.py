@@ -1,6 +1,6 @@
 """Values of a constant as people write them: one, several, or a range of them.
 
-    31pJ   x1.5   1TB/s,2TB/s   0.5GHz:2GHz:16 (so many, evenly)   16:1024:*2 (each twice the one before)
+31pJ   x1.5   1TB/s,2TB/s   0.5GHz:2GHz:16 (so many, evenly)   16:1024:*2 (each twice the one before)
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def is_several(written: str | float) -> bool:
 def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
     """Return the values that were written, each once and in their order, in the unit of a constant.
 
-    What counts something is rounded to whole numbers. ValueError for a range that is empty, or values that it cannot be.
+    In a range what counts something is rounded. ValueError for a range that is empty, or a value that it cannot be.
     """
     found: dict[float, None] = {}
     for part in written.split(",") if isinstance(written, str) else (written,):

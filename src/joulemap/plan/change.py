@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Pair = tuple[HardwareEntry, str]
     """A hardware at a power mode."""
 
+
 @frozen(kw_only=True)
 class Demand:
     """One thing to set, as it was written."""
