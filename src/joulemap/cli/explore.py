@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from joulemap.cli.complete import complete_models
 from joulemap.cli.option.design import DesignOptions
 from joulemap.cli.option.run import MODEL_HELP, Limit, RunOptions
 from joulemap.cli.output import OutputOptions
+from joulemap.cli.voice import voice
 
 
 @command
@@ -18,6 +20,14 @@ def explore(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help=MODEL_HELP, autocompletion=complete_models)],
     *,
     limit: Limit = 12,
+    save_as: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-as",
+            help="Write the design that is best at the first objective as a hardware file, .toml.",
+            show_default="not written",
+        ),
+    ] = None,
     design: DesignOptions,
     run: RunOptions,
     output: OutputOptions,
@@ -35,4 +45,6 @@ def explore(
     """
     with output.watched_workspace() as workspace:
         answer = workspace.explore(models, run.settings(), **design.keywords())
+    if save_as is not None:
+        voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
     output.write(answer.document(limit=limit, repeated=output.repeat(run)))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Self
 
+import attrs
 import numpy as np
 
 from joulemap.design.area import Area
@@ -65,6 +66,7 @@ class Space:
                 raise UsageError(f"{label}: there is no value")
             parameters[constant.name] = Parameter(constant=constant, values=found)
         check_together(parameters)
+        hardware = attrs.evolve(hardware, clock_die=hardware.clock_die or hardware.full_clock)
         law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
         return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
 

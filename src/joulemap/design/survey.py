@@ -134,6 +134,12 @@ class Survey:
         space = self.groups[int(self.group[row])].space
         return {name: float(one[0]) for name, one in space.values_at(self.numbers[row : row + 1]).items()}
 
+    def changes_at(self, row: int) -> dict[str, float]:
+        """Return the values of all constants in which a design differs from its chip, in SI."""
+        space = self.groups[int(self.group[row])].space
+        values = space.values_at(self.numbers[row : row + 1])
+        return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
+
     def count_refusals(self) -> list[tuple[str, int]]:
         """Return why designs cannot run, each reason without its numbers, with how many: the commonest first."""
         counts: Counter[str] = Counter()

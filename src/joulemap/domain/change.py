@@ -53,21 +53,21 @@ def check_value(constant: Constant, value: float) -> None:
         raise ValueError(f"{value:g} is not a whole number")
 
 
-def changed_digest(digest: str, changes: Sequence[Change]) -> str:
-    """Return the digest of a hardware with changes; its own without any."""
-    if not changes:
+def changed_digest(digest: str, changes: Sequence[Change], name: str = "") -> str:
+    """Return the digest of a hardware with changes, under another name if one is given; its own without any."""
+    if not changes and not name:
         return digest
-    told = "|".join(f"{one.name}={one.value!r}" for one in changes)
+    told = "|".join((*(f"{one.name}={one.value!r}" for one in changes), *([f"as {name}"] if name else [])))
     return hashlib.sha256(f"{digest}|set {told}".encode()).hexdigest()[:16]
 
 
-def change_hardware(hardware: Hardware, changes: Sequence[Change]) -> Hardware:
+def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
     """Return a hardware, as runs have it, with numbers in place of its own; itself without any.
 
     Each number changes alone, but for clock and units: peaks and on-chip bandwidths follow both, as in a power mode.
-    What was derived from a number before stays. Raises ValueError where the numbers contradict each other.
+    What was derived from a number before stays. `name` is its id from then on, if one is given. Raises ValueError where the numbers contradict each other.
     """
-    if not changes:
+    if not changes and not name:
         return hardware
     value = {one.name: one.value for one in changes}
     updates: dict[str, Any] = {
@@ -108,6 +108,7 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change]) -> Hardware:
         reference = reference.with_static(updates[STATIC])
     return attrs.evolve(
         hardware,
+        id=name or hardware.id,
         **updates,
         geometry=_set_each(hardware.geometry.items(), "geometry", value),
         coefficients=_set_each(hardware.coefficients.items(), "coefficient", value),
@@ -115,7 +116,7 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change]) -> Hardware:
         memory_levels=tuple(levels),
         reference=reference,
         described_digest=hardware.described_digest or hardware.digest,
-        digest=changed_digest(hardware.digest, changes),
+        digest=changed_digest(hardware.digest, changes, name),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -16,6 +17,7 @@ from joulemap.answer.explore.tell import (
     Margin,
     RefusedDesigns,
     RuleRow,
+    describe_design,
     find_best,
     list_margins,
     list_rules,
@@ -32,6 +34,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_doubt
 from joulemap.present.document import Document, Section, grid, say_rest
 from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -82,6 +85,8 @@ class ExploreAnswer(Answer):
     band_count: int
     """Beside the front."""
     parameters: tuple[str, ...]
+    spelling: Mapping[str, str]
+    """Chip -> what to write to ask for it, where that is not its name."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
 
@@ -97,6 +102,31 @@ class ExploreAnswer(Answer):
     def points(self) -> Table[Any]:
         """Return every design that was evaluated, in the order of their numbers."""
         return list_rows(self.survey, list(self.parameters), range(self.point_count))
+
+    def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
+        """Write the design that is best at an objective, the first if none is named, as a hardware file.
+
+        Every question takes it by its name, as `--hardware FILE` on the command line, at the same settings and to the
+        same femtojoule. Raises UsageError for a file that must not be replaced.
+        """
+        from joulemap.catalog.design import name_design, write_design
+
+        wanted = objective or self.objectives[0]
+        check_name("objective", wanted, self.objectives)
+        row = next(one.design_index for one in self.best if one.objective == wanted)
+        group = self.survey.groups[int(self.survey.group[row])]
+        place = Path(path)
+        if place.suffix != ".toml":
+            raise UsageError(f"{place}: a hardware file ends with .toml")
+        chip, at, mode = group.hardware.partition("@")
+        notes = (
+            f"Best at {wanted}: {describe_design(self.survey, row)}.",
+            *([f"Ask it as {place}@{mode}."] if at else ()),
+        )
+        values = self.survey.changes_at(row)
+        text = write_design(name_design(place.stem), self.spelling.get(chip, chip), values, notes)
+        write_text(place, text, force=force)
+        return place
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table."""
@@ -273,6 +303,7 @@ def explore(
         front_count=int(done.front.sum()),
         band_count=int(done.band.sum() - done.front.sum()),
         parameters=tuple(parameters),
+        spelling=posed.spelling,
         survey=done,
         sure=say_sure(posed, done, wanted),
     )

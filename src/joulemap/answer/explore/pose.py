@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -43,6 +44,8 @@ class Posed:
     """Model -> share of the inferences."""
     half_widths: Mapping[int, tuple[float, float]]
     """Place of a group -> half-widths of latency and energy, those of its chip; without what nobody knows."""
+    spelling: Mapping[str, str]
+    """Chip -> what to write to ask for it, of files."""
     doubt: Mapping[tuple[int, int], Difference]
     """Places of two groups -> what two designs of theirs differ by."""
 
@@ -87,7 +90,9 @@ def pose(
     """
     names = tuple(dict.fromkeys(models))
     shares = read_shares(names, share)
-    plan = plan_selected(names, settings, select_hardware(settings, "every mode" if not vary else "four"))
+    plan = plan_selected(names, settings, select_hardware(settings))
+    if any(entry.variant is not None for entry, _ in plan.selection.pairs) or settings.changes:
+        raise UsageError("designs are like hardware as it is: in place of --set tdp=60W write --vary tdp=60W")
     targets = find_targets(source, plan)
     chips: dict[tuple[str, str], Space] = {}
     for run in plan.runs(""):
@@ -134,6 +139,7 @@ def pose(
         groups=tuple(group for group, _ in found),
         models={model.request.model: shares[model.request.model] for model in plan.models},
         half_widths=half_widths,
+        spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
         doubt=doubt,
     )
 
