@@ -124,7 +124,7 @@ LINES: dict[str, int] = {
     "calibrate": 1_940,
     "tools": 1_940,
     "fuse": 1_110,
-    "system": 1_125,
+    "system": 1_135,
     "device": 880,
     "webpage": 570,
     "exchange": 450,

@@ -93,13 +93,16 @@ def explore(
     objectives: Sequence[str] = OBJECTIVES,
     count: int | None = None,
     seed: int = 0,
+    solve: str | Sequence[str] = (),
+    target: str | Sequence[str] = (),
     **keywords: Unpack[SettingsKeywords],
 ) -> ExploreAnswer:
     """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
 
     `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
     varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-    many are drawn by `seed`. Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
+    many are drawn by `seed`. `solve` names one or two constants whose values are found, those that meet as many
+    `target`s, as "latency = 10ms". Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
     design keeps the limits, with the nearest.
     """
 
@@ -119,6 +122,8 @@ def explore(
     objectives: Sequence[str] = OBJECTIVES,
     count: int | None = None,
     seed: int = 0,
+    solve: str | Sequence[str] = (),
+    target: str | Sequence[str] = (),
     **keywords: Unpack[SettingsKeywords],
 ) -> ExploreAnswer: ...
 @overload

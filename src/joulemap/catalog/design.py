@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -56,7 +56,7 @@ def read_design(path: Path) -> DesignFile:
     return design
 
 
-def write_design(name: str, like: str, values: Mapping[str, float], notes: tuple[str, ...] = ()) -> str:
+def write_design(name: str, like: str, values: Mapping[str, float], notes: Iterable[str] = ()) -> str:
     """Return the text of a design's file, which is read back to the same numbers."""
     lines = [f"{json.dumps(key)} = {float(value)!r}" for key, value in values.items()]
     told = [f"# {' '.join(note.split())}\n" for note in notes]

@@ -166,9 +166,6 @@ class Law:
         """Return the design of one row of values that `follow` gave, as changes of the chip; none for its own."""
         found = []
         for name, column in values.items():
-            constant, value = self.constants[name], float(column[index])
-            if value != constant.value:
-                found.append(
-                    Change(name=name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
-                )
-        return tuple(found)
+            own, value = self.constants[name], float(column[index])
+            found.append(Change(name=name, kind=own.kind, value=value, before=own.value, unit=own.unit))
+        return tuple(found) if any(one.value != one.before for one in found) else ()

@@ -66,7 +66,8 @@ class Space:
                 raise UsageError(f"{label}: there is no value")
             parameters[constant.name] = Parameter(constant=constant, values=found)
         check_together(parameters)
-        hardware = attrs.evolve(hardware, clock_die=hardware.clock_die or hardware.full_clock)
+        highest = hardware.clock_die or hardware.full_clock
+        hardware = attrs.evolve(hardware, clock_die=highest, loads=())  # what was measured was another chip
         law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
         return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
 

@@ -15,7 +15,7 @@ from joulemap.domain.reference import FJ_PER_J, EnergyReference
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware, Peak
+    from joulemap.domain.hardware import Hardware, Load, Peak
     from joulemap.domain.reference import EnergyAction
 
 SOURCE: Final = "--set"
@@ -65,7 +65,8 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
     """Return a hardware, as runs have it, with numbers in place of its own; itself without any.
 
     Each number changes alone, but for clock and units: peaks and on-chip bandwidths follow both, as in a power mode.
-    What was derived from a number before stays. `name` is its id from then on, if one is given. Raises ValueError where the numbers contradict each other.
+    What was derived from a number before stays. `name` is its id from then on, if one is given. Raises ValueError
+    where the numbers contradict each other.
     """
     if not changes and not name:
         return hardware
@@ -106,8 +107,10 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
     reference = _set_prices(hardware.reference, value)
     if STATIC in updates:
         reference = reference.with_static(updates[STATIC])
+    static, tdp = updates.get(STATIC, hardware.static_power), updates.get("tdp", hardware.tdp)
     return attrs.evolve(
         hardware,
+        loads=tuple(one for one in hardware.loads if is_within(one, static.value, tdp.value)),
         id=name or hardware.id,
         **updates,
         geometry=_set_each(hardware.geometry.items(), "geometry", value),
@@ -118,6 +121,11 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
         described_digest=hardware.described_digest or hardware.digest,
         digest=changed_digest(hardware.digest, changes, name),
     )
+
+
+def is_within(load: Load, static_w: float, tdp_w: float) -> bool:
+    """Whether what was measured under a load does not contradict a static power and a power limit."""
+    return static_w < load.power.value and (load.covers != "board" or load.power.value <= tdp_w)
 
 
 def _set(quantity: Quantity, value: float) -> Quantity:

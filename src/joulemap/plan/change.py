@@ -63,8 +63,8 @@ def find_changes(
     """Return what is set of each hardware at its power mode, of those of which something is, and the selection.
 
     A hardware of which a constant is set to several values is as many variants of it, each with a label. Values are
-    told against the hardware as its runs have it: under its calibration, at its mode and boundary. Raises UsageError for
-    a constant that none has, or a value that it cannot be; UnknownNameError for a hardware.
+    told against the hardware as its runs have it: under its calibration, at its mode and boundary. Raises UsageError
+    for a constant that none has, or a value that it cannot be; UnknownNameError for a hardware.
     """
     demands = read_demands(settings.changes)
     if not demands and all(entry.variant is None for entry, _ in selection.pairs):

@@ -201,7 +201,7 @@ def _split_commas(word: str) -> tuple[str, ...]:
 def read_names(
     hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]
 ) -> tuple[tuple[str, ...], dict[str, Hardware], dict[str, HardwareEntry]]:
-    """Return names with records, files and folders replaced by their ids, what to write -> hardware, and designs by id."""
+    """Return names with ids for records, files and folders, what to write -> hardware of those, and designs by id."""
     names: list[str] = []
     own: dict[str, Hardware] = {}
     designs: dict[str, HardwareEntry] = {}

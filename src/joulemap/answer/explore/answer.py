@@ -254,12 +254,15 @@ def explore(
     objectives: Sequence[str] = OBJECTIVES,
     count: int | None = None,
     seed: int = 0,
+    solve: str | Sequence[str] = (),
+    target: str | Sequence[str] = (),
 ) -> ExploreAnswer:
     """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
 
     `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
     varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-    many are drawn by `seed`. Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
+    many are drawn by `seed`. `solve` names one or two constants whose values are found, those that meet as many
+    `target`s, as "latency = 10ms". Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
     design keeps the limits, with the nearest.
     """
     from joulemap.answer.explore.pose import pose
@@ -277,6 +280,10 @@ def explore(
         raise UsageError(f"count is {count}, expected a whole number from 1")
     bounds = _read_bounds(limits, max_area_mm2, max_die_cost_usd)
     posed = pose(source, names, settings, vary, share, count, seed)
+    if solve or target:
+        from joulemap.answer.explore.solve import solve_posed
+
+        posed = solve_posed(posed, _texts(solve), _texts(target))
     done = survey(posed.groups, source.progress or _say_nothing)
     wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
@@ -307,6 +314,10 @@ def explore(
         survey=done,
         sure=say_sure(posed, done, wanted),
     )
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _say_nothing(_done: int, _total: int) -> None:

@@ -54,6 +54,20 @@ class Posed:
         """How many designs there are, drawn or not."""
         return sum(one.space.size for one in self.groups)
 
+    def keep(self, groups: Mapping[int, Group]) -> Posed:
+        """Return it with these groups in place of its own, by the places of those."""
+        place = {own: number for number, own in enumerate(groups)}
+        return attrs.evolve(
+            self,
+            groups=tuple(groups.values()),
+            half_widths={place[own]: widths for own, widths in self.half_widths.items() if own in place},
+            doubt={
+                (place[one], place[other]): squares
+                for (one, other), squares in self.doubt.items()
+                if one in place and other in place
+            },
+        )
+
     def half_width(self, group: int, objective: Objective) -> float | None:
         """Return the half-width of an objective's logarithm in a group; None where nobody knows it."""
         if group not in self.half_widths or not (objective.latency_power or objective.energy_power):

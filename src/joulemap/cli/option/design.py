@@ -48,6 +48,21 @@ class DesignOptions:
         typer.Option("--random", min=1, help="Draw so many designs in place of all.", show_default="all"),
     ] = None
     seed: Annotated[int, typer.Option("--seed", min=0, help="What is drawn.")] = 0
+    solve: Annotated[
+        str,
+        typer.Option(
+            "--solve",
+            metavar="NAME[,NAME]",
+            help="Find the value of one or two constants that meet --for.",
+            show_default="none",
+        ),
+    ] = ""
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for", metavar="OBJECTIVE=VALUE", help='What --solve meets, as "latency = 10ms"; repeat for two.'
+        ),
+    ] = None
     objective: Annotated[
         str,
         typer.Option(
@@ -85,6 +100,8 @@ class DesignOptions:
             "objectives": split_names(self.objective),
             "count": self.random,
             "seed": self.seed,
+            "solve": split_names(self.solve),
+            "target": tuple(self.target or ()),
             "limits": self._read_limits(),
             "max_area_mm2": read_area(self.max_area),
             "max_die_cost_usd": read_quantity("--max-die-cost", self.max_die_cost, "USD"),
