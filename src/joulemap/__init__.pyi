@@ -21,6 +21,11 @@ from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
 from joulemap.answer.explore.answer import ExploreAnswer as ExploreAnswer
+from joulemap.answer.explore.regret import (
+    ChipRegret as ChipRegret,
+    ModelWinner as ModelWinner,
+    RegretAnswer as RegretAnswer,
+)
 from joulemap.answer.explore.tell import (
     BestDesign as BestDesign,
     Margin as Margin,
@@ -322,6 +327,7 @@ from joulemap.shortcut import (
     evaluate as evaluate,
     explain as explain,
     explore as explore,
+    explore_all as explore_all,
     export as export,
     fleet as fleet,
     flip as flip,

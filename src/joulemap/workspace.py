@@ -40,6 +40,7 @@ class Workspace:
         self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)
 
     explore = ModelQuestion("answer.explore.answer")
+    explore_all = Question("answer.explore.regret", "SettingsKeywords", is_shared=True)
     compare = ModelQuestion("answer.compare.summary")
     compare_models = ModelQuestion("answer.compare.model")
     report = ModelQuestion("answer.report.answer")

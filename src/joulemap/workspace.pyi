@@ -24,6 +24,7 @@ from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explore.answer import NO_SHARES, NO_VALUES, OBJECTIVES, ExploreAnswer
+from joulemap.answer.explore.regret import NO_SHARES, RegretAnswer
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
@@ -160,6 +161,21 @@ class Workspace:
         target: str | Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> ExploreAnswer: ...
+    def explore_all(
+        self,
+        models: str | Sequence[str] = (),
+        settings: Settings = CANDIDATES,
+        *,
+        share: Mapping[str, float] = NO_SHARES,
+        objective: str = "energy",
+        limits: Limits = LIMITS,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RegretAnswer:
+        """Return the best configuration of each model, and what each chip loses as the one for all.
+
+        Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
+        models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
+        """
     @overload
     def compare(
         self,

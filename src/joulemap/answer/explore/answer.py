@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
+from joulemap.answer.explore.bound import read_bounds
 from joulemap.answer.explore.row import list_rows, name_column
 from joulemap.answer.explore.tell import (
     BestDesign,
@@ -38,21 +39,11 @@ from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
     from joulemap.design.survey import Survey
 
 OBJECTIVES: Final = ("energy", "latency")
 """What designs are judged by unless something else is asked for."""
-
-BOUNDED: Final[Mapping[str, tuple[str, str]]] = {
-    "max_latency_s": ("--max-latency", "latency"),
-    "max_energy_per_inference_j": ("--max-energy-per-inference", "energy"),
-    "max_memory_bytes": ("--max-memory", "memory"),
-    "max_power_w": ("--max-power", "power"),
-    "min_throughput_per_s": ("--min-throughput", "throughput"),
-}
-"""Limit -> its option, and the objective that it bounds."""
 
 MOST_BAND: Final = 2_000
 """Designs that cannot be told apart from the front which are rows; all are counted."""
@@ -102,6 +93,13 @@ class ExploreAnswer(Answer):
     def points(self) -> Table[Any]:
         """Return every design that was evaluated, in the order of their numbers."""
         return list_rows(self.survey, list(self.parameters), range(self.point_count))
+
+    def figures(self) -> Figures:
+        """Return the front and its band in the first two objectives; nothing for one."""
+        from joulemap.answer.explore.picture import draw_designs
+        from joulemap.design.outcome import OBJECTIVES as KNOWN
+
+        return draw_designs(self, [KNOWN[name] for name in self.objectives])
 
     def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
         """Write the design that is best at an objective, the first if none is named, as a hardware file.
@@ -278,7 +276,7 @@ def explore(
         raise UsageError("name a chip that designs are like: --like kpu_t256; see `joulemap hardware list`")
     if count is not None and count < 1:
         raise UsageError(f"count is {count}, expected a whole number from 1")
-    bounds = _read_bounds(limits, max_area_mm2, max_die_cost_usd)
+    bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
     posed = pose(source, names, settings, vary, share, count, seed)
     if solve or target:
         from joulemap.answer.explore.solve import solve_posed
@@ -322,22 +320,6 @@ def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
 
 def _say_nothing(_done: int, _total: int) -> None:
     """Tell nobody."""
-
-
-def _read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: float | None) -> tuple[Bound, ...]:
-    from joulemap.design.limit import Bound
-
-    given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
-    odd = [name for name in given if name not in BOUNDED]
-    if odd:
-        raise UsageError(f"{odd[0]} is no limit of a design; limits are {', '.join(BOUNDED)}, max_area_mm2")
-    bounds = [Bound.of(*BOUNDED[name], value) for name, value in given.items()]
-    for option, name, value in (("--max-area", "area", max_area_mm2), ("--max-die-cost", "cost", max_die_cost_usd)):
-        if value is not None:
-            if not value > 0.0:
-                raise UsageError(f"{option} is {value:g}, expected above 0")
-            bounds.append(Bound.of(option, name, value))
-    return tuple(bounds)
 
 
 def _list_told(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:
