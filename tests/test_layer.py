@@ -156,6 +156,7 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
+    "optuna": {"design"},
     "numpy": {"box", "calibrate", "capacity", "decoder", "design", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""

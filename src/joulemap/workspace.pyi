@@ -23,8 +23,9 @@ from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.explore.answer import NO_SHARES, NO_VALUES, OBJECTIVES, ExploreAnswer
-from joulemap.answer.explore.regret import NO_SHARES, RegretAnswer
+from joulemap.answer.explore.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
+from joulemap.answer.explore.bound import NO_SHARES
+from joulemap.answer.explore.regret import RegretAnswer
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
@@ -128,6 +129,7 @@ class Workspace:
         objectives: Sequence[str] = OBJECTIVES,
         count: int | None = None,
         seed: int = 0,
+        search: str = "",
         solve: str | Sequence[str] = (),
         target: str | Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
@@ -136,8 +138,8 @@ class Workspace:
 
         `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
         varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-        many are drawn by `seed`. `solve` names one or two constants whose values are found, those that meet as many
-        `target`s, as "latency = 10ms". Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
+        many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
+        found, those that meet as many `target`s, as "latency = 10ms". Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
         design keeps the limits, with the nearest.
         """
     @overload
@@ -157,6 +159,7 @@ class Workspace:
         objectives: Sequence[str] = OBJECTIVES,
         count: int | None = None,
         seed: int = 0,
+        search: str = "",
         solve: str | Sequence[str] = (),
         target: str | Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],

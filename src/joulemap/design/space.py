@@ -11,7 +11,7 @@ import numpy as np
 
 from joulemap.design.area import Area
 from joulemap.design.rule import Law, check_together
-from joulemap.domain.constant import list_constants, match_names
+from joulemap.domain.constant import SHORT, list_constants, match_names
 from joulemap.domain.name import find_nearest
 from joulemap.domain.value import read_values
 from joulemap.system.errors import UsageError
@@ -115,6 +115,7 @@ def _find_name(written: str, constants: dict[str, Constant], hardware: str, labe
         return matched[0]
     if matched:
         raise UsageError(f"{label}: it may be {' or '.join(matched)}: name one")
-    near = find_nearest(written, [(name, name.partition(".")[2] or name) for name in constants])
+    names = [(short, short) for short, name in SHORT.items() if name in constants]
+    near = find_nearest(written, [*names, *((name, name.partition(".")[2] or name) for name in constants)])
     advice = f"did you mean {' or '.join(near)}?" if near else "see `joulemap sensitivity MODEL HARDWARE` for names"
     raise UsageError(f"{label}: {hardware} has no constant {written!r}; {advice}")

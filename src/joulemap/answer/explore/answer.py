@@ -11,7 +11,7 @@ import attrs
 
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
-from joulemap.answer.explore.bound import read_bounds
+from joulemap.answer.explore.bound import NO_SHARES, read_bounds
 from joulemap.answer.explore.row import list_rows, name_column
 from joulemap.answer.explore.tell import (
     BestDesign,
@@ -39,6 +39,8 @@ from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.answer.explore.pose import Posed
+    from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
     from joulemap.design.survey import Survey
 
@@ -49,7 +51,6 @@ MOST_BAND: Final = 2_000
 """Designs that cannot be told apart from the front which are rows; all are counted."""
 
 NO_VALUES: Final[Mapping[str, str]] = {}
-NO_SHARES: Final[Mapping[str, float]] = {}
 
 
 @frozen(kw_only=True)
@@ -252,6 +253,7 @@ def explore(
     objectives: Sequence[str] = OBJECTIVES,
     count: int | None = None,
     seed: int = 0,
+    search: str = "",
     solve: str | Sequence[str] = (),
     target: str | Sequence[str] = (),
 ) -> ExploreAnswer:
@@ -259,8 +261,8 @@ def explore(
 
     `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
     varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
-    many are drawn by `seed`. `solve` names one or two constants whose values are found, those that meet as many
-    `target`s, as "latency = 10ms". Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
+    many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
+    found, those that meet as many `target`s, as "latency = 10ms". Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
     design keeps the limits, with the nearest.
     """
     from joulemap.answer.explore.pose import pose
@@ -277,13 +279,15 @@ def explore(
     if count is not None and count < 1:
         raise UsageError(f"count is {count}, expected a whole number from 1")
     bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
+    wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
     posed = pose(source, names, settings, vary, share, count, seed)
+    if search:
+        posed = _search(posed, search, wanted, bounds, count, seed)
     if solve or target:
         from joulemap.answer.explore.solve import solve_posed
 
         posed = solve_posed(posed, _texts(solve), _texts(target))
     done = survey(posed.groups, source.progress or _say_nothing)
-    wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
     done.judge(wanted, bounds, posed.doubt)
     if not done.keeps.any():
@@ -312,6 +316,22 @@ def explore(
         survey=done,
         sure=say_sure(posed, done, wanted),
     )
+
+
+def _search(
+    posed: Posed, search: str, wanted: Sequence[Objective], bounds: tuple[Bound, ...], count: int | None, seed: int
+) -> Posed:
+    """Return a question whose designs are those that a search looked at."""
+    from joulemap.design.search import SEARCHES, search_space
+
+    check_name("search", search, SEARCHES)
+    if count is None:
+        raise UsageError("say how many designs are looked at: --search optuna --points 2000")
+    found = {
+        place: attrs.evolve(one, numbers=search_space(one, wanted, bounds, len(one.numbers), seed + place))
+        for place, one in enumerate(posed.groups)
+    }
+    return posed.keep(found)
 
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:

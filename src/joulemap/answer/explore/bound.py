@@ -13,6 +13,8 @@ from joulemap.system.errors import UsageError
 if TYPE_CHECKING:
     from joulemap.design.limit import Bound
 
+NO_SHARES: Final[Mapping[str, float]] = {}
+
 BOUNDED: Final[Mapping[str, tuple[str, str]]] = {
     "max_latency_s": ("--max-latency", "latency"),
     "max_energy_per_inference_j": ("--max-energy-per-inference", "energy"),

@@ -117,7 +117,8 @@ def pose(
     total = sum(space.size for space in chips.values()) * len(settings.points) * batches
     if count is None and total > MOST_POINTS:
         raise UsageError(
-            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1"
+            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
+            "or look for the best: --search optuna --points 5000"
         )
     with holding_runs(source, plan) as runs:
         connection = runs.connection

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
-from joulemap.answer.explore.bound import read_bounds
+from joulemap.answer.explore.bound import NO_SHARES, read_bounds
 from joulemap.answer.explore.pose import read_shares
 from joulemap.answer.explore.tell import show_objective
 from joulemap.domain.default import CANDIDATES, LIMITS
@@ -28,8 +28,6 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.design.outcome import Objective
     from joulemap.plan.run import Plan
-
-NO_SHARES: Final[Mapping[str, float]] = {}
 
 
 @frozen(kw_only=True)

@@ -47,6 +47,18 @@ class DesignOptions:
         int | None,
         typer.Option("--random", min=1, help="Draw so many designs in place of all.", show_default="all"),
     ] = None
+    search: Annotated[
+        str,
+        typer.Option(
+            "--search",
+            metavar="optuna",
+            help="Look for the best of a large space (NSGA-II; of one objective TPE) in place of drawing evenly.",
+            show_default="none",
+        ),
+    ] = ""
+    points: Annotated[
+        int | None, typer.Option("--points", min=1, help="Designs that --search looks at.", show_default="none")
+    ] = None
     seed: Annotated[int, typer.Option("--seed", min=0, help="What is drawn.")] = 0
     solve: Annotated[
         str,
@@ -93,12 +105,15 @@ class DesignOptions:
 
     def keywords(self) -> dict[str, Any]:
         """Return what is asked by them; UsageError names the option that cannot be read."""
+        if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
+            raise UsageError("--search optuna and --points 2000 go together; --random N draws evenly, without --search")
         return {
             "like": split_names(self.like) if "/" not in self.like else self.like,
             "vary": _read_pairs("--vary", self.vary, "units=16:1024:*2"),
             "share": {name: _read_share(name, text) for name, text in _read_pairs("--share", self.share, "").items()},
             "objectives": split_names(self.objective),
-            "count": self.random,
+            "count": self.random if self.points is None else self.points,
+            "search": self.search,
             "seed": self.seed,
             "solve": split_names(self.solve),
             "target": tuple(self.target or ()),
