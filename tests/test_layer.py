@@ -38,6 +38,7 @@ BELOW: dict[str, set[str]] = {
     "box": {"domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
+    "lake": {"domain", "model", "store"},
     "plan": {
         "box",
         "catalog",
@@ -108,16 +109,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 17_010,
+    "answer": 17_230,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_010,
-    "store": 6_720,
-    "domain": 5_720,
-    "cli": 5_240,
+    "store": 7_400,
+    "domain": 5_820,
+    "cli": 5_310,
     "catalog": 3_900,
     "hub": 2_440,
-    "plan": 3_200,
+    "plan": 3_250,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
@@ -131,6 +132,7 @@ LINES: dict[str, int] = {
     "serving": 2_400,
     "training": 1_480,
     "box": 1_560,
+    "lake": 400,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -151,9 +153,10 @@ OWNERS: dict[str, set[str]] = {
     "plotille": {"present"},
     "rich": {"present"},
     "quantiphy": {"system"},
+    "distributed": {"lake"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"box", "calibrate", "capacity", "decoder", "model", "serving", "store", "training"},
+    "numpy": {"box", "calibrate", "capacity", "decoder", "lake", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""
 
