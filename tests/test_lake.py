@@ -27,7 +27,7 @@ from joulemap.store.lake import number_shards, survey
 from joulemap.store.shard import Shard, open_lake, write_shard
 from joulemap.system.errors import DatabaseError, JoulemapError, UsageError
 from joulemap.workspace import Workspace
-from pond import Cell, evaluate_and_die, evaluate_cell, list_blocks_of, make_columns
+from pond import Cell, Totals, evaluate_and_die, evaluate_cell, list_blocks_of, make_columns
 
 
 def ask(lake: Path, statement: str) -> list[tuple[object, ...]]:
@@ -324,7 +324,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from joulemap.lake.fill import Filled, fill
-from pond import Cell, evaluate_cell
+from pond import Cell, Totals, evaluate_cell
 if __name__ == "__main__":
     fill(Path(sys.argv[1]), (Cell(n, 2000, 0.01) for n in range(40)), evaluate_cell, jobs=int(sys.argv[2]))
 """
@@ -384,16 +384,16 @@ def test_a_worker_that_is_killed_loses_nothing_and_writes_nothing_twice(
     assert ask(lake, "SELECT count(*), count(DISTINCT set_clock_hz) FROM points") == [(100_000, 100_000)]
 
 
-def evaluate_deadly(_: Cell) -> object:
+def evaluate_deadly(_: Cell) -> Totals:
     os.kill(os.getpid(), 9)
-    return None
+    raise AssertionError
 
 
 @pytest.mark.slow
 def test_a_block_that_kills_every_process_ends_with_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)]))
     with pytest.raises(JoulemapError, match="is there memory"):
-        fill(tmp_path / "lake", [Cell(0)], evaluate_deadly, jobs=2)  # type: ignore[arg-type]
+        fill(tmp_path / "lake", [Cell(0)], evaluate_deadly, jobs=2)
 
 
 @pytest.mark.slow

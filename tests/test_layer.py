@@ -153,7 +153,6 @@ OWNERS: dict[str, set[str]] = {
     "plotille": {"present"},
     "rich": {"present"},
     "quantiphy": {"system"},
-    "distributed": {"lake"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
     "numpy": {"box", "calibrate", "capacity", "decoder", "lake", "model", "serving", "store", "training"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -81,9 +82,9 @@ class Block:
     Raises ValueError where a column is missing or unknown, or columns differ in length.
     """
 
-    columns: Mapping[str, Any] = attrs.field(converter=dict)
+    columns: Mapping[str, Any]
     """Column of `QUESTION` -> its value, or a value for each point."""
-    varied: Mapping[str, tuple[str, Any]] = attrs.field(factory=dict, converter=dict)
+    varied: Mapping[str, tuple[str, Any]] = attrs.field(factory=dict)
     """Constant -> its unit and its value at each point."""
 
     def __attrs_post_init__(self) -> None:
@@ -116,15 +117,19 @@ class Block:
         units = {name: unit for name, (unit, _) in self.varied.items()}
         digest = hashlib.sha256(json.dumps([fixed, units], sort_keys=True).encode())
         for name in sorted(lists):
-            values = lists[name]
-            digest.update(f"\n{name} {len(values)}\n".encode())
-            told = (
-                values.astype("<f8").tobytes() if name.startswith("set ") else json.dumps([*map(str, values)]).encode()
-            )
-            digest.update(told)
+            digest.update(f"\n{name} {len(lists[name])}\n".encode())
+            is_text = QUESTION.get(name) == "text"
+            digest.update("\n".join(map(str, lists[name])).encode() if is_text else _list_bytes(lists[name]))
         return digest.hexdigest()[:32]
 
     @property
     def folder(self) -> str:
         """Of its shard in a lake: class and version of the formulas, so that stale ones are known by their place."""
         return f"{self.columns['architecture']}-{self.columns['formula_version']}"
+
+
+def _list_bytes(values: Any) -> bytes:
+    """Return numbers, of a list or an array, as the bytes of doubles."""
+    if hasattr(values, "astype"):
+        return bytes(values.astype("<f8").tobytes())
+    return struct.pack(f"<{len(values)}d", *values)

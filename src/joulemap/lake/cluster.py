@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator
+from importlib import import_module
 from typing import Any
 
 from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, read_cluster
@@ -19,11 +20,11 @@ def run_on_cluster(
     lost with a task again and again.
     """
     try:
-        import distributed
+        engine: Any = import_module("distributed")
     except ImportError as error:
         raise MissingPackageError("distributed", "dask") from error
     with contextlib.ExitStack() as stack:
-        client = _open(stack, distributed, cluster)
+        client = _open(stack, engine, cluster)
         pending: dict[Any, None] = {}
         source = iter(tasks)
         while True:
@@ -33,25 +34,25 @@ def run_on_cluster(
             if not pending:
                 return
             try:
-                ended = distributed.wait(list(pending), timeout=HEED_S, return_when="FIRST_COMPLETED").done
-            except distributed.TimeoutError:
+                ended = engine.wait(list(pending), timeout=HEED_S, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
                 news()
                 continue
             for future in ended:
                 del pending[future]
                 try:
                     yield future.result()
-                except distributed.KilledWorker as error:
+                except engine.KilledWorker as error:
                     raise JoulemapError(f"workers of {cluster} were lost with one block: {error}") from error
 
 
-def _open(stack: contextlib.ExitStack, distributed: Any, cluster: str) -> Any:
+def _open(stack: contextlib.ExitStack, engine: Any, cluster: str) -> Any:
     address, count = read_cluster(cluster)
     try:
         if count:
             address = stack.enter_context(
-                distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
+                engine.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
             )
-        return stack.enter_context(distributed.Client(address, timeout=10))
+        return stack.enter_context(engine.Client(address, timeout=10))
     except OSError as error:
         raise UsageError(f"--cluster {cluster}: no scheduler answers there ({error})") from error

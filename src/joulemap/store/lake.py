@@ -238,8 +238,8 @@ def _scan(
     if not shards:
         nulls = {**_COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
                  "created_at": "TIMESTAMP"}  # fmt: skip
-        listed = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in nulls.items())
-        return f"CREATE VIEW internal.point AS SELECT {listed} WHERE FALSE"
+        none = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in nulls.items())
+        return f"CREATE VIEW internal.point AS SELECT {none} WHERE FALSE"
     source = f"read_parquet([{', '.join(map(quote_text, paths))}], union_by_name = true)"
     there = {str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     listed = [

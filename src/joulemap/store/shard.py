@@ -93,10 +93,17 @@ _REPEATED: Final = ("bottleneck", "throughput_limit", "refusal", "peak_ops_per_s
 class Points(Protocol):
     """Totals of points as `PointColumns` has them: attributes of the names in `TOTALS`, a row each."""
 
-    latency_fs: Any
-    energy_fj: Any
-    category_fj: Mapping[str, Any]
-    refusal: Any
+    @property
+    def latency_fs(self) -> Any:
+        """Femtoseconds."""
+
+    @property
+    def category_fj(self) -> Mapping[str, Any]:
+        """Common category -> femtojoules."""
+
+    @property
+    def refusal(self) -> Any:
+        """Why the hardware cannot run it; empty where it can."""
 
 
 @frozen
@@ -210,8 +217,9 @@ def encode(block: Block, points: Points) -> Any:
     varied = {name: name_column(name, unit) for name, (unit, _) in block.varied.items()}
     columns |= {varied[name]: pa.array(np.asarray(values, np.float64)) for name, (_, values) in block.varied.items()}
     repeated = [*columns, *_REPEATED]
+    evaluated = np.asarray(points.refusal) == ""
     for name, values in _list_totals(points):
-        columns[name] = _total(values, TOTALS[name][0])
+        columns[name] = _total(values, TOTALS[name][0], evaluated if name == "refusal" else ~evaluated)
     columns["package_version"] = _column(package_version(KEY), "text", count)
     about = _describe(block, points, varied)
     table = pa.table(columns)
@@ -236,16 +244,15 @@ def _list_totals(points: Points) -> list[tuple[str, Any]]:
     return [(name, values) for name, values in found if values is not None]
 
 
-def _total(values: Any, kind: str) -> Any:
+def _total(values: Any, kind: str, unknown: Any) -> Any:
+    """Return a column of an answer; null where it is unknown: of a refused point all but the refusal."""
     import pyarrow as pa
 
-    if kind == "string":
-        array = np.asarray(values)
-        if array.dtype.kind == "i":
-            array = np.array(BOTTLENECKS)[array]
-        names, codes = np.unique(array.astype(str), return_inverse=True)
-        return pa.DictionaryArray.from_arrays(codes.astype(np.int32), [str(name) for name in names])
-    return pa.array(np.asarray(values).astype(kind, copy=False))
+    array, mask = np.asarray(values), unknown if unknown.any() else None
+    if kind != "string":
+        return pa.array(array.astype(kind, copy=False), mask=mask)
+    texts = np.array(BOTTLENECKS)[array] if array.dtype.kind in "iu" else array
+    return pa.array(texts, pa.string(), mask=mask).dictionary_encode()
 
 
 def _column(value: Any, kind: str, count: int) -> Any:
@@ -255,7 +262,7 @@ def _column(value: Any, kind: str, count: int) -> Any:
     if kind == "text":
         if is_one:
             return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [str(value)])
-        return _total([*map(str, value)], "string")
+        return pa.array([*map(str, value)], pa.string()).dictionary_encode()
     plain = {"whole": np.int64, "count": np.int32, "number": np.float64}[kind]
     return pa.array(np.full(count, value, plain) if is_one else np.asarray(value, plain))
 
@@ -263,7 +270,7 @@ def _column(value: Any, kind: str, count: int) -> Any:
 def _describe(block: Block, points: Points, varied: Mapping[str, str]) -> dict[str, Any]:
     """Return what a footer says: versions, digests, units, what was varied, and of which workloads and hardware."""
     fixed = {name: value for name, value in block.columns.items() if isinstance(value, str | int | float)}
-    refused = int(np.count_nonzero(np.asarray(points.refusal).astype(str) != ""))
+    refused = int(np.count_nonzero(np.asarray(points.refusal) != ""))
     return {
         "format": FORMAT,
         "question": block.digest,
@@ -271,7 +278,7 @@ def _describe(block: Block, points: Points, varied: Mapping[str, str]) -> dict[s
         "refused_count": refused,
         "fixed": fixed,
         "varied": [
-            {"name": name, "column": varied[name], "unit": unit, "low": float(min(at)), "high": float(max(at))}
+            {"name": name, "column": varied[name], "unit": unit, "low": float(np.min(at)), "high": float(np.max(at))}
             for name, (unit, at) in block.varied.items()
         ],
         "units": {name: unit for name, (_, unit) in TOTALS.items() if unit},
