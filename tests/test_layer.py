@@ -39,6 +39,7 @@ BELOW: dict[str, set[str]] = {
     "design": {"domain", "model"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
+    "lake": {"domain", "model", "store"},
     "plan": {
         "box",
         "catalog",
@@ -110,16 +111,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 18_000,
+    "answer": 18_750,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_300,
-    "store": 6_720,
-    "domain": 6_000,
-    "cli": 5_500,
+    "store": 7_450,
+    "domain": 6_150,
+    "cli": 5_650,
     "catalog": 4_050,
     "hub": 2_440,
-    "plan": 3_350,
+    "plan": 3_400,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
@@ -133,7 +134,8 @@ LINES: dict[str, int] = {
     "serving": 2_400,
     "training": 1_480,
     "box": 1_560,
-    "design": 1_200,
+    "design": 1_400,
+    "lake": 400,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -157,7 +159,7 @@ OWNERS: dict[str, set[str]] = {
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
     "optuna": {"design"},
-    "numpy": {"box", "calibrate", "capacity", "decoder", "design", "model", "serving", "store", "training"},
+    "numpy": {"box", "calibrate", "capacity", "decoder", "design", "lake", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""
 

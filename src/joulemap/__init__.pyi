@@ -45,6 +45,7 @@ from joulemap.answer.hardware_file import (
     FileChecks as FileChecks,
     Trial as Trial,
 )
+from joulemap.answer.lake import LakeAnswer as LakeAnswer, ListedShard as ListedShard
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
 from joulemap.answer.llm.answer import LlmAnswer as LlmAnswer
 from joulemap.answer.llm.load import LoadRow as LoadRow

@@ -101,3 +101,6 @@ class Workspace:
     recover = Question("answer.database")
     info = Question("answer.database")
     migrate = Question("answer.database")
+    shards = Question("answer.lake")
+    check_shards = Question("answer.lake")
+    clean_shards = Question("answer.lake")

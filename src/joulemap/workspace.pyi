@@ -30,6 +30,7 @@ from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
+from joulemap.answer.lake import LakeAnswer
 from joulemap.answer.launch import HostAnswer
 from joulemap.answer.llm.answer import SERVING, LlmAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
@@ -1265,3 +1266,24 @@ class Workspace:
         self,
     ) -> int:
         """Make or update the database; return its schema version."""
+    def shards(
+        self,
+        lake: str | Path,
+    ) -> LakeAnswer:
+        """Return the files of a lake and what they hold; DatabaseError for what is no lake."""
+    def check_shards(
+        self,
+        lake: str | Path,
+    ) -> LakeAnswer:
+        """Return the same after a look at every byte of every shard."""
+    def clean_shards(
+        self,
+        lake: str | Path,
+        *,
+        remove: bool = False,
+    ) -> LakeAnswer:
+        """Return the garbage of a lake: what is stale, damaged, there twice or left unfinished; `remove` removes it.
+
+        A file that was written a moment ago may be under work and stays. Raises DatabaseError for what is no lake, or a
+        file that cannot be removed.
+        """
