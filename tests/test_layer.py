@@ -36,7 +36,7 @@ BELOW: dict[str, set[str]] = {
     "serving": {"catalog", "decoder", "domain", "model"},
     "capacity": {"domain"},
     "box": {"domain", "model"},
-    "design": {"domain", "model"},
+    "design": {"domain", "lake", "model", "store"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
     "lake": {"domain", "model", "store"},

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 import numpy as np
 
 from joulemap.design.place import place_values
+from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.metric import METRIC
 from joulemap.model.total import PointColumns, evaluate_points
 from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.design.space import Space
     from joulemap.domain.configuration import Configuration
+    from joulemap.domain.workload import Workload
     from joulemap.model.pipeline import Evaluator
     from joulemap.model.workload import Booleans, Floats, Integers, Texts
 
@@ -89,6 +92,10 @@ class Load:
     evaluator: Evaluator
     configuration: Configuration
     share: float
+    workload: Workload | None = None
+    """Its records, where designs are kept."""
+    calibration: tuple[str, str] = (UNCALIBRATED, "")
+    """Label and digest of the one that is in the hardware."""
 
 
 @define(kw_only=True, eq=False)
@@ -156,31 +163,43 @@ def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> 
 
 def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[Load], count: int) -> Outcomes:
     """Return what designs take whose parameters have these values: so many, in arrays of that length."""
+    return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
+
+
+def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> PointColumns:
+    """Return the totals of one model on designs whose parameters have these values."""
     law = space.law
-    followed = law.follow(values) if values else {}
-    varied = place_values(law.hardware, followed)
-    totals = [evaluate_points(load.evaluator, law.hardware, load.configuration, varied) for load in loads]
-    whole = [_spread(total, count) for total in totals]
-    refusal = whole[0].refusal
+    varied = place_values(law.hardware, law.follow(values)) if values else {}
+    return _spread(evaluate_points(load.evaluator, law.hardware, load.configuration, varied), count)
+
+
+def combine(
+    space: Space, values: Mapping[str, Floats], loads: Sequence[Load], whole: Sequence[Any], count: int
+) -> Outcomes:
+    """Return what designs take, from the totals of each model: columns as `PointColumns` has them."""
+    law = space.law
+    refusal = np.asarray(whole[0].refusal)
     for one in whole[1:]:
         refusal = np.where(refusal == "", one.refusal, refusal)
     area = np.broadcast_to(law.area.find_mm2(values), (count,))
     nothing = np.where(refusal == "", 1.0, np.nan)
     batches = [float(load.configuration.batch) for load in loads]
     each = list(zip(whole, loads, batches, strict=True))
-    per_inference_s = sum(load.share * one.interval_fs / 1e15 / batch for one, load, batch in each)
+    latency = [one.latency_fs / FS_PER_S for one in whole]
+    per_inference_s = sum(load.share * one.interval_fs / FS_PER_S / batch for one, load, batch in each)
     return Outcomes(
-        latency_s=nothing * sum(load.share * one.latency_s for one, load, _ in each),
-        slowest_s=nothing * np.max([one.latency_s for one in whole], axis=0),
-        energy_per_inference_j=nothing * sum(load.share * one.energy_j / batch for one, load, batch in each),
+        latency_s=nothing * sum(load.share * one for one, load in zip(latency, loads, strict=True)),
+        slowest_s=nothing * np.max(latency, axis=0),
+        energy_per_inference_j=nothing
+        * sum(load.share * (one.energy_fj / FJ_PER_J) / batch for one, load, batch in each),
         throughput_per_s=nothing / np.where(refusal == "", per_inference_s, 1.0),
-        peak_memory_bytes=nothing * np.max([one.peak_memory_bytes for one in whole], axis=0),
+        peak_memory_bytes=nothing * np.max([one.weight_bytes + one.activation_bytes for one in whole], axis=0),
         area_mm2=area,
         die_cost_usd=law.area.find_usd(area),
         latency_fs=np.sum([one.latency_fs for one in whole], axis=0),
         energy_fj=np.sum([one.energy_fj for one in whole], axis=0),
         clock_fraction=nothing * np.min([one.clock_fraction for one in whole], axis=0),
-        limit=whole[0].throughput_limit,
+        limit=np.asarray(whole[0].throughput_limit),
         refusal=refusal,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -174,17 +175,15 @@ class Survey:
         return found
 
 
-def survey(groups: Sequence[Group], tell: Tell) -> Survey:
-    """Return every design of groups, evaluated in blocks."""
-    total = sum(len(one.numbers) for one in groups)
+def survey(groups: Sequence[Group], tell: Tell, lake: Path | None = None, jobs: int = 1, cluster: str = "") -> Survey:
+    """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named."""
     began = time.perf_counter()
-    done = 0
-    parts: list[Outcomes] = []
-    tell(0, total)
-    for numbers, one in _cut(groups):
-        parts.append(evaluate_designs(one.space, numbers, one.loads))
-        done += len(numbers)
-        tell(done, total)
+    if lake is not None:
+        from joulemap.design.task import survey_lake
+
+        parts = survey_lake(lake, groups, jobs, cluster, tell)
+    else:
+        parts = _evaluate_all(groups, tell)
     return Survey(
         groups=tuple(groups),
         group=np.concatenate([np.full(len(one.numbers), place) for place, one in enumerate(groups)]),
@@ -192,6 +191,18 @@ def survey(groups: Sequence[Group], tell: Tell) -> Survey:
         outcomes=Outcomes.join(parts),
         seconds=time.perf_counter() - began,
     )
+
+
+def _evaluate_all(groups: Sequence[Group], tell: Tell) -> list[Outcomes]:
+    total = sum(len(one.numbers) for one in groups)
+    done = 0
+    parts: list[Outcomes] = []
+    tell(0, total)
+    for numbers, one in _cut(groups):
+        parts.append(evaluate_designs(one.space, numbers, one.loads))
+        done += len(numbers)
+        tell(done, total)
+    return parts
 
 
 def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:

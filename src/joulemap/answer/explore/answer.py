@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +13,7 @@ import attrs
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.explore.bound import NO_SHARES, read_bounds
-from joulemap.answer.explore.row import list_rows, name_column
+from joulemap.answer.explore.row import list_rows
 from joulemap.answer.explore.tell import (
     BestDesign,
     Margin,
@@ -27,6 +28,7 @@ from joulemap.answer.explore.tell import (
     say_sure,
     show_objective,
 )
+from joulemap.domain.block import name_column
 from joulemap.domain.default import LIMITS, SETTINGS
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
@@ -256,14 +258,18 @@ def explore(
     search: str = "",
     solve: str | Sequence[str] = (),
     target: str | Sequence[str] = (),
+    lake: str | Path | None = None,
+    jobs: int = 1,
+    cluster: str = "",
 ) -> ExploreAnswer:
     """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
 
     `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
     varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
     many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
-    found, those that meet as many `target`s, as "latency = 10ms". Raises as `compare`; UsageError for what cannot be varied, UnsupportedError where no
-    design keeps the limits, with the nearest.
+    found, those that meet as many `target`s, as "latency = 10ms". `jobs` processes evaluate, or those of a `cluster`,
+    and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
+    UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
     """
     from joulemap.answer.explore.pose import pose
     from joulemap.design.outcome import OBJECTIVES as KNOWN
@@ -280,14 +286,17 @@ def explore(
         raise UsageError(f"count is {count}, expected a whole number from 1")
     bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
     wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
-    posed = pose(source, names, settings, vary, share, count, seed)
+    is_kept = lake is not None or jobs > 1 or bool(cluster)
+    posed = pose(source, names, settings, vary, share, count, seed, keeps=is_kept)
     if search:
         posed = _search(posed, search, wanted, bounds, count, seed)
     if solve or target:
         from joulemap.answer.explore.solve import solve_posed
 
         posed = solve_posed(posed, _texts(solve), _texts(target))
-    done = survey(posed.groups, source.progress or _say_nothing)
+    with tempfile.TemporaryDirectory() as beside:
+        place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
+        done = survey(posed.groups, source.progress or _say_nothing, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
     done.judge(wanted, bounds, posed.doubt)
     if not done.keeps.any():

@@ -12,6 +12,7 @@ import attrs
 from joulemap.design.outcome import Load
 from joulemap.design.space import MOST_POINTS, Space
 from joulemap.design.survey import Difference, Group
+from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.doubt import CORRELATION
 from joulemap.model.pipeline import Evaluator
@@ -21,7 +22,7 @@ from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.row.explore import DesignDoubt
 from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
-from joulemap.store.workload import read_columns
+from joulemap.store.workload import read_columns, read_workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
@@ -97,10 +98,13 @@ def pose(
     share: Mapping[str, float],
     count: int | None,
     seed: int,
+    *,
+    keeps: bool = False,
 ) -> Posed:
     """Return a question made ready; raises as `compare`, and UsageError for what cannot be varied.
 
-    Of `count` designs in all, each group has its part, drawn by `seed`; every design where it is None.
+    Of `count` designs in all, each group has its part, drawn by `seed`; every design where it is None. `keeps` says
+    that designs are kept, with what their models are.
     """
     names = tuple(dict.fromkeys(models))
     shares = read_shares(names, share)
@@ -123,6 +127,7 @@ def pose(
     with holding_runs(source, plan) as runs:
         connection = runs.connection
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
+        workloads = [read_workload(connection, workload_id) if keeps else None for _, workload_id in works]
         evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
         asked = [plan.runs(key) for key, _ in works]
         ids = find_runs(connection, [run.run_key for each in asked for run in each])
@@ -136,6 +141,10 @@ def pose(
                         evaluator=evaluators[one],
                         configuration=_configure(run, evaluators[one].work.batch),
                         share=shares[plan.models[one].request.model],
+                        workload=workloads[one],
+                        calibration=(run.calibration.label, run.calibration.digest)
+                        if run.calibration
+                        else (UNCALIBRATED, ""),
                     )
                     for one in mine
                 )

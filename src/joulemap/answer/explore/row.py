@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from joulemap.domain.block import name_column
 from joulemap.domain.table import Column, Table
 
 if TYPE_CHECKING:
     from joulemap.design.survey import Survey
-
-SUFFIXES: Final = {
-    "Hz": "_hz", "B": "_bytes", "B/s": "_bytes_per_s", "W": "_w", "J": "_j", "s": "_s", "ops/s": "_ops_per_s",
-    "USD": "_usd", "USD/h": "_usd_per_hour", "mm": "_mm", "bit": "_bits",
-}  # fmt: skip
-"""Unit of a constant -> how the name of its column ends."""
 
 TAKEN: Final = (
     ("latency_s", "s", "of a batch; of several models the mean by their shares"),
@@ -29,11 +24,6 @@ TAKEN: Final = (
     ("clock_fraction", "", "of the full clock: below 1 where the power limit gives way"),
 )
 """Column of `Outcomes`, its unit and meaning."""
-
-
-def name_column(name: str, unit: str) -> str:
-    """Return the column that holds the values of a constant that is varied."""
-    return f"set_{name.replace('.', '_')}{SUFFIXES.get(unit, '')}"
 
 
 def list_columns(survey: Survey, parameters: Sequence[str]) -> tuple[Column, ...]:

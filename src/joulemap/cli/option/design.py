@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,6 +76,17 @@ class DesignOptions:
             "--for", metavar="OBJECTIVE=VALUE", help='What --solve meets, as "latency = 10ms"; repeat for two.'
         ),
     ] = None
+    lake: Annotated[
+        Path | None,
+        typer.Option(
+            "--lake", help="A folder that keeps every design; what it has is not evaluated again. See `joulemap lake`."
+        ),
+    ] = None
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Processes that evaluate.")] = 1
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", help="tcp://HOST:PORT of a Dask scheduler, or local:N; needs --lake."),
+    ] = ""
     objective: Annotated[
         str,
         typer.Option(
@@ -117,6 +129,9 @@ class DesignOptions:
             "seed": self.seed,
             "solve": split_names(self.solve),
             "target": tuple(self.target or ()),
+            "lake": self.lake,
+            "jobs": self.jobs,
+            "cluster": self.cluster,
             "limits": self._read_limits(),
             "max_area_mm2": read_area(self.max_area),
             "max_die_cost_usd": read_quantity("--max-die-cost", self.max_die_cost, "USD"),
