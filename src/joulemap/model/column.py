@@ -61,14 +61,14 @@ def skeleton(hardware: Hardware, precision: str) -> Hashable:
     return (
         hardware.architecture,
         hardware.boundary,
-        hardware.memory_type,
-        hardware.microarchitecture.partition(" ")[0],
         tuple(getattr(hardware, name) is None for name in QUANTITIES),
         tuple(hardware.geometry),
         tuple(hardware.coefficients),
         tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
-        tuple((name, hardware.peaks[name].engine) for name in (precision, *PEAKS) if name in hardware.peaks),
-        tuple((action.key, action.common_category) for action in reference),
+        precision in hardware.peaks,
+        reference.keys,
+        reference.on_chip,
+        reference.on_board,
     )
 
 
@@ -79,6 +79,8 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
     numbers = [list_numbers(one, precision) for one in hardware]
     varied: dict[Path, Floats] = {}
     for path, first in numbers[0].items():
+        if not all(path in one for one in numbers):
+            continue
         values = [one[path] for one in numbers]
         if any(value != first for value in values):
             varied[path] = np.array(values, dtype=np.float64)[:, None]

@@ -240,11 +240,13 @@ class KernelColumns:
         values = np.asarray(values)
         if values.ndim and values.shape[-1] == rows:
             return values
-        return np.broadcast_to(values, (*values.shape[:-1], rows))
+        spread: Floats = values.reshape((*values.shape[:-1], 1))[..., np.zeros(rows, dtype=np.int64)]
+        return spread
 
     def each_kernel(self, values: Floats | float) -> Floats:
         """Return a column of kernels where one number may stand for all of a point."""
-        return np.asarray(values) * np.ones(self.kernel_count)
+        values = np.asarray(values)
+        return values if values.shape[-1:] == (self.kernel_count,) else values * np.ones(self.kernel_count)
 
     def growth(self, before: Floats, after: Floats) -> Floats:
         """Return by which factor each operator's kernel grows, 1 where it had nothing."""
@@ -388,7 +390,7 @@ class Kinds:
         """Return the kinds of kernels; what exchanges data while others compute has a place of its own."""
         work, leader = kernels.work, kernels.leader
         order = np.argsort(kernels.kernel_index, kind="stable")
-        starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1)).tolist()
+        starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1))
         if work.of_kind("communication").any():
             first = np.arange(kernels.kernel_count)
             return cls(kernels=kernels.take(first, np.ones(len(first))), row=np.arange(len(order)), kernel=first)
@@ -403,7 +405,7 @@ class Kinds:
         new = np.unique(kernels.workload_index[leader], return_index=True)[1].tolist()
         number: dict[object, int] = {}
         kind = np.zeros(kernels.kernel_count, dtype=np.int64)
-        for kernel, (start, end) in enumerate(itertools.pairwise(starts)):
+        for kernel, (start, end) in enumerate(itertools.pairwise(starts.tolist())):
             key = (-1, kernel) if kernel in new else tuple(code[start:end])
             kind[kernel] = number.setdefault(key, len(number))
         _, first, times = np.unique(kind, return_index=True, return_counts=True)

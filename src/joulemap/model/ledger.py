@@ -51,16 +51,24 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
     """
     reference = hardware.reference
     found: Counts = {}
-    for key, column in counts.items():
-        column = np.asarray(column, dtype=np.float64)
-        total = column.sum()
-        if not (np.isfinite(total) and column.min(initial=0.0) >= 0.0):
-            raise ConservationError(f"{hardware.id}: the count of {'.'.join(key)} is negative or not finite")
-        if total > 0.0:
-            position = reference.position(key)
+    for keys in (
+        [key for key, column in counts.items() if column.ndim == 1],
+        *([key] for key, column in counts.items() if column.ndim > 1),
+    ):
+        if not keys:
+            continue
+        columns = np.array([counts[key] for key in keys], dtype=np.float64)
+        inner = tuple(range(1, columns.ndim))
+        lowest, totals = columns.min(axis=inner, initial=0.0), columns.sum(axis=inner)
+        wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
+        if len(wrong):
+            name = ".".join(keys[wrong[0]])
+            raise ConservationError(f"{hardware.id}: the count of {name} is negative or not finite")
+        for place in np.flatnonzero(totals).tolist():
+            position = reference.position(keys[place])
             if position is None:
-                raise UnpricedActionError(hardware.id, ".".join(key), float(total))
-            found[position] = column
+                raise UnpricedActionError(hardware.id, ".".join(keys[place]), float(totals[place]))
+            found[position] = columns[place]
     return dict(sorted(found.items()))
 
 
@@ -120,12 +128,14 @@ def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integ
     `row` says for each operator of a point where its counts are. Raises UnsupportedError for a line beyond 9.2 kJ (the
     batch is too large).
     """
-    shape = points, len(row)
     actions = np.array(list(counts), dtype=np.int64)
-    energies = np.array([np.broadcast_to(_each(one, row), shape).ravel()
-                         for _, one in energies_fj(counts, hardware, voltage_factor)])  # fmt: skip
-    _check_range(energies.ravel(), hardware, "one ledger line")
-    often = np.array([np.broadcast_to(_each(count, row), shape).ravel() for count in counts.values()])
+    often, energies = np.empty((2, len(counts), points, len(row)))
+    for place, ((_, energy), count) in enumerate(
+        zip(energies_fj(counts, hardware, voltage_factor), counts.values(), strict=True)
+    ):
+        often[place], energies[place] = count[..., row], energy[..., row]
+    _check_range(energies, hardware, "one ledger line")
+    often, energies = np.reshape([often, energies], (2, len(counts), points * len(row)))
     operator_index, place = np.nonzero(often.T)
     return LedgerColumns(
         operator_index=operator_index,
@@ -133,10 +143,6 @@ def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integ
         action_count=often[place, operator_index],
         energy_fj=energies[place, operator_index].astype(np.int64),
     )
-
-
-def _each(column: Floats, row: Integers) -> Floats:
-    return column[..., row] if column.shape[-1] > 1 or len(row) == 1 else column
 
 
 def operator_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> Integers:

@@ -65,7 +65,7 @@ from joulemap.model.run import (
 )
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
-from joulemap.model.workload import Booleans, Floats, Integers, Texts, WorkloadColumns, sum_by
+from joulemap.model.workload import Booleans, Floats, Integers, Texts, Work, WorkloadColumns, sum_by
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FS_PER_S
@@ -147,7 +147,7 @@ class Timed:
         """Return a column of the kinds' operators as one of all, point after point."""
         rows = self.kernels.kinds.row
         each = self.timing.kernels.each(column)[..., rows]
-        return np.broadcast_to(each, (points, len(rows))).ravel()
+        return each.ravel() if each.size == points * len(rows) else np.tile(each, points)
 
     @cached_property
     def closed_counts(self) -> Counts:
@@ -174,6 +174,8 @@ class Evaluator:
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
     """Compiler -> the operators that it leaves to a host, and what evaluates its part and the host's, if it does."""
+    _gathered: dict[tuple[str | int, ...], tuple[list[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
+    """Precision and hardware by identity -> these, which keeps them so, and all of them as one."""
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
@@ -197,12 +199,14 @@ class Evaluator:
                     found[number] = run
                     continue
                 self._check(hardware, configuration)
+                if len(asked) == 1:
+                    return list(self._evaluate_alike(asked))
                 precision = configuration.precision
                 if (id(hardware), precision) not in shapes:
                     links = tuple(hardware.links) if exchanges else ()
                     shapes[id(hardware), precision] = skeleton(hardware, precision), links
-                decided = decides(hardware, precision, self.work.batch * self.work.inner_batch)
-                key = shapes[id(hardware), precision], tuple(map(float, decided)), configuration.weight_precision
+                decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
+                key = shapes[id(hardware), precision], decided, configuration.weight_precision
                 alike.setdefault((*key, precision), []).append(number)
             except (UnsupportedError, KeyError) as error:
                 found[number] = error
@@ -255,21 +259,24 @@ class Evaluator:
     def _evaluate_together(self, asked: Sequence[Asked]) -> list[RunColumns]:
         """Return the runs of configurations at one precision, of hardware that are alike."""
         chips = {id(hardware): hardware for hardware, _ in asked}
-        gathered: dict[tuple[int, ...], Hardware] = {}
         timed: dict[tuple[str, int], tuple[Timed, int, int]] = {}
 
         def time(runtime: str, names: Sequence[int]) -> None:
             """Time the kernels of a runtime on chips, those together whose engines cut the batch alike."""
             kernels = self.form(asked[0][1], runtime)
-            if (whole := gathered.get(tuple(names))) is None:
-                whole = gathered[tuple(names)] = gather([chips[one] for one in names], kernels.precision)
+            key = kernels.precision, *names
+            if key not in self._gathered:
+                mine = [chips[one] for one in names]
+                self._gathered[key] = mine, gather(mine, kernels.precision)
+            whole = self._gathered[key][1]
             if len(names) == 1:
                 timed[runtime, names[0]] = Timed.of(kernels, whole), 0, 1
                 return
             parts = np.broadcast_to(find_parts(kernels.kinds.kernels, whole), len(names))
             for count in np.unique(parts).tolist():
                 mine = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
-                some = whole if len(mine) == len(names) else gather([chips[one] for one in mine], kernels.precision)
+                all_of_them = len(mine) == len(names)
+                some = whole if all_of_them else gather([chips[one] for one in mine], kernels.precision)
                 found = Timed.of(kernels, some, count)
                 timed.update(((runtime, name), (found, place, len(mine))) for place, name in enumerate(mine))
 
@@ -322,13 +329,13 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
     return Evaluator(work).evaluate(hardware, configuration)
 
 
-def decides(hardware: Hardware, precision: str, batch: int) -> tuple[Any, ...]:
+def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tuple[Any, ...]:
     """Return what formulas decide by of a hardware, or of each of several, beside what it has: numbers, or arrays."""
     return (
-        *find_architecture(hardware.architecture).decides(hardware, precision),
+        *find_architecture(hardware.architecture).decides(hardware, work, precision),
         np.greater(hardware.reference.loss_j, 0.0),
         np.greater(count_streams(hardware, "engine"), 1.0),
-        count_parts(float(batch), hardware),
+        count_parts(batch, hardware)[()],
     )
 
 
@@ -368,20 +375,19 @@ def cut_runs(
         "separate_pass_bytes": alone.expand(alone.timing.placement.pass_bytes, others),
     }
     macs = int(kernels.work.mac_count.sum())
-    each = (timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w)
-    units, clocks, factors, watts = (np.broadcast_to(np.ravel(one), points) for one in each)
-    limits = np.broadcast_to(np.ravel(timing.throughput_limit), points)
-    clocks_apart = np.broadcast_to(np.ravel(alone.timing.clock_fraction), others)
+    numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
+    units, clocks, factors, watts = [np.asarray(one).ravel() for one in numbers]
+    limits, clocks_apart = timing.throughput_limit.ravel(), alone.timing.clock_fraction.ravel()
     found = []
     for place, other, (hardware, configuration) in zip(places, beside, asked, strict=True):
         mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
         some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
-        clock = float(clocks[place])
+        clock = float(clocks[place % len(clocks)])
         found.append(
             RunColumns(
                 configuration=configuration,
                 hardware=hardware,
-                units_total_count=int(units[place]) if count else hardware.units,
+                units_total_count=int(units[place % len(units)]) if count else hardware.units,
                 peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
                 memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
                 weight_bytes=round(float(kernels.total_weight_bytes)),
@@ -389,10 +395,10 @@ def cut_runs(
                 mac_count=macs,
                 clock_fraction=clock,
                 clock_hz=clock * hardware.full_clock.value,
-                voltage_factor=float(factors[place]),
-                uncapped_power_w=float(watts[place]),
-                throughput_limit=str(limits[place]),
-                separate_clock_fraction=float(clocks_apart[other]),
+                voltage_factor=float(factors[place % len(factors)]),
+                uncapped_power_w=float(watts[place % len(watts)]),
+                throughput_limit=str(limits[place % len(limits)]),
+                separate_clock_fraction=float(clocks_apart[other % len(clocks_apart)]),
                 subgraphs=SubgraphColumns(**{name: column[rows] for name, column in subgraphs.items()}),
                 operators=OperatorColumns(
                     operator_index=kernels.operator_index,
@@ -721,12 +727,12 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
     def summed(per_operator: Floats) -> Floats:
         """Return the sums over subgraphs, point after point."""
         sums = sum_by(owner, kinds.each(per_operator)[..., row], count)[..., shown]
-        return np.broadcast_to(sums, (points, len(shown))).ravel()
+        return sums.ravel() if sums.size == points * len(shown) else np.tile(sums, points)
 
     used = np.zeros((count, points))
-    np.maximum.at(used, owner, np.broadcast_to(kinds.each(placement.units_used)[..., row], (points, len(row))).T)
+    np.maximum.at(used, owner, own.expand(placement.units_used, points).reshape(points, -1).T)
     latency_fs = np.zeros((count, points), dtype=np.int64)
-    np.add.at(latency_fs, owner, np.broadcast_to(kinds.each(own.operator_fs)[..., row], (points, len(row))).T)
+    np.add.at(latency_fs, owner, own.expand(own.operator_fs, points).reshape(points, -1).T)
     kernel_count = np.bincount(owner[kernels.leader], minlength=count)
     bounds = [summed(placement.compute_s), summed(placement.memory_s), summed(at_leaders(kinds, placement.launch_s))]
     return {

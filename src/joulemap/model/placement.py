@@ -26,7 +26,7 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 ROOFLINE_TOLERANCE: Final = 1e-9
@@ -214,7 +214,7 @@ Placed = TypeVar("Placed", bound=Placement)
 class Indifferent:
     """A class whose formulas decide by nothing beside what a hardware has."""
 
-    def decides(self, _hardware: Hardware, _precision: str, /) -> tuple[Any, ...]:
+    def decides(self, _hardware: Hardware, _work: Work, _precision: str, /) -> tuple[Any, ...]:
         """Return nothing."""
         return ()
 

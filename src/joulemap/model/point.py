@@ -96,8 +96,8 @@ class Points:
 
     def evaluate(self) -> None:
         """Evaluate the points that nothing speaks against, those together that formulas decide alike of."""
-        batch = round(float(self.kernels.batch))
-        decided = [*decides(self.whole, self.kernels.precision, batch)]
+        found = decides(self.whole, self.kernels.work, self.kernels.precision, float(self.kernels.batch))
+        decided = [one for one in found if not isinstance(one, str)]
         if self.kernels.work.of_kind("communication").any():
             decided += [column for path, column in self.numbers.items() if path[0] == "links"]
         keys = np.stack([np.broadcast_to(np.ravel(one), self.count).astype(np.float64) for one in decided])

@@ -124,8 +124,8 @@ class PowerLaw:
     def power(self, clock: Floats, seconds: Floats, chip_j: Floats, memory_j: Floats) -> Floats:
         """Return the power at these clocks, of what then takes `seconds`, with energies at the full voltage."""
         dynamic_j = memory_j + self.energy_factor(clock) * chip_j
-        dynamic_j, seconds = np.broadcast_arrays(dynamic_j, seconds)
-        watts = np.divide(dynamic_j, seconds, out=np.zeros(dynamic_j.shape), where=seconds > 0.0)
+        is_long = seconds > 0.0
+        watts = np.where(is_long, dynamic_j / np.where(is_long, seconds, 1.0), 0.0)
         total: Floats = self.static_w + watts
         return total
 

@@ -24,7 +24,7 @@ from joulemap.model.ledger import ActionCounts, close_counts
 from joulemap.model.pipeline import time_kernels
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
-from joulemap.model.workload import Booleans, WorkloadColumns
+from joulemap.model.workload import Booleans, Work, WorkloadColumns
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -103,9 +103,9 @@ class _Remembered:
         self._placed = self._counted = 0
         return self
 
-    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> Hashable:
         """Return what its formulas decide by."""
-        return self.architecture.decides(hardware, precision)
+        return self.architecture.decides(hardware, work, precision)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return where the work goes, as it went at this call the first time."""

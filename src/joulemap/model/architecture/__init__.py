@@ -15,16 +15,17 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placed, Placement
+from joulemap.model.workload import Work
 from joulemap.system.errors import UnknownNameError
 
 
 class Architecture(Protocol[Placed]):
     """The model of one architecture class."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> tuple[Any, ...]:
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return what formulas decide by, beside what a hardware has: only those alike are placed together.
 
-        Of several hardware each number and truth value may be an array of theirs.
+        Texts, numbers and truth values; of several hardware each but a text may be an array of theirs.
         """
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placed:

@@ -50,7 +50,7 @@ from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Overlap, Placement, overlap_engines
 from joulemap.model.run import CORES
 from joulemap.model.traffic import ceil_divide
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
@@ -76,7 +76,7 @@ class DpuPlacement(Placement):
 class Dpu:
     """Deep-learning processor overlays on an FPGA."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> tuple[Any, ...]:
+    def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return whether there are several cores."""
         return (np.greater(hardware.peaks[precision].unit_count, 1),)
 

@@ -42,7 +42,7 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen, vary
 
 VECTOR_BYTES: Final = 4.0
@@ -90,7 +90,7 @@ class TpuPlacement(Placement):
 class Tpu:
     """Systolic-array machines."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> tuple[Any, ...]:
+    def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return how many passes products take."""
         return (np.greater(self._passes(hardware, precision), 1.0),)
 

@@ -34,13 +34,14 @@ from typing import Any, Final
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
+from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, carried_precision
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
     Engine,
     find_device,
     find_last_level,
+    name_memory,
     packing,
     shows_tensor_cores,
     stream_seconds,
@@ -49,13 +50,13 @@ from joulemap.model.architecture.gpu.expert import find_supply
 from joulemap.model.architecture.gpu.product import SHARPNESS
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.architecture.gpu.trait import Traits
-from joulemap.model.column import PEAKS, decide
+from joulemap.model.column import decide
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Overlap, Placement, balance
 from joulemap.model.run import DEVICES
 from joulemap.model.traffic import ceil_divide, dram_bytes, tiled_bytes
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Floats, Work
 from joulemap.system.record import frozen
 
 ELEMENTS_PER_BLOCK: Final = 1024.0
@@ -115,13 +116,19 @@ class GpuPlacement(Placement):
 class Gpu:
     """SIMT data-parallel processors."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> tuple[Any, ...]:
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return what computes products, and whether the board is several devices."""
         count = hardware.geometry.get("device_count")
         return (
-            *(shows_tensor_cores(hardware, one) for one in (precision, *PEAKS) if one in hardware.peaks),
+            *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),
+            *(one in hardware.peaks for one in ("fp32", CARRIED)),
             count is None or np.equal(count.value, 1.0),
-            *find_supply(hardware),
+            name_memory(hardware.memory_type),
+            *(find_supply(hardware) if work.of_operation("grouped_mm").any() else ()),
+            *(("fp8" in hardware.peaks,) if work.has_float_cache.any() else ()),
+            hardware.microarchitecture.partition(" ")[0]
+            if any(":" in one for one in set(work.variant.tolist()))
+            else "",
         )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:

@@ -156,7 +156,7 @@ class Engine:
             precision=precision,
             mode="tensor" if on_tensor_cores else "vector",
             width="wide" if item >= REGISTER_BYTES else "narrow",
-            memory=_name_memory(hardware.memory_type),
+            memory=name_memory(hardware.memory_type),
             units=np.multiply(peak.unit_count, 1.0),
             clock_hz=find_clock_hz(hardware),
             item_bytes=item,
@@ -218,7 +218,8 @@ def _find_macs(peak: Peak) -> Floats | float:
     return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
 
 
-def _name_memory(memory_type: str) -> str:
+def name_memory(memory_type: str) -> str:
+    """Return what qualifies coefficients of memory: `stacked`, `protected` or `planar`."""
     if memory_type.startswith("HBM"):
         return "stacked"
     return "protected" if memory_type.endswith("with ECC") else "planar"

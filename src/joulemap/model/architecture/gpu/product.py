@@ -148,12 +148,15 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     seconds = smooth_max(compute, np.broadcast_to(shapes.memory_s, shape)) + split_s
     crowded = share > SPLIT_WAVES[engine.mode]
     seconds = np.where((split > 1.0) & (crowded | ~shapes.splits), np.inf, seconds)
-    ways, points = edges.shape[0] * split.size, seconds.shape[-2]
-    best = np.argmin(seconds.reshape(ways, points, len(m)), axis=0)[None]
+    points = seconds.shape[2]
+    edge, cut = np.divmod(np.argmin(seconds.reshape(-1, points, len(m)), axis=0), split.size)
+    point, row = np.arange(points)[:, None], np.arange(len(m))
 
     def chosen(values: Floats) -> Floats:
-        every = np.broadcast_to(values, seconds.shape).reshape(ways, points, len(m))
-        found: Floats = np.take_along_axis(every, best, axis=0)[0]
+        edges, cuts, count, rows = values.shape
+        found: Floats = values[
+            edge if edges > 1 else 0, cut if cuts > 1 else 0, point if count > 1 else 0, row if rows > 1 else 0
+        ]
         return found if points > 1 else found[0]
 
     rows, columns, count = chosen(tile_m), chosen(tile_n), chosen(tiles)
