@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Tell = Callable[[int, int], None]
 """Told (designs done, designs to do); what it raises ends the survey."""
 
-FIRST_BLOCK: Final = 64
+FIRST_BLOCK: Final = 1_024
 LARGEST_BLOCK: Final = 65_536
-BLOCK_S: Final = 0.5
+BLOCK_S: Final = 2.0
 """How long a block of designs may take: then it is told how many are done."""
 
 STEP: Final = 0.01
