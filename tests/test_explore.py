@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import point_hardware
 from joulemap.domain.value import read_values
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
 CATALOGUE = load_catalogue().hardware
@@ -201,6 +202,7 @@ def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path)
     assert data["points_per_s"] > 0.0
 
 
+@pytest.mark.slow
 def test_several_values_make_variants_with_labels(joulemap: Run) -> None:
     done = joulemap("compare", "mobilenet_v2", "--hardware", "l4", "--set", "tdp=60W,72W", "--format", "json")
     assert sorted(row["hardware"] for row in json.loads(done.stdout)["rows"]) == ["l4[tdp=60W]", "l4[tdp=72W]"]
@@ -212,3 +214,73 @@ def test_limits_that_nothing_keeps_name_the_nearest(joulemap: Run) -> None:
     assert done.returncode == 4
     assert "none of 2 designs keeps the limits; the nearest, kpu_t256: unit_count 128, misses: power" in done.stderr
     assert joulemap(*words[:2]).returncode == 2
+
+
+def test_what_nothing_keeps_to_and_what_is_asked_twice(joulemap: Run) -> None:
+    """Each is one line on stderr, before anything is evaluated."""
+    chip = ["explore", "mobilenet_v2", "--like", "kpu_t256", "--precision", "int8"]
+    huge = ["--vary", "clock=0.2GHz:1.2GHz:1000", "--vary", "tdp=20W:40W:1000", "--vary", "memory_bandwidth=x1:x2:1000"]
+    for words, told in (
+        (huge, "there are 1,000,000,000 designs, more than 100,000,000: draw some of them, as --random"),
+        (["--vary", "units=2", "--search", "optuna"], "--search optuna and --points 2000 go together"),
+        (["--for", "latency=1ms"], "--solve takes one or two constants and as many targets"),
+        (["--solve", "units", "--for", "latency=1W"], "'1W' is in W, expected s"),
+        (["--vary", "units=2", "--max-area", "10"], "'10' is no area: write 100mm2"),
+        (["--vary", "units=2", "--objective", "speed"], "unknown objective 'speed'"),
+        (["--vary", "units=2", "--set", "tdp=60W"], "in place of --set tdp=60W write --vary tdp=60W"),
+    ):
+        done = joulemap(*chip, *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert told in done.stderr
+
+
+@pytest.mark.slow
+def test_a_constant_is_solved_for(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    told: dict[str, Any] = {"like": "kpu_t256", "precision": "int8"}
+    answer = workspace.explore("mobilenet_v2", solve="clock", target="latency = 150us", **told)
+    assert_close(answer.rows.records()[0]["latency_s"], 150e-6, rel=1e-5)
+    two = workspace.explore("mobilenet_v2", solve=("units", "clock"), target=("latency=200us", "power=12W"), **told)
+    (row,) = two.rows.records()
+    assert_close(row["latency_s"], 200e-6, rel=0.01)  # a unit is not divided
+    assert_close(row["average_power_w"], 12.0, rel=0.01)
+    with pytest.raises(UnsupportedError, match="it makes"):
+        workspace.explore("mobilenet_v2", solve="clock", target="latency=1us", **told)
+
+
+@pytest.mark.slow
+def test_a_search_finds_what_all_designs_hold(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    workspace = Workspace(tmp_path / "a.duckdb")
+    vary = {"units": "16:256:*1.2", "clock": "0.3GHz:0.9GHz:20"}
+    whole = workspace.explore("mobilenet_v2", like="kpu_t256", vary=vary, precision="int8")
+    found = workspace.explore("mobilenet_v2", like="kpu_t256", vary=vary, precision="int8", search="optuna", count=200)
+    assert found.point_count <= 200 < whole.point_count
+    for one, other in zip(found.best, whole.best, strict=True):
+        assert one.value <= 1.05 * other.value
+
+
+@pytest.mark.slow
+def test_designs_that_a_lake_keeps_are_the_same_and_not_evaluated_again(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    vary = {"units": "32:128:*2", "tdp": "20W:40W:3"}
+    models = ["mobilenet_v2", "resnet18"]
+    plain = workspace.explore(models, like="kpu_t256", vary=vary, precision="int8", share={"resnet18": 0.3})
+    told: dict[str, Any] = {"share": {"resnet18": 0.3}, "lake": tmp_path / "lake", "jobs": 2}
+    kept, again = (workspace.explore(models, like="kpu_t256", vary=vary, precision="int8", **told) for _ in range(2))
+    assert plain.to_arrow().equals(kept.to_arrow())
+    assert plain.to_arrow().equals(again.to_arrow())
+    assert len(list((tmp_path / "lake").rglob("*.parquet"))) == 2
+
+
+@pytest.mark.slow
+def test_the_one_chip_for_all_loses_nothing_where_it_is_the_best_of_each(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "a.duckdb")
+    answer = workspace.explore_all(["resnet18", "mobilenet_v2"], hardware="l4,t4,xeon_8490h", precision="int8")
+    assert min(row.regret_ratio or 0.0 for row in answer.rows) >= 1.0
+    for winner in answer.winners:
+        mine = workspace.compare(winner.model, hardware=winner.hardware, precision="int8", runtime=winner.runtime)
+        assert_close(winner.value, mine.rows[0].energy_j, rel=1e-12)
+    first = answer.rows[0]
+    assert first.worst_ratio is not None
+    assert (first.worst_ratio == 1.0) == ({row.hardware for row in answer.winners} == {first.hardware})

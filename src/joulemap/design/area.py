@@ -133,11 +133,10 @@ class Area:
         units = np.asarray(values.get("unit_count", self.unit_count), dtype=np.float64)
         grown = self.array_ratio(values)
         elements = grown * math.prod(self.sides.values())
-        each = {"chip": 1.0, "processing_element": units * elements}
-        memory = sum(
-            values.get(f"memory.{name}.capacity", own) * each.get(per, units)
-            for name, (own, per) in self.levels.items()
-        )
+        memory: Floats = np.zeros(1)
+        for name, (own, per) in self.levels.items():
+            instances = {"chip": np.ones(1), "processing_element": units * elements}.get(per, units)
+            memory = memory + values.get(f"memory.{name}.capacity", np.array([own])) * instances
         found: Floats = units * grown * self.unit_mm2 + memory * self.byte_mm2
         return found
 

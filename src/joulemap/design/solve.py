@@ -32,10 +32,13 @@ class Target:
 def solve_values(group: Group, names: Sequence[str], targets: Sequence[Target]) -> dict[str, float] | str:
     """Return the values of constants, beside those that are varied, that meet targets; why not, where none do."""
     fixed = {name: float(one[0]) for name, one in group.space.values_at(np.zeros(1, dtype=np.int64)).items()}
-    found = _solve(group, fixed, list(names), list(targets))
-    if isinstance(found, str):
-        return found
-    return {name: found[name] for name in names}
+    reasons = []
+    for order in (list(targets), list(targets[::-1])) if len(targets) > 1 else (list(targets),):
+        found = _solve(group, fixed, list(names), order)
+        if not isinstance(found, str):
+            return {name: found[name] for name in names}
+        reasons.append(found)
+    return reasons[0]
 
 
 def _solve(group: Group, fixed: Mapping[str, float], names: list[str], targets: list[Target]) -> dict[str, float] | str:
