@@ -15,6 +15,7 @@ from joulemap.domain.hardware import CLOCK_SPREAD, Hardware
 from joulemap.domain.point import Path, point_hardware, set_numbers
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction
 from joulemap.model.kernel import KernelColumns
+from joulemap.model.kind import Kinds
 from joulemap.model.ledger import MAX_LINE_FJ, energies_fj
 from joulemap.model.pipeline import (
     Timed,
@@ -110,7 +111,7 @@ class Points:
                 values, place = np.unique(key[left], return_inverse=True)
                 group = group * len(values) + place
         group = np.unique(group, return_inverse=True)[1] if group.any() else group
-        most = max(1, TOGETHER // max(1, self.kernels.kinds.kernels.work.operator_count))
+        most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
         for number in range(int(group.max(initial=-1)) + 1):
             mine = left[group == number]
             for start in range(0, len(mine), most):
@@ -129,7 +130,7 @@ class Points:
         hardware = self.take(points)
         try:
             if not parts:
-                each = np.broadcast_to(find_parts(self.kernels.kinds.kernels, hardware), len(points))
+                each = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, hardware), len(points))
                 for count in np.unique(each).tolist() if (each != each[0]).any() else ():
                     self._evaluate_block(points[each == count], count)
                 if (each != each[0]).any():
@@ -196,7 +197,7 @@ class _Patterns:
         found = kernels.memo.get(("patterns",))
         if isinstance(found, _Patterns):
             return found
-        row, owner = kernels.kinds.row, kernels.work.subgraph_index
+        row, owner = Kinds.of(kernels).row, kernels.work.subgraph_index
         order = np.argsort(owner, kind="stable")
         starts = np.flatnonzero(np.append(True, np.diff(owner[order]) != 0)) if len(order) else order
         counts = Counter(tuple(one.tolist()) for one in np.split(row[order], starts[1:]) if len(one))
