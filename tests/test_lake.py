@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 
@@ -185,6 +186,29 @@ def test_versioned_queries_answer_of_a_lake_what_they_answer_of_its_runs(databas
         assert told[0] == told[1], name
 
 
+FRONT = """
+    SELECT run_id FROM (
+        SELECT run_id, energy_j, min(energy_j) OVER (
+            ORDER BY latency_s, energy_j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM points WHERE {})
+    WHERE before IS NULL OR energy_j < before ORDER BY run_id"""
+
+
+def test_the_front_of_a_lake_is_that_of_the_edges_of_its_shards(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    for number in range(3):
+        drawn = evaluate_cell(Cell(number, 2_000))
+        latency, energy = random.integers(1, 60, 2_000), random.integers(1, 60, 2_000)
+        totals = attrs.evolve(drawn, latency_fs=latency, energy_fj=energy, category_fj={})
+        open_lake(tmp_path)
+        write_shard(tmp_path, Cell(number, 2_000).block, totals)
+    with reading(Source(path=tmp_path)) as connection:
+        told = [connection.execute(FRONT.format(one)).fetchall() for one in ("is_edge", "refusal IS NULL")]
+        ((edges,),) = connection.execute("SELECT count(*) FROM points WHERE is_edge").fetchall()
+    assert told[0] == told[1] != []
+    assert 0 < edges < 600
+
+
 def test_what_a_lake_does_not_hold_is_empty_and_said(pond: Path) -> None:
     said: list[str] = []
     workspace = Workspace(pond, patience=Patience(tell=said.append))
@@ -354,7 +378,7 @@ def test_killed_at_random_times_it_goes_on_to_the_same_lake(jobs: int, tmp_path:
     found = survey(lake, is_thorough=True)
     assert (len(found.shards), found.damaged, found.twice) == (40, (), ())
     assert ask(lake, "SELECT count(*), count(DISTINCT set_clock_hz), sum(energy_fj) FROM points") == [
-        (80_000, 80_000, sum(1_100_000_000 + place * 10**6 for place in range(80_000)))
+        (80_000, 80_000, sum(1_100_000_000 + place * 10**6 for place in range(80_000) if place % 10))
     ]
 
 

@@ -17,6 +17,7 @@ from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path, point_hardware, read_number
 from joulemap.model.column import list_numbers
+from joulemap.model.kind import Kinds
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.total import PointColumns, evaluate_points, evaluate_totals
@@ -207,7 +208,7 @@ def test_kinds_stand_for_all_kernels() -> None:
     evaluator = EVALUATORS["convolutions"]
     for runtime in RUNTIMES:
         kernels = evaluator.form(Configuration(hardware="tpu_v4", precision="bf16", runtime=runtime), runtime)
-        kinds = kernels.kinds
+        kinds = Kinds.of(kernels)
         assert kinds.kernels.kernel_count < kernels.kernel_count
         assert kinds.kernels.times is not None
         assert kinds.kernels.times.sum() == kernels.kernel_count

@@ -130,6 +130,7 @@ SELECT
     p.refusal,
     p.shard,
     p.point_index,
+    p.is_edge,
     p.bottleneck,
     p.latency_fs,
     p.interval_fs,

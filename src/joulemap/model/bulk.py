@@ -20,6 +20,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import find_architecture
 from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.kind import Kinds
 from joulemap.model.ledger import close_counts, operator_fj
 from joulemap.model.pipeline import (
     count_parts,
@@ -234,7 +235,7 @@ def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
 
 
 def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:
-    kinds = kernels.kinds.kernels
+    kinds = Kinds.of(kernels).kernels
     timing = time_kernels(kinds, hardware, find_architecture(hardware.architecture))
     operator_fs = share_latency(timing, hardware)
     interval_fs = share_interval(timing, operator_fs)

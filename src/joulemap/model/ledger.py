@@ -50,25 +50,24 @@ def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
     negative or non-finite count.
     """
     reference = hardware.reference
+    keys = list(counts)
+    lowest, totals = np.zeros((2, len(keys)))
+    plain = [place for place, key in enumerate(keys) if counts[key].ndim == 1]
+    if plain:
+        columns = np.array([counts[keys[place]] for place in plain], dtype=np.float64)
+        lowest[plain], totals[plain] = columns.min(axis=1, initial=0.0), columns.sum(axis=1)
+    for place, column in enumerate(counts.values()) if len(plain) < len(keys) else ():
+        if column.ndim > 1:
+            lowest[place], totals[place] = column.min(initial=0.0), column.sum()
+    wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
+    if len(wrong):
+        raise ConservationError(f"{hardware.id}: the count of {'.'.join(keys[wrong[0]])} is negative or not finite")
     found: Counts = {}
-    for keys in (
-        [key for key, column in counts.items() if column.ndim == 1],
-        *([key] for key, column in counts.items() if column.ndim > 1),
-    ):
-        if not keys:
-            continue
-        columns = np.array([counts[key] for key in keys], dtype=np.float64)
-        inner = tuple(range(1, columns.ndim))
-        lowest, totals = columns.min(axis=inner, initial=0.0), columns.sum(axis=inner)
-        wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
-        if len(wrong):
-            name = ".".join(keys[wrong[0]])
-            raise ConservationError(f"{hardware.id}: the count of {name} is negative or not finite")
-        for place in np.flatnonzero(totals).tolist():
-            position = reference.position(keys[place])
-            if position is None:
-                raise UnpricedActionError(hardware.id, ".".join(keys[place]), float(totals[place]))
-            found[position] = columns[place]
+    for place in np.flatnonzero(totals).tolist():
+        position = reference.position(keys[place])
+        if position is None:
+            raise UnpricedActionError(hardware.id, ".".join(keys[place]), float(totals[place]))
+        found[position] = counts[keys[place]]
     return dict(sorted(found.items()))
 
 

@@ -42,6 +42,7 @@ from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.column import decide, gather, is_one, skeleton
 from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
+from joulemap.model.kind import Kinds
 from joulemap.model.ledger import (
     MAX_LINE_FJ,
     Counts,
@@ -133,7 +134,7 @@ class Timed:
     @classmethod
     def of(cls, kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Self:
         """Return the kernels timed on a hardware, or several that were gathered; `parts` and raises: `time_kernels`."""
-        timing = time_kernels(kernels.kinds.kernels, hardware, find_architecture(hardware.architecture), parts)
+        timing = time_kernels(Kinds.of(kernels).kernels, hardware, find_architecture(hardware.architecture), parts)
         operator_fs = share_latency(timing, hardware)
         return cls(
             timing=timing,
@@ -145,7 +146,7 @@ class Timed:
 
     def expand(self, column: Floats | float, points: int) -> Any:
         """Return a column of the kinds' operators as one of all, point after point."""
-        rows = self.kernels.kinds.row
+        rows = Kinds.of(self.kernels).row
         each = self.timing.kernels.each(column)[..., rows]
         return each.ravel() if each.size == points * len(rows) else np.tile(each, points)
 
@@ -272,7 +273,7 @@ class Evaluator:
             if len(names) == 1:
                 timed[runtime, names[0]] = Timed.of(kernels, whole), 0, 1
                 return
-            parts = np.broadcast_to(find_parts(kernels.kinds.kernels, whole), len(names))
+            parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
             for count in np.unique(parts).tolist():
                 mine = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
                 all_of_them = len(mine) == len(names)
@@ -355,7 +356,7 @@ def cut_runs(
     timing, kernels = own.timing, own.kernels
     count = kernels.work.operator_count
     row = np.searchsorted(alone.kernels.operator_index, kernels.operator_index)
-    ledger = price(own.closed_counts, own.hardware, timing.row_factor, kernels.kinds.row, points)
+    ledger = price(own.closed_counts, own.hardware, timing.row_factor, Kinds.of(kernels).row, points)
     lines = np.searchsorted(ledger.operator_index, np.arange(points + 1) * count)
     ledger = attrs.evolve(ledger, operator_index=np.tile(kernels.operator_index, points)[ledger.operator_index])
     subgraphs, shown = _subgraphs(own, points)
@@ -721,7 +722,7 @@ def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
     """
     timing, kernels, placement = own.timing, own.kernels, own.timing.placement
     kinds, work = timing.kernels, kernels.work
-    row, owner, count = kernels.kinds.row, work.subgraph_index, work.subgraph_count
+    row, owner, count = Kinds.of(kernels).row, work.subgraph_index, work.subgraph_count
     shown = np.unique(owner)
 
     def summed(per_operator: Floats) -> Floats:

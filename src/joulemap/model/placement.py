@@ -233,9 +233,18 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
 
 def p_norm(first: Floats, second: Floats, sharpness: float) -> Floats:
     """Return the p-norm of two times: near the larger, and somewhat above it where they are alike."""
-    larger = np.maximum(np.maximum(first, second), 1e-30)
-    total: Floats = larger * ((first / larger) ** sharpness + (second / larger) ** sharpness) ** (1.0 / sharpness)
+    most = np.maximum(first, second)
+    larger = np.maximum(most, 1e-30)
+    total: Floats = larger * (most / larger + _power(np.minimum(first, second) / larger, sharpness)) ** (
+        1.0 / sharpness
+    )
     return total
+
+
+def _power(share: Floats, exponent: float) -> Floats:
+    """Return a power, that of 2.5 by a root, which takes a fifth of the time."""
+    power: Floats = share * share * np.sqrt(share) if exponent == 2.5 else share**exponent
+    return power
 
 
 def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
@@ -251,7 +260,7 @@ def unbalance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Fl
     if sharpness == math.inf:
         return compute_s, memory_s
     whole, is_busy = np.maximum(np.maximum(compute_s, memory_s), 1e-30), compute_s >= memory_s
-    bare = whole * (1.0 - (np.minimum(compute_s, memory_s) / whole) ** sharpness) ** (1.0 / sharpness)
+    bare = whole * (1.0 - _power(np.minimum(compute_s, memory_s) / whole, sharpness)) ** (1.0 / sharpness)
     return np.where(is_busy, bare, compute_s), np.where(is_busy, memory_s, bare)
 
 

@@ -15,9 +15,9 @@ from joulemap.domain.hardware import CLOCK_SPREAD, Hardware
 from joulemap.domain.point import Path, point_hardware, set_numbers
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction
 from joulemap.model.kernel import KernelColumns
+from joulemap.model.kind import Kinds
 from joulemap.model.ledger import MAX_LINE_FJ, energies_fj
 from joulemap.model.pipeline import (
-    TOGETHER,
     Timed,
     at_leaders,
     count_parts,
@@ -31,6 +31,9 @@ from joulemap.model.workload import Booleans, Floats, Integers, sum_by
 from joulemap.system.errors import ConservationError, UnsupportedError
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+TOGETHER: Final = 16384
+"""Rows of kinds of all points that are evaluated at once: fewer leave more to calls, more leave the caches."""
 
 WIDE: Final = ("bound_fs", "share_fs")
 """Columns with a number for each bottleneck."""
@@ -100,12 +103,17 @@ class Points:
         decided = [one for one in found if not isinstance(one, str)]
         if self.kernels.work.of_kind("communication").any():
             decided += [column for path, column in self.numbers.items() if path[0] == "links"]
-        keys = np.stack([np.broadcast_to(np.ravel(one), self.count).astype(np.float64) for one in decided])
         left = np.flatnonzero(np.array(self.refusal) == "")
-        _, group = np.unique(keys[:, left], axis=1, return_inverse=True)
-        most = max(1, TOGETHER // max(1, self.kernels.kinds.kernels.work.operator_count))
+        group = np.zeros(len(left), dtype=np.int64)
+        for one in decided:
+            key = np.asarray(one).ravel()
+            if len(key) > 1 and (key != key[0]).any():
+                values, place = np.unique(key[left], return_inverse=True)
+                group = group * len(values) + place
+        group = np.unique(group, return_inverse=True)[1] if group.any() else group
+        most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
         for number in range(int(group.max(initial=-1)) + 1):
-            mine = left[group.ravel() == number]
+            mine = left[group == number]
             for start in range(0, len(mine), most):
                 self._evaluate_block(mine[start : start + most], 0.0)
 
@@ -122,7 +130,7 @@ class Points:
         hardware = self.take(points)
         try:
             if not parts:
-                each = np.broadcast_to(find_parts(self.kernels.kinds.kernels, hardware), len(points))
+                each = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, hardware), len(points))
                 for count in np.unique(each).tolist() if (each != each[0]).any() else ():
                     self._evaluate_block(points[each == count], count)
                 if (each != each[0]).any():
@@ -189,7 +197,7 @@ class _Patterns:
         found = kernels.memo.get(("patterns",))
         if isinstance(found, _Patterns):
             return found
-        row, owner = kernels.kinds.row, kernels.work.subgraph_index
+        row, owner = Kinds.of(kernels).row, kernels.work.subgraph_index
         order = np.argsort(owner, kind="stable")
         starts = np.flatnonzero(np.append(True, np.diff(owner[order]) != 0)) if len(order) else order
         counts = Counter(tuple(one.tolist()) for one in np.split(row[order], starts[1:]) if len(one))

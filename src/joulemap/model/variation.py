@@ -20,6 +20,7 @@ from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.kind import Kinds
 from joulemap.model.ledger import ActionCounts, close_counts
 from joulemap.model.pipeline import time_kernels
 from joulemap.model.placement import Placement
@@ -160,7 +161,7 @@ class Varied:
         architecture: Architecture[Placement] = find_architecture(hardware.architecture)
         if like:
             architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
-        timing = time_kernels(kernels.kinds.kernels, hardware, architecture)
+        timing = time_kernels(Kinds.of(kernels).kernels, hardware, architecture)
         reference = hardware.reference
         counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
         closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)

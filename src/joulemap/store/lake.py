@@ -60,6 +60,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     **{name: _TYPES[kind] for name, kind in QUESTION.items()},
     **{name: _TYPES[kind] for name, (kind, _) in TOTALS.items()},
     "package_version": "VARCHAR",
+    "is_edge": "BOOLEAN",
 }
 """Columns of a shard -> their types."""
 
