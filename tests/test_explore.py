@@ -195,7 +195,10 @@ def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path)
     row = next(row for row in answer.rows.records() if row["design_index"] == best.design_index)
     found = workspace.compare("mobilenet_v2", hardware=str(path), precision="int8").rows[0]
     assert found.hardware == "small"
-    assert (round(found.energy_j * 1e15), round(found.latency_s * 1e15)) == (row["energy_fj"], row["latency_fs"])
+    assert (round((found.energy_j or 0.0) * 1e15), round((found.latency_s or 0.0) * 1e15)) == (
+        row["energy_fj"],
+        row["latency_fs"],
+    )
     assert {row["status"] for row in answer.rows.records()} <= {"front", "band"}
     data = json.loads(json.dumps(answer.data(), default=str))
     assert data["point_count"] == 4
@@ -263,11 +266,11 @@ def test_a_search_finds_what_all_designs_hold(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_designs_that_a_lake_keeps_are_the_same_and_not_evaluated_again(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
-    vary = {"units": "32:128:*2", "tdp": "20W:40W:3"}
+    vary: dict[str, Any] = {"units": "32:128:*2", "tdp": "20W:40W:3"}
     models = ["mobilenet_v2", "resnet18"]
     plain = workspace.explore(models, like="kpu_t256", vary=vary, precision="int8", share={"resnet18": 0.3})
-    told: dict[str, Any] = {"share": {"resnet18": 0.3}, "lake": tmp_path / "lake", "jobs": 2}
-    kept, again = (workspace.explore(models, like="kpu_t256", vary=vary, precision="int8", **told) for _ in range(2))
+    kept_in: dict[str, Any] = {"share": {"resnet18": 0.3}, "lake": tmp_path / "lake", "jobs": 2}
+    kept, again = (workspace.explore(models, like="kpu_t256", vary=vary, precision="int8", **kept_in) for _ in range(2))
     assert plain.to_arrow().equals(kept.to_arrow())
     assert plain.to_arrow().equals(again.to_arrow())
     assert len(list((tmp_path / "lake").rglob("*.parquet"))) == 2
@@ -279,8 +282,8 @@ def test_the_one_chip_for_all_loses_nothing_where_it_is_the_best_of_each(tmp_pat
     answer = workspace.explore_all(["resnet18", "mobilenet_v2"], hardware="l4,t4,xeon_8490h", precision="int8")
     assert min(row.regret_ratio or 0.0 for row in answer.rows) >= 1.0
     for winner in answer.winners:
-        mine = workspace.compare(winner.model, hardware=winner.hardware, precision="int8", runtime=winner.runtime)
-        assert_close(winner.value, mine.rows[0].energy_j, rel=1e-12)
+        asked: dict[str, Any] = {"hardware": winner.hardware, "precision": "int8", "runtime": winner.runtime}
+        assert_close(winner.value, workspace.compare(winner.model, **asked).rows[0].energy_j or 0.0, rel=1e-12)
     first = answer.rows[0]
     assert first.worst_ratio is not None
     assert (first.worst_ratio == 1.0) == ({row.hardware for row in answer.winners} == {first.hardware})

@@ -114,7 +114,7 @@ LINES: dict[str, int] = {
     "answer": 18_750,
     "trace": 9_760,
     "decoder": 3_000,
-    "model": 9_600,
+    "model": 9_850,
     "store": 7_450,
     "domain": 6_150,
     "cli": 5_650,

@@ -209,8 +209,11 @@ def _spread(total: PointColumns, count: int) -> PointColumns:
     if len(total) == count:
         return total
     rows = np.zeros(count, dtype=np.int64)
-    columns = {
-        field.name: value[rows] if isinstance(value := getattr(total, field.name), np.ndarray) else value
-        for field in attrs.fields(PointColumns)
-    }
-    return PointColumns(**{**columns, "category_fj": {}})
+
+    def take(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: take(column) for name, column in value.items()}
+        return value[rows] if isinstance(value, np.ndarray) else value
+
+    columns: dict[str, Any] = {one.name: take(getattr(total, one.name)) for one in attrs.fields(PointColumns)}
+    return PointColumns(**columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,8 @@ def place_values(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path,
 
     A row is the hardware that `change_hardware` makes of the same values, number by number.
     """
-    found: dict[Path, Floats] = {}
+    found: dict[Path, Any] = {}
+    column: Any
     for name, column in values.items():
         kind, dot, rest = name.partition(".")
         if not dot:
@@ -44,7 +45,11 @@ def place_values(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path,
 
 def _place_rates(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path, Floats]:
     """Return what follows units and clock, and peaks that are set."""
-    found: dict[Path, Floats] = {}
+    found: dict[Path, Any] = {}
+    clock: Any
+    units: Any
+    rate: Any
+    per_clock: Any
     clock, units = values.get("clock"), values.get("unit_count")
     clock_ratio = 1.0 if clock is None else clock / hardware.clock.value
     unit_ratio = 1.0 if units is None else units / hardware.unit_count.value

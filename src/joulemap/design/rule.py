@@ -13,7 +13,7 @@ All but voltage are ratios to the chip that a design is like. A number that is v
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class Law:
 
     def follow(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the values of all constants that are varied or follow, by name; arrays of one length."""
-        found = dict(values)
+        found: dict[str, Any] = dict(values)
         clock = values.get("clock")
         clock_ratio = 1.0 if clock is None else clock / self.hardware.clock.value
         unit_ratio = values.get("unit_count", self.hardware.unit_count.value) / self.hardware.unit_count.value

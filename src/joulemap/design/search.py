@@ -64,6 +64,7 @@ def _begin(objective_count: int, seed: int) -> Any:
         raise MissingPackageError("optuna", "search") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     samplers = optuna.samplers
+    sampler: Any
     if objective_count == 1:
         sampler = samplers.TPESampler(seed=seed, n_startup_trials=POPULATION)
     else:

@@ -186,7 +186,7 @@ class ExploreAnswer(Answer):
         units = {column.name: column.unit for column in self.rows.columns}
         many = [name for name in ("hardware", "precision", "batch", "runtime") if len({*self._each(rows, name)}) > 1]
         own = [(name, name_column(name, self._unit(name))) for name in self.parameters]
-        shown = [
+        shown: list[tuple[str, Any]] = [
             *((name, name) for name in many),
             *((name, lambda row, at=column: show_constant(self._read(row, at), units[at])) for name, column in own),
             ("energy", "energy_per_inference_j"),
