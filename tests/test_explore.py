@@ -95,9 +95,8 @@ def test_what_follows_is_as_worked_by_hand() -> None:
     peak = KPU.peaks["int8"].rate.value
     assert_close(found["peak.int8"], peak * 0.5 * (64 / 256) * 2.0, rel=1e-15)
     area = Area.of(KPU)
-    ratio = float(area.find_mm2({"unit_count": np.array([64.0]), "geometry.array_rows": np.array([64.0])})[0]) / float(
-        area.find_mm2({})
-    )
+    varied = {"unit_count": np.array([64.0]), "geometry.array_rows": np.array([64.0])}
+    ratio = float(area.find_mm2(varied)[0] / area.find_mm2({})[0])
     assert_close(found["static_power"], KPU.static_power.value * (0.8 * ratio + 0.2), rel=1e-12)
     hop = next(one for one in KPU.reference if ".".join(one.key) == "router.hop").energy_per_action_fj / 1e15
     assert_close(found["router.hop"], hop * math.sqrt(ratio), rel=1e-12)

@@ -15,8 +15,8 @@ from joulemap.design.outcome import Objective, Outcomes, evaluate_designs
 from joulemap.system.errors import MissingPackageError
 
 if TYPE_CHECKING:
+    from joulemap.design.group import Group
     from joulemap.design.limit import Bound
-    from joulemap.design.survey import Group
     from joulemap.model.workload import Integers
 
 POPULATION: Final = 50

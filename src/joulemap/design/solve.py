@@ -17,8 +17,8 @@ from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.design.group import Group
     from joulemap.design.outcome import Objective
-    from joulemap.design.survey import Group
 
 
 @frozen(kw_only=True)

@@ -12,12 +12,12 @@ import attrs
 import numpy as np
 
 from joulemap.design.front import TOLD_SHARE, find_band, find_front
+from joulemap.design.group import Group
 from joulemap.design.limit import Bound, find_excess
-from joulemap.design.outcome import Load, Objective, Outcomes, evaluate_designs, evaluate_values
+from joulemap.design.outcome import Objective, Outcomes, evaluate_designs, evaluate_values
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
-    from joulemap.design.space import Space
     from joulemap.model.workload import Booleans, Floats, Integers
 
 Tell = Callable[[int, int], None]
@@ -30,20 +30,6 @@ BLOCK_S: Final = 2.0
 
 STEP: Final = 0.01
 """Of a parameter, for what it does at the margin; one where it counts something."""
-
-
-@frozen(kw_only=True, eq=False)
-class Group:
-    """Designs like one chip, at one precision, batch and runtime."""
-
-    hardware: str
-    """With its power mode."""
-    dimensions: Mapping[str, str]
-    batch: int
-    space: Space
-    loads: tuple[Load, ...]
-    numbers: Integers
-    """Of the designs in their space."""
 
 
 @frozen(kw_only=True)

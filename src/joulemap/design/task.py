@@ -19,8 +19,8 @@ from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code
 
 if TYPE_CHECKING:
+    from joulemap.design.group import Group
     from joulemap.design.space import Space
-    from joulemap.design.survey import Group
     from joulemap.model.total import PointColumns
     from joulemap.model.workload import Floats, Integers
 

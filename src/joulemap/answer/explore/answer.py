@@ -102,7 +102,8 @@ class ExploreAnswer(Answer):
         from joulemap.answer.explore.picture import draw_designs
         from joulemap.design.outcome import OBJECTIVES as KNOWN
 
-        return draw_designs(self, [KNOWN[name] for name in self.objectives])
+        objectives = [KNOWN[name] for name in self.objectives]
+        return draw_designs(self.survey, self.rows.records(), objectives, self.title, self._say())
 
     def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
         """Write the design that is best at an objective, the first if none is named, as a hardware file.

@@ -13,8 +13,8 @@ from joulemap.figure.figure import Figure, make_figure
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.explore.answer import ExploreAnswer
     from joulemap.design.outcome import Objective
+    from joulemap.design.survey import Survey
 
 LIKE: Final = "that cannot be told apart from the front at 80 %"
 
@@ -37,24 +37,28 @@ class Dot:
     is_available: bool = told("whether it is a design")
 
 
-def draw_designs(answer: ExploreAnswer, objectives: Sequence[Objective]) -> tuple[Figure, ...]:
-    """Return the front of two objectives and what cannot be told apart from it; nothing for one objective."""
+def draw_designs(
+    survey: Survey, records: Sequence[dict[str, Any]], objectives: Sequence[Objective], title: str, said: str
+) -> tuple[Figure, ...]:
+    """Return the front of two objectives and what cannot be told apart from it; nothing for one objective.
+
+    `records` are the rows of an answer, `said` what is seen in them.
+    """
     if len(objectives) < 2:
         return ()
     x, y = objectives[:2]
-    rows = [_dot(answer, record, x, y) for record in answer.rows.records()]
+    rows = [_dot(survey, record, x, y) for record in records]
     texts = {**_tell(x, "x_"), **_tell(y, "y_"), "label": "{hardware}"}
-    said = f"{answer.front_count:,} designs are the front; {answer.band_count:,} more cannot be told apart from it"
-    made = make_figure("pareto", make_table("designs", Dot, rows), answer.title, said, texts)
+    made = make_figure("pareto", make_table("designs", Dot, rows), title, said, texts)
     sketch = tuple({**one, "others": LIKE, "notes": ["letters: the front"]} for one in made.sketch)
     return (attrs.evolve(made, sketch=sketch),)
 
 
-def _dot(answer: ExploreAnswer, record: dict[str, Any], x: Objective, y: Objective) -> Dot:
+def _dot(survey: Survey, record: dict[str, Any], x: Objective, y: Objective) -> Dot:
     is_front = record["status"] == "front"
     return Dot(
         status="front" if is_front else "dominated",
-        hardware=describe_design(answer.survey, record["design_index"]),
+        hardware=describe_design(survey, record["design_index"]),
         precision=record["precision"],
         batch=record["batch"],
         runtime=record["runtime"],

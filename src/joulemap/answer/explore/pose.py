@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.design.group import Group
 from joulemap.design.outcome import Load
 from joulemap.design.space import MOST_POINTS, Space
-from joulemap.design.survey import Difference, Group
+from joulemap.design.survey import Difference
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.doubt import CORRELATION

@@ -17,7 +17,7 @@ from joulemap.system.number import read_real
 from joulemap.system.units import parse_si
 
 if TYPE_CHECKING:
-    from joulemap.design.survey import Group
+    from joulemap.design.group import Group
 
 MOST_UNKNOWN: Final = 2
 
