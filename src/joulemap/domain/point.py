@@ -110,7 +110,7 @@ def _set_in(whole: Any, path: Path, value: Any, make: Make) -> Any:
     if isinstance(whole, tuple):
         return tuple(_set_in(one, rest, value, make) if place == step else one for place, one in enumerate(whole))
     if isinstance(whole, Mapping):
-        one = whole[step]  # type: ignore[index]
+        one = whole[step]
         if rest:
             return {**whole, step: _set_in(one, rest, value, make)}
         if isinstance(one, Quantity):

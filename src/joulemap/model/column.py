@@ -86,7 +86,7 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
             varied[path] = np.array(values, dtype=np.float64)[:, None]
     if ("static_power",) in varied:
         varied["reference", ".".join(STATIC_ACTION)] = np.array(
-            [[one.reference.prices_fj[one.reference.position(STATIC_ACTION)]] for one in hardware]
+            [[one.reference.prices_fj[one.reference.keys.index(STATIC_ACTION)]] for one in hardware]
         )
     return set_numbers(hardware[0], varied)
 

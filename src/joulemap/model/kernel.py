@@ -10,10 +10,11 @@ the input, belong to no kernel and have no row here.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.domain.configuration import MERGING, PRECISION_BYTES, carried_precision
 from joulemap.model.merge import build
@@ -228,17 +229,17 @@ class KernelColumns:
         """Give each operator its kernel's value."""
         return values if self.is_plain else np.asarray(values[..., self.kernel_index])
 
-    def of_leader(self, values: Floats) -> Floats:
+    def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
         """Give each kernel the value of its leader."""
         return values if self.is_plain else np.asarray(self.each(values)[..., self.leader])
 
-    def each(self, values: Floats | float) -> Floats:
+    def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
         """Return a column where one number may stand for all operators of a point."""
         rows = self.work.operator_count
         values = np.asarray(values)
         if values.ndim and values.shape[-1] == rows:
             return values
-        spread: Floats = values.reshape((*values.shape[:-1], 1))[..., np.zeros(rows, dtype=np.int64)]
+        spread: NDArray[Any] = values.reshape((*values.shape[:-1], 1))[..., np.zeros(rows, dtype=np.int64)]
         return spread
 
     def each_kernel(self, values: Floats | float) -> Floats:
@@ -265,7 +266,7 @@ class KernelColumns:
         times = 1.0 if self.times is None else self.times
         return sum_by(self.workload_index[self.leader], values * times, self.workload_count)
 
-    def of_workload(self, values: Floats) -> Floats:
+    def of_workload(self, values: NDArray[Any]) -> NDArray[Any]:
         """Give each operator its workload's value."""
         return values if self.workload_count == 1 else np.asarray(values[..., self.workload_index])
 

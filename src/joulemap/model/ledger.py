@@ -135,12 +135,12 @@ def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integ
         often[place], energies[place] = count[..., row], energy[..., row]
     _check_range(energies, hardware, "one ledger line")
     often, energies = np.reshape([often, energies], (2, len(counts), points * len(row)))
-    operator_index, place = np.nonzero(often.T)
+    operator_index, line = np.nonzero(often.T)
     return LedgerColumns(
         operator_index=operator_index,
-        action_index=actions[place],
-        action_count=often[place, operator_index],
-        energy_fj=energies[place, operator_index].astype(np.int64),
+        action_index=actions[line],
+        action_count=often[line, operator_index],
+        energy_fj=energies[line, operator_index].astype(np.int64),
     )
 
 

@@ -15,7 +15,6 @@ recurrence; of a loop each member is asked, as everywhere, so that it never move
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Final
 
@@ -144,8 +143,10 @@ def _largest_private(hardware: Hardware) -> Floats | float:
 
 
 def _largest(capacities: Iterable[Floats | float]) -> Floats | float:
-    found: Floats | float = functools.reduce(np.maximum, capacities, 0.0)
-    return found
+    most: Floats | float = 0.0
+    for one in capacities:
+        most = np.maximum(most, one)
+    return most
 
 
 def _shared_rate(hardware: Hardware) -> Floats | float:

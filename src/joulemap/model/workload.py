@@ -376,7 +376,8 @@ def sum_by(group: Integers, values: Floats, count: int) -> Floats:
         return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
     points = values.shape[0]
     each = (np.arange(points)[:, None] * count + group).ravel()
-    return np.bincount(each, weights=values.ravel(), minlength=points * count).reshape(points, count)
+    sums = np.bincount(each, weights=values.ravel(), minlength=points * count)
+    return sums.astype(np.float64, copy=False).reshape(points, count)
 
 
 def put(column: Floats, places: Integers, values: Floats) -> Floats:

@@ -168,7 +168,7 @@ class Engine:
         """Return a coefficient at this engine, width and memory."""
         return self.hardware.coefficient(name, self.mode, self.width, self.memory)
 
-    def seconds(self, name: str) -> float:
+    def seconds(self, name: str) -> Floats | float:
         """Return a coefficient in clocks as time."""
         return self.value(name) / self.clock_hz
 

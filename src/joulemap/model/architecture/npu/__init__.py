@@ -240,9 +240,9 @@ class Npu(Indifferent):
                 weights=panels * blocks * rows * columns,
                 sums=groups * m * n * ceil_divide(k, rows),
             )
-        rows = columns = _square_edge(hardware, kernels.precision)
-        if "output_rows" in geometry:
-            rows, columns = geometry["output_rows"].value, geometry["output_columns"].value
+        edge = _square_edge(hardware, kernels.precision)
+        has_edges = "output_rows" in geometry
+        rows, columns = (geometry[name].value if has_edges else edge for name in ("output_rows", "output_columns"))
         tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
         waves = ceil_divide(tiles, peak.unit_count)
         streamed = ceil_divide(k * rows * columns, unit_macs)
