@@ -173,7 +173,8 @@ def test_totals_of_chips_are_those_of_their_runs() -> None:
 def refusals(hardware: Hardware, varied: Mapping[Path, list[float]]) -> list[str]:
     configuration = Configuration(hardware=hardware.id, precision="bf16", runtime="graph")
     arrays = {path: np.array(column) for path, column in varied.items()}
-    return evaluate_points(EVALUATORS["convolutions"], hardware, configuration, arrays).refusal.tolist()
+    found = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, arrays)
+    return [str(one) for one in found.refusal]
 
 
 def test_a_point_is_refused_in_the_words_of_its_record() -> None:
@@ -193,7 +194,7 @@ def test_a_point_is_refused_in_the_words_of_its_record() -> None:
 
 def test_a_record_of_a_point_has_its_numbers() -> None:
     chip = find("tpu_v4")
-    varied = {("peaks", "bf16"): np.array([1e14]), ("reference", "dram.read"): np.array([5e3])}
+    varied: dict[Path, Floats] = {("peaks", "bf16"): np.array([1e14]), ("reference", "dram.read"): np.array([5e3])}
     point = point_hardware(chip, varied, 0)
     assert read_number(point, ("peaks", "bf16")) == 1e14
     before, after = chip.peaks["bf16"], point.peaks["bf16"]

@@ -80,10 +80,11 @@ from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.design.area import Area as Area
+from joulemap.design.group import Group as Group
 from joulemap.design.outcome import Outcomes as Outcomes
 from joulemap.design.rule import Law as Law, Rule as Rule
 from joulemap.design.space import Parameter as Parameter, Space as Space
-from joulemap.design.survey import Group as Group, Survey as Survey
+from joulemap.design.survey import Survey as Survey
 from joulemap.domain.box import Goal as Goal
 from joulemap.domain.calibration import (
     Calibration as Calibration,

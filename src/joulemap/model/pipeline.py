@@ -144,7 +144,7 @@ class Timed:
             interval_fs=share_interval(timing, operator_fs),
         )
 
-    def expand(self, column: Floats | float, points: int) -> Any:
+    def expand(self, column: Floats | Integers | float, points: int) -> Any:
         """Return a column of the kinds' operators as one of all, point after point."""
         rows = Kinds.of(self.kernels).row
         each = self.timing.kernels.each(column)[..., rows]
@@ -265,7 +265,7 @@ class Evaluator:
         def time(runtime: str, names: Sequence[int]) -> None:
             """Time the kernels of a runtime on chips, those together whose engines cut the batch alike."""
             kernels = self.form(asked[0][1], runtime)
-            key = kernels.precision, *names
+            key: tuple[str | int, ...] = (kernels.precision, *names)
             if key not in self._gathered:
                 mine = [chips[one] for one in names]
                 self._gathered[key] = mine, gather(mine, kernels.precision)
@@ -275,11 +275,10 @@ class Evaluator:
                 return
             parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
             for count in np.unique(parts).tolist():
-                mine = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
-                all_of_them = len(mine) == len(names)
-                some = whole if all_of_them else gather([chips[one] for one in mine], kernels.precision)
+                cut = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
+                some = whole if len(cut) == len(names) else gather([chips[one] for one in cut], kernels.precision)
                 found = Timed.of(kernels, some, count)
-                timed.update(((runtime, name), (found, place, len(mine))) for place, name in enumerate(mine))
+                timed.update(((runtime, name), (found, place, len(cut))) for place, name in enumerate(cut))
 
         runtimes = dict.fromkeys(configuration.runtime for _, configuration in asked)
         for runtime in runtimes:
@@ -483,7 +482,8 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
         seconds.append(np.where((count == 1.0) | _may_cut(kernels, hardware, count)[..., :1], whole, np.inf))
     if not seconds:
         return np.ones(1)
-    return np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)].ravel()
+    best: Floats = np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)].ravel()
+    return best
 
 
 def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[float]:
@@ -664,7 +664,7 @@ def _count(
     times: Floats,
     hardware: Hardware,
     architecture: Architecture[Placement],
-) -> tuple[KernelColumns, Placement, Floats]:
+) -> tuple[KernelColumns, Placement, Counts]:
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
     step = take_step(part, hardware)
     one, placement = _place(part, step, hardware, architecture)

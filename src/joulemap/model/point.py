@@ -220,7 +220,8 @@ def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any
 
     def summed(per_operator: Floats) -> Floats:
         """Return the sum of an operator's whole bytes, which no order of adding changes."""
-        return (kinds.each(per_operator) * times).sum(axis=-1)
+        total: Floats = (kinds.each(per_operator) * times).sum(axis=-1)
+        return total
 
     def of_pattern(per_operator: Floats) -> Floats:
         return sum_by(patterns.owner, kinds.each(per_operator)[..., patterns.row], len(patterns.times))

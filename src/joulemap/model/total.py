@@ -141,7 +141,7 @@ def evaluate_points(
     kernels = evaluator.form(configuration, configuration.runtime)
     points = Points.of(kernels, hardware, numbers, count)
     points.evaluate()
-    given = {
+    given: dict[str, Any] = {
         "peak_ops_per_s": points.whole.peaks[configuration.precision].rate.value,
         "memory_bandwidth_bytes_per_s": points.whole.memory_bandwidth.value,
         "weight_bytes": round(float(kernels.total_weight_bytes)),

@@ -9,8 +9,8 @@ these parts.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import attrs
 
@@ -104,7 +104,7 @@ class _Remembered:
         self._placed = self._counted = 0
         return self
 
-    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> Hashable:
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return what its formulas decide by."""
         return self.architecture.decides(hardware, work, precision)
 
@@ -170,7 +170,8 @@ class Varied:
             * (float(timing.voltage_factor[0]) if reference.on_chip[place] else 1.0)
             for place, count in closed.items()
         }  # fmt: skip
-        is_lossy = LOSS_ACTION in reference and spent.get(reference.position(LOSS_ACTION), 0.0) > 0.0
+        lost = reference.position(LOSS_ACTION)
+        is_lossy = lost is not None and spent.get(lost, 0.0) > 0.0
         part: dict[str, float] = {}
         counted = {".".join(reference.actions[place].key) for place in counts}
         for place, joules in spent.items():

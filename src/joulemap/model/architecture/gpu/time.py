@@ -233,8 +233,8 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
     is_conv = ~work.of_kind("linear", "matmul")
     lanes = engine.lanes
     words = engine.item_bytes / REGISTER_BYTES
-    supply = engine.value("operand_reach")
-    gathers = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
+    supply: Floats | float = engine.value("operand_reach")
+    gathers: Floats | float = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
     if engine.mode == "tensor":
         # as many bytes in a clock, of which the core could multiply more
         gathers = gathers * words * engine.macs_per_clock / lanes.macs_per_clock

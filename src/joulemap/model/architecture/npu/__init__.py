@@ -222,6 +222,8 @@ class Npu(Indifferent):
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
+        rows: Floats | float
+        columns: Floats | float
         if "weight_rows" in geometry:
             rows, columns = geometry["weight_rows"].value, geometry["weight_columns"].value
             blocks = ceil_divide(m, hardware.coefficient("row_block"))
@@ -247,7 +249,8 @@ class Npu(Indifferent):
         waves = ceil_divide(tiles, peak.unit_count)
         streamed = ceil_divide(k * rows * columns, unit_macs)
         busy = waves * (streamed + hardware.coefficient("tile_overhead"))
-        slots, tile_share = tiles * streamed * unit_macs, 1.0
+        tile_share: Floats | float = 1.0
+        slots = tiles * streamed * unit_macs
         if Npu._is_dataflow(hardware):
             tile_share = rows * columns / unit_macs
             busy = tiles * (k + hardware.coefficient("tile_overhead")) * tile_share
