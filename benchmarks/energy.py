@@ -27,7 +27,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.measurement import Measurement
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
-from joulemap.model.ledger import count_matrix, split_j
+from joulemap.model.ledger import order_counts, split_j
 from joulemap.model.pipeline import place
 from joulemap.model.power import PowerLaw
 from joulemap.model.workload import WorkloadColumns
@@ -79,7 +79,7 @@ def score_one(row: Measurement, work: WorkloadColumns, hardware: Hardware) -> Sc
     architecture = find_architecture(hardware.architecture)
     kernels = form_kernels(work, row.precision, row.runtime)
     placement = place(kernels, hardware, architecture)
-    counts = count_matrix(architecture.count(kernels, placement, hardware), hardware, kernels.work.operator_count)
+    counts = order_counts(architecture.count(kernels, placement, hardware), hardware)
     chip_j, memory_j = (np.array([column.sum()]) for column in split_j(counts, hardware))
     seconds = np.array([row.latency_s])
     energy = float(PowerLaw.of(hardware).energy_at(seconds, chip_j, memory_j)[0])

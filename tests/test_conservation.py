@@ -20,10 +20,10 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, MERGING, PRECISION_BYTE
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, STATIC_ACTION, ActionKey
-from joulemap.model.ledger import ActionCounts, count_matrix, on_chip
+from joulemap.model.ledger import ActionCounts, Counts, order_counts
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
-from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_of
+from joulemap.model.workload import Integers, WorkloadColumns, columns_of
 from joulemap.store.connection import Connection
 from joulemap.store.workload import read_columns
 from joulemap.store.zoo import Shipped, read_shipped
@@ -110,7 +110,7 @@ def assert_the_ledger_adds_up(work: WorkloadColumns, run: RunColumns) -> None:
     lines = ledger.operator_index * len(run.hardware.reference) + ledger.action_index
     assert (np.diff(lines) > 0).all(), "an action stands once per operator"
     prices = np.array([action.energy_per_action_fj for action in run.hardware.reference])
-    voltage = np.where(on_chip(run.hardware.reference), run.voltage_factor, 1.0)
+    voltage = np.where(run.hardware.reference.on_chip, run.voltage_factor, 1.0)
     exact = ledger.action_count * prices[ledger.action_index] * voltage[ledger.action_index]
     assert (ledger.energy_fj == np.rint(exact)).all()
     by_operator = summed(ledger.operator_index, ledger.energy_fj, work.operator_count)
@@ -224,11 +224,11 @@ def test_no_action_lacks_a_source_or_a_count(hardware: Hardware) -> None:
 def test_every_listed_action_is_counted_by_its_class(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: dict[str, set[ActionKey]] = defaultdict(set)
 
-    def record(counts: ActionCounts, hardware: Hardware, operator_count: int) -> Floats:
+    def record(counts: ActionCounts, hardware: Hardware) -> Counts:
         counted[hardware.architecture] |= counts.keys()
-        return count_matrix(counts, hardware, operator_count)
+        return order_counts(counts, hardware)
 
-    monkeypatch.setattr("joulemap.model.pipeline.count_matrix", record)
+    monkeypatch.setattr("joulemap.model.pipeline.order_counts", record)
     evaluate = evaluator("mobilenet_v3_small").evaluate
     for one in CATALOGUE:
         for precision in one.peaks:

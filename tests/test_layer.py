@@ -36,8 +36,10 @@ BELOW: dict[str, set[str]] = {
     "serving": {"catalog", "decoder", "domain", "model"},
     "capacity": {"domain"},
     "box": {"domain", "model"},
+    "design": {"domain", "lake", "model", "store"},
     "calibrate": {"domain", "model"},
     "store": {"domain", "model", "row"},
+    "lake": {"domain", "model", "store"},
     "plan": {
         "box",
         "catalog",
@@ -61,6 +63,7 @@ BELOW: dict[str, set[str]] = {
         "calibrate",
         "catalog",
         "decoder",
+        "design",
         "device",
         "domain",
         "exchange",
@@ -108,21 +111,21 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 18_785,
+    "answer": 20_525,
     "trace": 9_760,
     "decoder": 3_000,
-    "model": 9_010,
-    "store": 6_740,
-    "domain": 5_720,
-    "cli": 5_390,
-    "catalog": 3_930,
+    "model": 9_850,
+    "store": 7_470,
+    "domain": 6_150,
+    "cli": 5_800,
+    "catalog": 4_080,
     "hub": 2_440,
-    "plan": 3_480,
+    "plan": 3_680,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_940,
     "fuse": 1_110,
-    "system": 1_130,
+    "system": 1_140,
     "device": 880,
     "webpage": 570,
     "exchange": 450,
@@ -131,6 +134,8 @@ LINES: dict[str, int] = {
     "serving": 2_450,
     "training": 1_540,
     "box": 2_990,
+    "design": 1_500,
+    "lake": 400,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 
@@ -154,7 +159,8 @@ OWNERS: dict[str, set[str]] = {
     "quantiphy": {"system"},
     "vl_convert": {"figure"},
     "sphinx": {"tools"},
-    "numpy": {"box", "calibrate", "capacity", "decoder", "model", "serving", "store", "training"},
+    "optuna": {"design"},
+    "numpy": {"box", "calibrate", "capacity", "decoder", "design", "lake", "model", "serving", "store", "training"},
 }
 """library -> rooms that may import it."""
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from chip import FJ_PER_PJ, cpu
 from compare import assert_close
 from joulemap.domain.reference import STATIC_ACTION
-from joulemap.model.ledger import ActionCounts, count_matrix, price, split_j, with_leakage
+from joulemap.model.ledger import ActionCounts, Counts, order_counts, price, split_j, with_leakage
 from joulemap.model.run import LedgerColumns
 from joulemap.system.errors import ConservationError, UnpricedActionError, UnsupportedError
 
@@ -25,7 +25,11 @@ def row(key: tuple[str, str]) -> int:
 
 
 def ledger(counts: ActionCounts, operator_count: int) -> LedgerColumns:
-    return price(count_matrix(counts, CHIP, operator_count), CHIP, np.ones(operator_count))
+    return lines(order_counts(counts, CHIP), operator_count)
+
+
+def lines(counts: Counts, operator_count: int) -> LedgerColumns:
+    return price(counts, CHIP, np.ones(1), np.arange(operator_count), 1)
 
 
 def test_a_line_is_count_times_price() -> None:
@@ -45,9 +49,9 @@ def test_energy_is_rounded_to_whole_femtojoules(count: float) -> None:
 def test_lines_are_ordered_by_operator_then_action() -> None:
     counts = {WRITE: np.array([1.0, 1.0]), READ: np.array([1.0, 1.0]), ("l2", "read"): np.array([0.0, 1.0])}
     found = ledger(counts, 2)
-    lines = list(zip(found.operator_index.tolist(), found.action_index.tolist(), strict=True))
-    assert lines == sorted(lines)
-    assert len(lines) == 5
+    order = list(zip(found.operator_index.tolist(), found.action_index.tolist(), strict=True))
+    assert order == sorted(order)
+    assert len(order) == 5
 
 
 def test_the_total_does_not_depend_on_the_order_of_counting() -> None:
@@ -88,14 +92,14 @@ def test_a_line_beyond_the_store_is_refused() -> None:
 
 
 def test_leakage_is_seconds_times_watts() -> None:
-    found = price(with_leakage(count_matrix({}, CHIP, 2), CHIP, np.array([1e-3, 2e-3])), CHIP, np.ones(2))
+    found = lines(with_leakage({}, CHIP, np.array([1e-3, 2e-3])), 2)
     assert found.action_index.tolist() == [row(STATIC_ACTION)] * 2
     assert found.energy_fj.tolist() == [10**12, 2 * 10**12]
 
 
 def test_dynamic_energy_is_the_ledger_in_joules() -> None:
     counts = {READ: np.array([1e6, 3e6]), ("l2", "read"): np.array([5e6, 0.0])}
-    on_chip, off_chip = split_j(count_matrix(counts, CHIP, 2), CHIP)
+    on_chip, off_chip = split_j(order_counts(counts, CHIP), CHIP)
     found = ledger(counts, 2)
     for operator in (0, 1):
         assert_close(

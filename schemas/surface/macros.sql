@@ -439,6 +439,9 @@ CREATE MACRO peak_of(architecture, "precision") AS CASE
     ELSE 'peak.' || "precision"
 END;
 
+-- The hardware that one is a variant of, as in l4[tdp=60W]; itself where it is none.
+CREATE MACRO board_of(hardware) AS split_part(hardware, '[', 1);
+
 -- Whether a number is what a question set in place of the hardware's own.
 CREATE MACRO is_set(source) AS ends_with(source, '--set');
 
@@ -554,10 +557,10 @@ scored AS (
         AND s.architecture IN ('', v.architecture)
         AND s.runtime IN ('', scored_runtime(v.architecture, r.runtime))
         AND s.precision IN ('', r.precision)
-        AND s.hardware IN ('', v.hardware)
+        AND s.hardware IN ('', board_of(v.hardware))
     LEFT JOIN left_out_widths() AS e
         ON e.calibration_digest = r.calibration_digest
-        AND e.hardware = v.hardware
+        AND e.hardware = board_of(v.hardware)
         AND e.runtime = r.runtime
         AND e.precision IN ('', r.precision)
         AND work_of(w.model, w.work) = 'model'
@@ -714,7 +717,7 @@ CREATE MACRO erring(run_ids, served) AS (
         'latency_own_half_width': u.latency_own_half_width,
         'energy_own_half_width': u.energy_own_half_width,
         'architecture': v.architecture,
-        'hardware': v.hardware,
+        'hardware': board_of(v.hardware),
         'model': w.source,
         'configuration': {error_case},
         'own': concat_ws(' ', w.source, w.input_spec, r.hardware_digest, {label})

@@ -20,6 +20,18 @@ from joulemap.answer.edp.answer import EdpAnswer as EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
 from joulemap.answer.explain.pair import MetricTerm as MetricTerm, PairAnswer as PairAnswer
 from joulemap.answer.explain.table import DividedAnswer as DividedAnswer
+from joulemap.answer.explore.answer import ExploreAnswer as ExploreAnswer
+from joulemap.answer.explore.regret import (
+    ChipRegret as ChipRegret,
+    ModelWinner as ModelWinner,
+    RegretAnswer as RegretAnswer,
+)
+from joulemap.answer.explore.tell import (
+    BestDesign as BestDesign,
+    Margin as Margin,
+    RefusedDesigns as RefusedDesigns,
+    RuleRow as RuleRow,
+)
 from joulemap.answer.fleet.answer import FleetAnswer as FleetAnswer
 from joulemap.answer.fleet.mixture import MixedRow as MixedRow
 from joulemap.answer.fleet.pair import PairRow as PairRow
@@ -41,6 +53,7 @@ from joulemap.answer.hardware_file import (
     FileChecks as FileChecks,
     Trial as Trial,
 )
+from joulemap.answer.lake import LakeAnswer as LakeAnswer, ListedShard as ListedShard
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
 from joulemap.answer.llm.document import LlmAnswer as LlmAnswer
 from joulemap.answer.llm.load import LoadRow as LoadRow
@@ -72,6 +85,12 @@ from joulemap.answer.train.answer import TrainAnswer as TrainAnswer
 from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.catalog.load import load_catalogue as load_catalogue
+from joulemap.design.area import Area as Area
+from joulemap.design.group import Group as Group
+from joulemap.design.outcome import Outcomes as Outcomes
+from joulemap.design.rule import Law as Law, Rule as Rule
+from joulemap.design.space import Parameter as Parameter, Space as Space
+from joulemap.design.survey import Survey as Survey
 from joulemap.domain.box import Goal as Goal
 from joulemap.domain.calibration import (
     Calibration as Calibration,
@@ -81,6 +100,7 @@ from joulemap.domain.calibration import (
     FittedValue as FittedValue,
 )
 from joulemap.domain.catalogue import ArchitectureNote as ArchitectureNote
+from joulemap.domain.change import Change as Change
 from joulemap.domain.compiler import Compiler as Compiler
 from joulemap.domain.configuration import (
     Boundary as Boundary,
@@ -147,6 +167,7 @@ from joulemap.domain.workload import (
 )
 from joulemap.figure.figure import Drawing as Drawing, Figure as Figure
 from joulemap.figure.spec import AnswerFigureName as AnswerFigureName, FigureName as FigureName, ShownName as ShownName
+from joulemap.model.workload import Booleans as Booleans, Floats as Floats, Integers as Integers, Texts as Texts
 from joulemap.plan.budget import Budget as Budget
 from joulemap.plan.run import RunTally as RunTally
 from joulemap.present.document import (
@@ -313,6 +334,8 @@ from joulemap.shortcut import (
     edp as edp,
     evaluate as evaluate,
     explain as explain,
+    explore as explore,
+    explore_all as explore_all,
     export as export,
     fleet as fleet,
     flip as flip,

@@ -19,6 +19,9 @@ from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.answer.cost import CostAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.explore.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
+from joulemap.answer.explore.bound import NO_SHARES
+from joulemap.answer.explore.regret import RegretAnswer
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
@@ -79,6 +82,77 @@ def use(
 
 def default_workspace() -> Workspace:
     """Return the workspace that the functions of the package ask."""
+
+@overload
+def explore(
+    models: str | Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    like: str | Sequence[str] = (),
+    vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+    share: Mapping[str, float] = NO_SHARES,
+    limits: Limits = LIMITS,
+    max_area_mm2: float | None = None,
+    max_die_cost_usd: float | None = None,
+    objectives: Sequence[str] = OBJECTIVES,
+    count: int | None = None,
+    seed: int = 0,
+    search: str = "",
+    solve: str | Sequence[str] = (),
+    target: str | Sequence[str] = (),
+    lake: str | Path | None = None,
+    jobs: int = 1,
+    cluster: str = "",
+    **keywords: Unpack[SettingsKeywords],
+) -> ExploreAnswer:
+    """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+
+    `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
+    varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
+    many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
+    found, those that meet as many `target`s, as "latency = 10ms". `jobs` processes evaluate, or those of a `cluster`,
+    and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
+    UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
+    """
+
+@overload
+def explore(
+    module: torch.nn.Module,
+    example_inputs: ExampleInputs | None,
+    /,
+    settings: Settings = SETTINGS,
+    *,
+    like: str | Sequence[str] = (),
+    vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+    share: Mapping[str, float] = NO_SHARES,
+    limits: Limits = LIMITS,
+    max_area_mm2: float | None = None,
+    max_die_cost_usd: float | None = None,
+    objectives: Sequence[str] = OBJECTIVES,
+    count: int | None = None,
+    seed: int = 0,
+    search: str = "",
+    solve: str | Sequence[str] = (),
+    target: str | Sequence[str] = (),
+    lake: str | Path | None = None,
+    jobs: int = 1,
+    cluster: str = "",
+    **keywords: Unpack[SettingsKeywords],
+) -> ExploreAnswer: ...
+def explore_all(
+    models: str | Sequence[str] = (),
+    settings: Settings = CANDIDATES,
+    *,
+    share: Mapping[str, float] = NO_SHARES,
+    objective: str = "energy",
+    limits: Limits = LIMITS,
+    **keywords: Unpack[SettingsKeywords],
+) -> RegretAnswer:
+    """Return the best configuration of each model, and what each chip loses as the one for all.
+
+    Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
+    models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
+    """
 
 @overload
 def compare(

@@ -39,6 +39,8 @@ class Workspace:
         self.path = place_database(path)
         self._source = Source(path=self.path, talk=talk, progress=progress, patience=patience)
 
+    explore = ModelQuestion("answer.explore.answer")
+    explore_all = Question("answer.explore.regret", "SettingsKeywords", is_shared=True)
     compare = ModelQuestion("answer.compare.summary")
     compare_models = ModelQuestion("answer.compare.model")
     report = ModelQuestion("answer.report.answer")
@@ -100,3 +102,6 @@ class Workspace:
     recover = Question("answer.database")
     info = Question("answer.database")
     migrate = Question("answer.database")
+    shards = Question("answer.lake")
+    check_shards = Question("answer.lake")
+    clean_shards = Question("answer.lake")

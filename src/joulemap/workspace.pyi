@@ -23,10 +23,14 @@ from joulemap.answer.database import AuditAnswer, DatabaseAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
+from joulemap.answer.explore.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
+from joulemap.answer.explore.bound import NO_SHARES
+from joulemap.answer.explore.regret import RegretAnswer
 from joulemap.answer.fleet.answer import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
+from joulemap.answer.lake import LakeAnswer
 from joulemap.answer.launch import HostAnswer
 from joulemap.answer.llm.answer import SERVING
 from joulemap.answer.llm.document import LlmAnswer
@@ -112,6 +116,78 @@ class Workspace:
         to do) where runs are evaluated; an exception that it raises cancels the question, with whole runs stored up to
         there. `patience` says how long to wait for others who hold the database. Raises UsageError for a path that
         names a service.
+        """
+    @overload
+    def explore(
+        self,
+        models: str | Sequence[str],
+        settings: Settings = SETTINGS,
+        *,
+        like: str | Sequence[str] = (),
+        vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+        share: Mapping[str, float] = NO_SHARES,
+        limits: Limits = LIMITS,
+        max_area_mm2: float | None = None,
+        max_die_cost_usd: float | None = None,
+        objectives: Sequence[str] = OBJECTIVES,
+        count: int | None = None,
+        seed: int = 0,
+        search: str = "",
+        solve: str | Sequence[str] = (),
+        target: str | Sequence[str] = (),
+        lake: str | Path | None = None,
+        jobs: int = 1,
+        cluster: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ExploreAnswer:
+        """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+
+        `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
+        varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
+        many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
+        found, those that meet as many `target`s, as "latency = 10ms". `jobs` processes evaluate, or those of a `cluster`,
+        and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
+        UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
+        """
+    @overload
+    def explore(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        settings: Settings = SETTINGS,
+        *,
+        like: str | Sequence[str] = (),
+        vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+        share: Mapping[str, float] = NO_SHARES,
+        limits: Limits = LIMITS,
+        max_area_mm2: float | None = None,
+        max_die_cost_usd: float | None = None,
+        objectives: Sequence[str] = OBJECTIVES,
+        count: int | None = None,
+        seed: int = 0,
+        search: str = "",
+        solve: str | Sequence[str] = (),
+        target: str | Sequence[str] = (),
+        lake: str | Path | None = None,
+        jobs: int = 1,
+        cluster: str = "",
+        **keywords: Unpack[SettingsKeywords],
+    ) -> ExploreAnswer: ...
+    def explore_all(
+        self,
+        models: str | Sequence[str] = (),
+        settings: Settings = CANDIDATES,
+        *,
+        share: Mapping[str, float] = NO_SHARES,
+        objective: str = "energy",
+        limits: Limits = LIMITS,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> RegretAnswer:
+        """Return the best configuration of each model, and what each chip loses as the one for all.
+
+        Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
+        models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
         """
     @overload
     def compare(
@@ -1238,3 +1314,24 @@ class Workspace:
         self,
     ) -> int:
         """Make or update the database; return its schema version."""
+    def shards(
+        self,
+        lake: str | Path,
+    ) -> LakeAnswer:
+        """Return the files of a lake and what they hold; DatabaseError for what is no lake."""
+    def check_shards(
+        self,
+        lake: str | Path,
+    ) -> LakeAnswer:
+        """Return the same after a look at every byte of every shard."""
+    def clean_shards(
+        self,
+        lake: str | Path,
+        *,
+        remove: bool = False,
+    ) -> LakeAnswer:
+        """Return the garbage of a lake: what is stale, damaged, there twice or left unfinished; `remove` removes it.
+
+        A file that was written a moment ago may be under work and stays. Raises DatabaseError for what is no lake, or a
+        file that cannot be removed.
+        """

@@ -246,7 +246,7 @@ def find_target(source: Source, hardware: str | Hardware) -> Hardware:
     if "@" in name:
         raise UsageError(f"a calibration is of a hardware at all its power modes: name {name.partition('@')[0]}")
     if not isinstance(hardware, str) or is_hardware_path(name):
-        names, own = read_names([hardware], known_hardware())
+        names, own, _ = read_names([hardware], known_hardware())
         if len(names) != 1:
             raise UsageError(f"{name} holds {len(names)} hardware, expected one; name its file")
         for label, one in own.items():

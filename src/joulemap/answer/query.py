@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
-from joulemap.plan.source import Source, reading
-from joulemap.store.connection import limit
+from joulemap.plan.lake import reading
+from joulemap.plan.source import Source
+from joulemap.store.connection import Connection, limit
 from joulemap.store.library import find_query, list_queries as find_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_query, check_runs, find_projected, prepare_query, run_query
@@ -47,6 +48,7 @@ def stream_query(
         if is_own:
             check_query(connection, found, SCHEMA_VERSION)
         check_runs(connection, given)
+        _tell_absent(source, connection, found.sql)
         with contextlib.closing(
             find_projected(connection, prepare_query(connection, found, given, bounds))
         ) as statement:
@@ -97,6 +99,7 @@ def stream(
     """
     with reading(source, limit(bounds.max_memory_bytes, is_confined=True, output=_place(output))) as connection:
         prepared = prepare(connection, "sql", statement, parameters or {}, bounds)
+        _tell_absent(source, connection, statement)
         with contextlib.closing(find_projected(connection, prepared)) as ready:
             yield ready
 
@@ -133,6 +136,15 @@ def list_queries(source: Source, queries: str | Path | None = None) -> Rows:
         for query in found
     )
     return Rows(title="query list", columns=LISTED, rows=rows)
+
+
+def _tell_absent(source: Source, connection: Connection, sql: str) -> None:
+    """Say what of a statement is empty because a lake does not hold it."""
+    if source.path.is_dir():
+        from joulemap.store.lake import tell_absent
+
+        if text := tell_absent(connection, sql):
+            source.patience.tell(text)
 
 
 def _place(path: str | Path | None) -> Path | None:

@@ -17,7 +17,7 @@ from joulemap.domain.default import SETTINGS, USAGE
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import Settings, Usage, check_name
 from joulemap.domain.table import Table
-from joulemap.plan.change import show_constant
+from joulemap.domain.value import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware

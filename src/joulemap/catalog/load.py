@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from joulemap.catalog.design import is_design_file
 from joulemap.catalog.digest import DATA, catalogue_digest, own_files, shipped_files
 from joulemap.catalog.hardware import resolve_hardware
 from joulemap.catalog.parser import name_file, parse_content, read_file
@@ -63,6 +64,10 @@ def load_hardware(path: Path) -> Hardware:
     label = name_file(path)
     if is_box_file(path):
         raise CatalogueError(f"{label}: it is a box of several devices, where one hardware is asked for")
+    if is_design_file(path):
+        raise CatalogueError(
+            f"{label}: it is a design like another hardware: `joulemap compare MODEL --hardware {path}`"
+        )
     chip, _ = read_file(path, HardwareFile)
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", chip.id):
         raise CatalogueError(f"{label}: id: {chip.id!r} is not lower case letters, digits and _")

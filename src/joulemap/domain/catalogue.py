@@ -52,6 +52,18 @@ def _numbers(values: Iterable[float]) -> tuple[float, ...]:
 
 
 @frozen(kw_only=True)
+class Variant:
+    """What makes a hardware of another: numbers in place of its own."""
+
+    base: str
+    """Id of the other."""
+    changes: tuple[tuple[str, str | float], ...]
+    """Constant and value, as it was written."""
+    place: str
+    """What to write to ask for it."""
+
+
+@frozen(kw_only=True)
 class HardwareEntry:
     """What must be known of a hardware to choose it."""
 
@@ -86,6 +98,12 @@ class HardwareEntry:
     priced_at: str
     """As `Hardware.priced_at`, without a calibration."""
     digest: str
+    variant: Variant | None = None
+
+    @property
+    def described(self) -> str:
+        """Id of the hardware whose description it has: that which it is a variant of, else its own."""
+        return self.id if self.variant is None else self.variant.base
 
     @classmethod
     def of(cls, hardware: Hardware) -> HardwareEntry:

@@ -15,7 +15,7 @@ from joulemap.domain.reference import FJ_PER_J, EnergyReference
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware, Peak
+    from joulemap.domain.hardware import Hardware, Load, Peak
     from joulemap.domain.reference import EnergyAction
 
 SOURCE: Final = "--set"
@@ -53,21 +53,22 @@ def check_value(constant: Constant, value: float) -> None:
         raise ValueError(f"{value:g} is not a whole number")
 
 
-def changed_digest(digest: str, changes: Sequence[Change]) -> str:
-    """Return the digest of a hardware with changes; its own without any."""
-    if not changes:
+def changed_digest(digest: str, changes: Sequence[Change], name: str = "") -> str:
+    """Return the digest of a hardware with changes, under another name if one is given; its own without any."""
+    if not changes and not name:
         return digest
-    told = "|".join(f"{one.name}={one.value!r}" for one in changes)
+    told = "|".join((*(f"{one.name}={one.value!r}" for one in changes), *([f"as {name}"] if name else [])))
     return hashlib.sha256(f"{digest}|set {told}".encode()).hexdigest()[:16]
 
 
-def change_hardware(hardware: Hardware, changes: Sequence[Change]) -> Hardware:
+def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
     """Return a hardware, as runs have it, with numbers in place of its own; itself without any.
 
     Each number changes alone, but for clock and units: peaks and on-chip bandwidths follow both, as in a power mode.
-    What was derived from a number before stays. Raises ValueError where the numbers contradict each other.
+    What was derived from a number before stays. `name` is its id from then on, if one is given. Raises ValueError
+    where the numbers contradict each other.
     """
-    if not changes:
+    if not changes and not name:
         return hardware
     value = {one.name: one.value for one in changes}
     updates: dict[str, Any] = {
@@ -106,8 +107,11 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change]) -> Hardware:
     reference = _set_prices(hardware.reference, value)
     if STATIC in updates:
         reference = reference.with_static(updates[STATIC])
+    static, tdp = updates.get(STATIC, hardware.static_power), updates.get("tdp", hardware.tdp)
     return attrs.evolve(
         hardware,
+        loads=tuple(one for one in hardware.loads if is_within(one, static.value, tdp.value)),
+        id=name or hardware.id,
         **updates,
         geometry=_set_each(hardware.geometry.items(), "geometry", value),
         coefficients=_set_each(hardware.coefficients.items(), "coefficient", value),
@@ -115,8 +119,13 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change]) -> Hardware:
         memory_levels=tuple(levels),
         reference=reference,
         described_digest=hardware.described_digest or hardware.digest,
-        digest=changed_digest(hardware.digest, changes),
+        digest=changed_digest(hardware.digest, changes, name),
     )
+
+
+def is_within(load: Load, static_w: float, tdp_w: float) -> bool:
+    """Whether what was measured under a load does not contradict a static power and a power limit."""
+    return static_w < load.power.value and (load.covers != "board" or load.power.value <= tdp_w)
 
 
 def _set(quantity: Quantity, value: float) -> Quantity:
@@ -157,7 +166,7 @@ def _scale_clocks(hardware: Hardware, clock: Quantity, ratio: float) -> dict[str
     return {**moved, "clock_die": max(die, full, key=lambda one: one.value)}
 
 
-def _price_fj(action: EnergyAction, value_j: float) -> float:
+def price_fj(action: EnergyAction, value_j: float) -> float:
     """Return a price in femtojoules, to the digits that a person may have written; its own where it is that."""
     own = action.energy_per_action_fj
     return own if value_j == own / FJ_PER_J else float(f"{value_j * FJ_PER_J:.15g}")
@@ -169,7 +178,7 @@ def _set_prices(reference: EnergyReference, value: dict[str, float]) -> EnergyRe
     return EnergyReference(
         tuple(
             attrs.evolve(
-                action, energy_per_action_fj=_price_fj(action, value[key]), low_fj=None, high_fj=None, basis="assumed",
+                action, energy_per_action_fj=price_fj(action, value[key]), low_fj=None, high_fj=None, basis="assumed",
                 source=SOURCE,
             )
             if (key := ".".join(action.key)) in value

@@ -82,7 +82,21 @@ PREFIXES: Final = ("geometry", "memory", "peak", "coefficient", "energy")
 STATIC: Final = "static_power"
 LOSS: Final = ".".join(LOSS_ACTION)
 
-_ALIASES: Final = {".".join(STATIC_ACTION): STATIC, "regulator_loss": LOSS, "coefficient.regulator_loss": LOSS}
+SHORT: Final = {
+    "units": "unit_count",
+    "rows": "geometry.array_rows",
+    "columns": "geometry.array_columns",
+    "dram.bandwidth": "memory_bandwidth",
+    "dram.capacity": "memory_capacity",
+}
+"""Short name of a constant that designs have -> its name."""
+
+_ALIASES: Final = {
+    **SHORT,
+    ".".join(STATIC_ACTION): STATIC,
+    "regulator_loss": LOSS,
+    "coefficient.regulator_loss": LOSS,
+}
 """Another name of a constant -> its name: leakage is priced by static power, regulators by their loss."""
 
 

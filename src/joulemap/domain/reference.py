@@ -167,6 +167,11 @@ class EnergyReference:
         kept = [changed.pop(action.key, action) for action in self.actions]
         return EnergyReference((*kept, *changed.values()))
 
+    @property
+    def keys(self) -> tuple[ActionKey, ...]:
+        """The actions, in order."""
+        return tuple(self._position)
+
     def position(self, key: ActionKey) -> int | None:
         """Return the row of `key`, or None if the action has no price."""
         return self._position.get(key)

@@ -20,8 +20,16 @@ from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import find_architecture
 from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
+from joulemap.model.kind import Kinds
 from joulemap.model.ledger import close_counts, operator_fj
-from joulemap.model.pipeline import count_parts, describe_shortage, share_interval, share_latency, time_kernels, to_fs
+from joulemap.model.pipeline import (
+    count_parts,
+    describe_shortage,
+    share_interval,
+    share_latency,
+    sum_exactly,
+    time_kernels,
+)
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_of, sum_by
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
@@ -227,13 +235,13 @@ def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
 
 
 def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:
-    timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
+    kinds = Kinds.of(kernels).kernels
+    timing = time_kernels(kinds, hardware, find_architecture(hardware.architecture))
     operator_fs = share_latency(timing, hardware)
     interval_fs = share_interval(timing, operator_fs)
     energy_fj = operator_fj(
         close_counts(timing.counts, hardware, interval_fs / FS_PER_S, timing.row_factor), hardware, timing.row_factor
     )
-    kernel_fs = to_fs(timing.kernel_s, hardware)
     macs = kernels.sum_workload(kernels.work.mac_count)
     return [
         Total(
@@ -246,9 +254,9 @@ def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: F
             mac_count=int(count),
         )
         for latency, interval, energy, clock, weight, peak, count in zip(
-            _sum_exactly(kernel_fs, kernels.workload_index[kernels.leader], kernels.workload_count),
-            _sum_exactly(interval_fs, kernels.workload_index, kernels.workload_count),
-            _sum_exactly(energy_fj, kernels.workload_index, kernels.workload_count),
+            sum_exactly(kinds, operator_fs).tolist(),
+            sum_exactly(kinds, interval_fs).tolist(),
+            sum_exactly(kinds, energy_fj).tolist(),
             timing.clock_fraction.tolist(),
             weights.tolist(),
             peaks.tolist(),
@@ -256,11 +264,3 @@ def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: F
             strict=True,
         )
     ]
-
-
-def _sum_exactly(values: Integers, owner: Integers, count: int) -> list[int]:
-    """Return the sum of whole numbers of each workload; its rows stand together."""
-    total = np.zeros(count, dtype=np.int64)
-    np.add.at(total, owner, values)
-    found: list[int] = total.tolist()
-    return found

@@ -43,11 +43,10 @@ import numpy as np
 
 from joulemap.domain.hardware import Hardware, Link
 from joulemap.domain.reference import LINK_ACTION
-from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placed
-from joulemap.model.workload import Floats, Integers
+from joulemap.model.workload import Floats, Integers, put
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 
@@ -78,9 +77,9 @@ DIMENSIONS: Final = {"ring": 1.0, "torus_2d": 2.0, "torus_3d": 3.0}
 class Path:
     """What devices of a group reach each other by, on one hardware."""
 
-    ring_rate: float
+    ring_rate: Floats | float
     """Bytes per second of a device in one direction, all of its links together."""
-    peer_rate: float
+    peer_rate: Floats | float
     """To one other alone."""
     latency: float
     hops: float
@@ -90,9 +89,9 @@ class Path:
     is_in_host: bool
     near: float
     """Devices of the group that the link joins."""
-    far_rate: float = 0.0
+    far_rate: Floats | float = 0.0
     """Bytes per second of a device to other hosts; 0 where the link joins all of the group."""
-    far_latency: float = 0.0
+    far_latency: Floats | float = 0.0
     """Of all steps between hosts, one way."""
 
 
@@ -107,7 +106,6 @@ class Exchange:
     """By the device, to all others."""
 
 
-@of_each
 def find_path(hardware: Hardware, devices: int, stride: int = 0) -> Path:
     """Return how so many devices of a kind reach each other; UnsupportedError where they do not.
 
@@ -153,7 +151,7 @@ def _cross_hosts(hardware: Hardware, links: list[Link], devices: int, stride: in
     inner = find_path(hardware, near * stride) if near > 1 else None
     hosts = -(-devices // near)
     return Path(
-        ring_rate=min(inner.ring_rate, near * card) if inner else card,
+        ring_rate=np.minimum(inner.ring_rate, near * card) if inner else card,
         peer_rate=card,
         latency=inner.latency if inner else 0.0,
         hops=1.0,
@@ -181,24 +179,22 @@ def find_exchange(kernels: KernelColumns, hardware: Hardware) -> Exchange | None
     groups, strides = kernels.work.gemm_groups, kernels.work.gemm_k
     for devices, stride in np.unique(np.stack([groups, strides])[:, is_ours], axis=1).T.tolist():
         rows = np.flatnonzero(is_ours & (groups == devices) & (strides == stride))
-        mine = take(hardware, rows)
-        _fill(found, kernels, rows, mine, find_path(mine, int(devices), int(stride)), int(devices))
+        path = find_path(hardware, int(devices), int(stride))
+        for name, values in _time(kernels, rows, hardware, path, int(devices)).items():
+            setattr(found, name, put(getattr(found, name), rows, values))
     return found
 
 
-def _fill(
-    found: Exchange, kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path, devices: int
-) -> None:
-    """Write what collectives of so many devices take and send into their rows."""
+def _time(kernels: KernelColumns, rows: Integers, hardware: Hardware, path: Path, devices: int) -> dict[str, Floats]:
+    """Return what collectives of so many devices take and send, by field of `Exchange`."""
     operation = kernels.work.operation[rows]
     named = np.array([one.partition(" ")[0] for one in kernels.work.variant[rows].tolist()], dtype=np.str_)
-    whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[rows]
+    whole = np.maximum(kernels.input_bytes, kernels.output_bytes)[..., rows]
     others = devices - 1.0
     is_sum, is_send = operation == "all_reduce", operation == "send"
-    may_read = np.broadcast_to(path.is_direct, len(rows)) & ((named == "trtllm") | path.is_in_host)
+    may_read = path.is_direct & ((named == "trtllm") | path.is_in_host)
     is_direct = is_sum & (named != "nccl") & (whole <= DIRECT_MOST) & may_read
-    clocks = 1.0 / np.broadcast_to(hardware.full_clock.value, len(rows))
-    latency = np.broadcast_to(path.latency, len(rows))
+    clocks, latency = 1.0 / hardware.full_clock.value, path.latency
 
     times = np.where(is_sum, 2.0, 1.0)
     near = path.near - 1.0
@@ -207,7 +203,7 @@ def _fill(
     passed = times * (others / devices + hardware.coefficient("link_own_share"))
     passed = np.where(operation == "all_to_all", passed * path.hops, passed)
     rate = np.where(is_send, path.peer_rate, path.ring_rate)
-    rate = np.where((operation == "all_to_all") & (path.far_rate > 0.0), path.far_rate, rate)
+    rate = np.where((operation == "all_to_all") & np.greater(path.far_rate, 0.0), path.far_rate, rate)
     busy = np.where(is_send, 1.0, passed) * whole / rate
     slow, ramp = busy / hardware.coefficient("link_low_share"), hardware.coefficient("link_ramp_clocks") * clocks
     is_short = slow <= busy + ramp
@@ -227,9 +223,11 @@ def _fill(
     routed_rate = np.minimum(path.ring_rate, hardware.coefficient("link_expert_bytes") / clocks)
     routed_start = hardware.coefficient("link_start_clocks", "deepep") * clocks
     first = [is_direct, is_routed]
-    found.start_s[rows] = np.select(first, [direct_start + np.where(is_one, 0.0, more), routed_start], start)
-    found.busy_s[rows] = np.select(first, [np.where(is_one, one, two), sent / routed_rate], busy)
-    found.sent_bytes[rows] = np.where(is_direct & is_one, others * whole, sent)
+    return {
+        "start_s": np.select(first, [direct_start + np.where(is_one, 0.0, more), routed_start], start),
+        "busy_s": np.select(first, [np.where(is_one, one, two), sent / routed_rate], busy),
+        "sent_bytes": np.where(is_direct & is_one, others * whole, sent),
+    }
 
 
 def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> Placed:
@@ -238,7 +236,7 @@ def add_links(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> 
     if found is None:
         return placement
     is_ours = kernels.work.of_kind(KIND)
-    led, start = is_ours[kernels.leader], found.start_s[kernels.leader]
+    led, start = is_ours[kernels.leader], kernels.of_leader(found.start_s)
 
     def own(column: Floats, mine: Floats | float) -> Floats:
         return np.where(is_ours, mine, column)
@@ -272,10 +270,11 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
     if not work.has_word(BEHIND, AHEAD).any():
         return placement
     behind, ahead = (work.has_word(word)[leader] for word in (BEHIND, AHEAD))
-    count = kernels.workload_count
     seconds = placement.launch_s + np.maximum(*map(kernels.per_kernel, (placement.compute_s, placement.memory_s)))
-    rows = seconds.reshape(count, -1)
-    places = np.flatnonzero((behind | ahead).reshape(count, -1)[0])
+    each = kernels.kernel_count // kernels.workload_count
+    rows = seconds.reshape(-1, each)
+    count = len(rows)
+    places = np.flatnonzero((behind | ahead)[:each])
     own = rows.copy()
     own[:, places] = 0.0
     before = np.cumsum(own, axis=1)
@@ -299,7 +298,7 @@ def hide_exchange(placement: Placed, kernels: KernelColumns) -> Placed:
     return attrs.evolve(
         placement,
         compute_s=np.where(shown, 0.0, placement.compute_s),
-        memory_s=np.where(shown, kernels.per_operator(seen.ravel()), placement.memory_s),
+        memory_s=np.where(shown, kernels.per_operator(seen.reshape(seconds.shape)), placement.memory_s),
         launch_s=np.where(is_hidden, 0.0, placement.launch_s),
     )
 

@@ -10,10 +10,11 @@ the input, belong to no kernel and have no row here.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.domain.configuration import MERGING, PRECISION_BYTES, carried_precision
 from joulemap.model.merge import build
@@ -40,7 +41,8 @@ class KernelColumns:
     """Operators as the runtime's kernels see them: a row per member of a kernel, in the order of the workload.
 
     Arrays are per row unless said otherwise. What is one number of a workload is an array, per row, where kernels of
-    several workloads stand together.
+    several workloads stand together. What follows from numbers of a hardware has an axis of points before that of rows
+    where these are arrays.
     """
 
     work: Work
@@ -84,6 +86,8 @@ class KernelColumns:
     workload_count: int
     repeat_count: Floats | float = 1.0
     """How often all of a row happens, one after the other, in its kernel: of a recurrence the row is one step."""
+    times: Floats | None = None
+    """Per kernel: how many of its kind there are in its workload; None where each kernel stands for itself."""
 
     @property
     def item_bytes(self) -> float:
@@ -203,7 +207,7 @@ class KernelColumns:
             inner = self.own_read_bytes - self.input_bytes - self.weight_bytes
             is_fed = self.leads & (fed > 0.0)
             wide, stored = wide + np.where(is_fed, inner, 0.0), stored + np.where(is_fed, fed, 0.0)
-        share = np.divide(stored, wide, out=np.ones_like(wide), where=wide > 0.0)
+        share = np.divide(stored, wide, out=np.ones(np.broadcast_shapes(stored.shape, wide.shape)), where=wide > 0.0)
         return np.minimum(share, 1.0)
 
     @cached_property
@@ -211,57 +215,92 @@ class KernelColumns:
         """All bytes that cross the kernel's boundary, per operator."""
         return self.input_bytes + self.weight_bytes + self.output_bytes
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether each operator is a kernel, in their order."""
+        rows = np.arange(self.work.operator_count)
+        return self.kernel_count == len(rows) and bool((self.kernel_index == rows).all())
+
     def per_kernel(self, values: Floats) -> Floats:
         """Sum a per-operator column over each kernel."""
-        return sum_by(self.kernel_index, values, self.kernel_count)
+        return values if self.is_plain else sum_by(self.kernel_index, self.each(values), self.kernel_count)
 
     def per_operator(self, values: Floats) -> Floats:
         """Give each operator its kernel's value."""
-        return values[self.kernel_index]
+        return values if self.is_plain else np.asarray(values[..., self.kernel_index])
+
+    def of_leader(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Give each kernel the value of its leader."""
+        return values if self.is_plain else np.asarray(self.each(values)[..., self.leader])
+
+    def each(self, values: NDArray[Any] | float) -> NDArray[Any]:
+        """Return a column where one number may stand for all operators of a point."""
+        rows = self.work.operator_count
+        values = np.asarray(values)
+        if values.ndim and values.shape[-1] == rows:
+            return values
+        spread: NDArray[Any] = values.reshape((*values.shape[:-1], 1))[..., np.zeros(rows, dtype=np.int64)]
+        return spread
+
+    def each_kernel(self, values: Floats | float) -> Floats:
+        """Return a column of kernels where one number may stand for all of a point."""
+        values = np.asarray(values)
+        return values if values.shape[-1:] == (self.kernel_count,) else values * np.ones(self.kernel_count)
 
     def growth(self, before: Floats, after: Floats) -> Floats:
         """Return by which factor each operator's kernel grows, 1 where it had nothing."""
-        return self.per_operator(np.divide(after, before, out=np.ones_like(before), where=before > 0.0))
+        before, after = np.broadcast_arrays(before, after)
+        return self.per_operator(np.divide(after, before, out=np.ones(before.shape), where=before > 0.0))
+
+    @cached_property
+    def row_times(self) -> Floats | float:
+        """Per operator: how many of its kind there are."""
+        return 1.0 if self.times is None else self.times[self.kernel_index]
 
     def sum_workload(self, values: Floats) -> Floats:
         """Sum a per-operator column over each workload."""
-        return sum_by(self.workload_index, values, self.workload_count)
+        return sum_by(self.workload_index, self.each(values) * self.row_times, self.workload_count)
 
     def sum_kernels(self, values: Floats) -> Floats:
         """Sum a per-kernel column over each workload."""
-        return sum_by(self.workload_index[self.leader], values, self.workload_count)
+        times = 1.0 if self.times is None else self.times
+        return sum_by(self.workload_index[self.leader], values * times, self.workload_count)
+
+    def of_workload(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Give each operator its workload's value."""
+        return values if self.workload_count == 1 else np.asarray(values[..., self.workload_index])
+
+    def kernel_workload(self, values: Floats) -> Floats:
+        """Give each kernel its workload's value."""
+        return values if self.workload_count == 1 else np.asarray(values[..., self.workload_index[self.leader]])
 
     def largest(self, values: Floats | float) -> Floats:
         """Return the largest of a per-operator column in each workload, or 0."""
-        found = np.zeros(self.workload_count)
-        np.maximum.at(found, self.workload_index, values)
-        return found
+        columns = self.each(values)
+        if self.workload_count == 1:
+            return np.asarray(columns.max(axis=-1, keepdims=True, initial=0.0))
+        starts = np.searchsorted(self.workload_index, np.arange(self.workload_count))
+        return np.maximum(np.maximum.reduceat(columns, starts, axis=-1), 0.0)
 
-    def several(self, count: int) -> KernelColumns:
-        """Return the kernels of one workload several times, one behind the other, as those of as many workloads."""
-        if count == 1:
-            return self
-        operators = self.work.operator_count
-        rows, owner = np.tile(np.arange(operators), count), np.repeat(np.arange(count), operators)
-        work = self.work.take(rows)
-        work.subgraph_index = work.subgraph_index + owner * self.work.subgraph_count
-        starts = np.repeat(np.arange(count), self.kernel_count)
+    def take(self, kernels: Integers, times: Floats) -> KernelColumns:
+        """Return these kernels alone, each of which stands for so many; rows keep their order."""
+        number = np.full(self.kernel_count, -1)
+        number[kernels] = np.arange(len(kernels))
+        rows = np.flatnonzero(number[self.kernel_index] >= 0)
+        place = np.zeros(self.work.operator_count, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        columns = {name: getattr(self, name)[rows] for name in OPERATOR_COLUMNS}
+        columns |= {name: one[rows] for name in WORKLOAD_NUMBERS if isinstance(one := getattr(self, name), np.ndarray)}
         return attrs.evolve(
             self,
-            work=work,
-            operator_count=self.operator_count * count,
-            kernel_index=self.kernel_index[rows] + owner * self.kernel_count,
-            kernel_count=self.kernel_count * count,
-            leader=np.tile(self.leader, count) + starts * operators,
-            workload_index=owner,
-            workload_count=count,
-            **{name: getattr(self, name)[rows] for name in OPERATOR_COLUMNS},
+            work=self.work.take(rows),
+            kernel_index=number[self.kernel_index[rows]],
+            kernel_count=len(kernels),
+            leader=place[self.leader[kernels]],
+            workload_index=self.workload_index[rows],
+            times=times,
+            **columns,
         )
-
-    @cached_property
-    def first_row(self) -> Integers:
-        """The first row of each workload."""
-        return np.searchsorted(self.workload_index, np.arange(self.workload_count))
 
     def part(self, part_count: Floats) -> KernelColumns:
         """Return the kernels of one of several equal parts of the batch; `part_count` is per operator.
@@ -309,8 +348,10 @@ class KernelColumns:
 
     def at_leader(self, values: Floats) -> Floats:
         """Give each kernel's value to its leader; 0 elsewhere."""
-        placed = np.zeros(self.work.operator_count)
-        placed[self.leader] = values
+        if self.is_plain:
+            return values
+        placed = np.zeros((*values.shape[:-1], self.work.operator_count))
+        placed[..., self.leader] = values
         return placed
 
 
@@ -319,6 +360,9 @@ OPERATOR_COLUMNS: Final = (
     "own_read_bytes", "own_weight_bytes", "dequantization_count", "host_launch_count",
 )  # fmt: skip
 """Arrays with a row per member of a kernel that name no other rows."""
+
+WORKLOAD_NUMBERS: Final = ("batch", "total_weight_bytes", "peak_activation_bytes")
+"""Numbers of a workload, an array where several stand together."""
 
 
 def form_kernels(workload: WorkloadColumns, precision: str, runtime: str, weight_precision: str = "") -> KernelColumns:
@@ -395,37 +439,35 @@ def _leaders(work: Work, kernel_index: Integers, kernel_count: int) -> Integers:
     return leader
 
 
-def share_exactly(total: Integers, weights: Floats, group: Integers, blocks: int = 1) -> Integers:
+def share_exactly(total: Integers, weights: Floats, group: Integers) -> Integers:
     """Split each group's integer total over its members in proportion to weights, exactly.
 
-    `group` gives each member's group (an index into `total`); members of one group share by cumulative rounding,
-    so that the shares of a group sum to its total to the last unit. Equal shares where all weights are zero. Of so
-    many equal blocks of rows, no two of which share a group, none depends on another.
+    `group` gives each member's group (an index into the last axis of `total`); members of one group share by cumulative
+    rounding, so that the shares of a group sum to its total to the last unit. Equal shares where all weights are zero.
     """
     if not len(group):
-        return np.zeros(0, dtype=np.int64)
+        return np.zeros(weights.shape, dtype=np.int64)
+    weights = np.broadcast_to(weights, (*np.broadcast_shapes(total.shape[:-1], weights.shape[:-1]), len(group)))
+    count = total.shape[-1]
     order = np.argsort(group, kind="stable")
-    ordered_group = group[order]
-    ordered_weights = weights[order]
-    sums = sum_by(ordered_group, ordered_weights, len(total))
-    members = np.bincount(ordered_group, minlength=len(total))
-    ordered_weights = np.where(sums[ordered_group] > 0, ordered_weights, 1.0)
+    owner = group[order]
+    ordered = weights[..., order]
+    sums = sum_by(owner, ordered, count)
+    members = np.bincount(owner, minlength=count)
+    ordered = np.where(sums[..., owner] > 0, ordered, 1.0)
     sums = np.where(sums > 0, sums, members)
-    running = np.cumsum(ordered_weights.reshape(blocks, -1), axis=1).ravel()
-    first = np.searchsorted(ordered_group, np.arange(len(total)))
-    begins = first % (len(group) // blocks) == 0
-    before = np.where(begins, 0.0, running[np.maximum(first - 1, 0)])
-    fraction = np.clip((running - before[ordered_group]) / np.maximum(sums[ordered_group], 1e-300), 0.0, 1.0)
-    is_last = np.append(ordered_group[1:] != ordered_group[:-1], True)
-    fraction[is_last] = 1.0
-    upto = np.where(
-        is_last,
-        total[ordered_group],
-        np.floor(fraction * total[ordered_group].astype(np.float64)).astype(np.int64),
-    )
-    upto = np.minimum(upto, total[ordered_group])
-    previous = np.concatenate(([0], upto[:-1]))
-    is_first = np.concatenate(([True], is_last[:-1]))
-    shares = np.zeros(len(group), dtype=np.int64)
-    shares[order] = upto - np.where(is_first, 0, previous)
+    running = np.cumsum(ordered, axis=-1)
+    first = np.searchsorted(owner, np.arange(count))
+    before = np.where(first == 0, 0.0, running[..., np.maximum(first - 1, 0)])
+    fraction = np.clip((running - before[..., owner]) / np.maximum(sums[..., owner], 1e-300), 0.0, 1.0)
+    is_last = np.append(owner[1:] != owner[:-1], True)
+    fraction[..., is_last] = 1.0
+    whole = np.broadcast_to(total, (*weights.shape[:-1], count))[..., owner]
+    upto = np.where(is_last, whole, np.floor(fraction * whole.astype(np.float64)).astype(np.int64))
+    upto = np.minimum(upto, whole)
+    is_first = np.append(True, is_last[:-1])
+    previous = np.zeros_like(upto)
+    previous[..., 1:] = upto[..., :-1]
+    shares = np.zeros_like(upto)
+    shares[..., order] = upto - np.where(is_first, 0, previous)
     return shares

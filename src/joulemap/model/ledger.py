@@ -12,6 +12,8 @@ board takes is counted and held to the power limit at every boundary; a ledger o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from joulemap.domain.configuration import CHIP
@@ -25,9 +27,9 @@ from joulemap.domain.reference import (
     EnergyReference,
     cycle_action,
 )
-from joulemap.model.column import table
+from joulemap.model.column import is_one
 from joulemap.model.run import LedgerColumns
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.model.workload import Floats, Integers
 from joulemap.system.errors import ConservationError, UnpricedActionError, UnsupportedError
 from joulemap.system.units import FJ_PER_J
 
@@ -37,44 +39,45 @@ ActionCounts = dict[ActionKey, Floats]
 MAX_LINE_FJ = 2**63 - 1
 
 
-def count_matrix(counts: ActionCounts, hardware: Hardware, operator_count: int) -> Floats:
-    """Return how often each action of the reference table happens: a row per operator, a column per action.
+Counts = dict[int, Floats]
+"""row of the reference table -> count per operator, in the order of the table"""
+
+
+def order_counts(counts: ActionCounts, hardware: Hardware) -> Counts:
+    """Return how often each action of the reference table happens, of those that do.
 
     Raises UnpricedActionError for a counted action that the hardware has no price for, ConservationError for a
     negative or non-finite count.
     """
     reference = hardware.reference
-    if not counts:
-        return np.zeros((operator_count, len(reference)))
-    whole = np.zeros((len(reference), operator_count))
-    columns = np.array(list(counts.values()), dtype=np.float64)
-    lowest, totals = columns.min(axis=1, initial=0.0), columns.sum(axis=1)
-    wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
     keys = list(counts)
+    lowest, totals = np.zeros((2, len(keys)))
+    plain = [place for place, key in enumerate(keys) if counts[key].ndim == 1]
+    if plain:
+        columns = np.array([counts[keys[place]] for place in plain], dtype=np.float64)
+        lowest[plain], totals[plain] = columns.min(axis=1, initial=0.0), columns.sum(axis=1)
+    for place, column in enumerate(counts.values()) if len(plain) < len(keys) else ():
+        if column.ndim > 1:
+            lowest[place], totals[place] = column.min(initial=0.0), column.sum()
+    wrong = np.flatnonzero(~(np.isfinite(totals) & (lowest >= 0.0)))
     if len(wrong):
         raise ConservationError(f"{hardware.id}: the count of {'.'.join(keys[wrong[0]])} is negative or not finite")
-    happen = np.flatnonzero(totals).tolist()
-    positions = []
-    for number in happen:
-        position = reference.position(keys[number])
+    found: Counts = {}
+    for place in np.flatnonzero(totals).tolist():
+        position = reference.position(keys[place])
         if position is None:
-            raise UnpricedActionError(hardware.id, ".".join(keys[number]), float(totals[number]))
-        positions.append(position)
-    whole[positions] = columns[happen]
-    return np.ascontiguousarray(whole.T)
+            raise UnpricedActionError(hardware.id, ".".join(keys[place]), float(totals[place]))
+        found[position] = counts[keys[place]]
+    return dict(sorted(found.items()))
 
 
-def with_leakage(matrix: Floats, hardware: Hardware, latency_s: Floats) -> Floats:
+def with_leakage(counts: Counts, hardware: Hardware, latency_s: Floats) -> Counts:
     """Return the counts with the static lines: each operator leaks for as long as it runs, and so does a host."""
     position = hardware.reference.position(STATIC_ACTION)
     if position is None:
         raise UnpricedActionError(hardware.id, ".".join(STATIC_ACTION), float(latency_s.sum()))
-    whole = matrix.copy()
-    whole[:, position] = latency_s
     host = hardware.reference.position(HOST_ACTION)
-    if host is not None:
-        whole[:, host] = latency_s
-    return whole
+    return {**counts, position: latency_s, **({} if host is None else {host: latency_s})}
 
 
 def with_unattributed(
@@ -84,121 +87,106 @@ def with_unattributed(
 
     Times in which they are busy, at the full clock of the power mode.
     """
-    found = {cycle_action(precision): compute_s * hardware.clock.value * hardware.units, MEMORY_ACTION: memory_s}
+    cycles = compute_s * hardware.clock.value * np.rint(hardware.unit_count.value)
+    found = {cycle_action(precision): cycles, MEMORY_ACTION: memory_s}
     return {**counts, **{key: count for key, count in found.items() if key in hardware.reference}}
 
 
-def close_counts(matrix: Floats, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Floats:
+def close_counts(counts: Counts, hardware: Hardware, latency_s: Floats, voltage_factor: Floats) -> Counts:
     """Return the counts with what follows from time and energy: leakage, and what regulators lose.
 
-    `voltage_factor` is per operator. At the boundary `chip` nothing of the board is counted.
+    At the boundary `chip` nothing of the board is counted.
     """
-    whole = with_leakage(matrix, hardware, latency_s)
+    whole = with_leakage(counts, hardware, latency_s)
     reference = hardware.reference
     if hardware.boundary == CHIP:
-        whole[:, np.array(reference.on_board, dtype=bool)] = 0.0
+        whole = {place: count for place, count in whole.items() if not reference.on_board[place]}
     elif np.any(np.greater(reference.loss_j, 0.0)):
-        chip_j, memory_j = _delivered_j(matrix, reference)
-        whole[:, reference.position(LOSS_ACTION)] = chip_j * voltage_factor + memory_j
-    return whole
+        chip_j, memory_j = _delivered_j(counts, reference)
+        place = reference.position(LOSS_ACTION)
+        assert place is not None
+        whole[place] = chip_j * voltage_factor + memory_j
+    return dict(sorted(whole.items()))
 
 
-def price(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> LedgerColumns:
+def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> Iterator[tuple[int, Floats]]:
+    """Yield (row of the reference table, whole femtojoules of each operator) of the actions that are counted.
+
+    `voltage_factor` is what an action on the chip costs, relative to the highest voltage of the die.
+    """
+    reference = hardware.reference
+    is_full = is_one(voltage_factor)
+    for place, count in counts.items():
+        energy = count * reference.prices_fj[place]
+        yield place, np.rint(energy if is_full or not reference.on_chip[place] else energy * voltage_factor)
+
+
+def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integers, points: int) -> LedgerColumns:
     """Return the ledger of these counts: one line for each operator and action that was counted.
 
-    `voltage_factor` is what an action on the chip costs, relative to the highest voltage of the die, per operator.
-    Raises UnsupportedError for a line beyond 9.2 kJ (the batch is too large).
+    `row` says for each operator of a point where its counts are. Raises UnsupportedError for a line beyond 9.2 kJ (the
+    batch is too large).
     """
-    operator_index, action_index = np.nonzero(matrix)
-    energy = _energy_fj(matrix, hardware, voltage_factor)[operator_index, action_index]
-    _check_range(energy, hardware, "one ledger line")
+    actions = np.array(list(counts), dtype=np.int64)
+    often, energies = np.empty((2, len(counts), points, len(row)))
+    for place, ((_, energy), count) in enumerate(
+        zip(energies_fj(counts, hardware, voltage_factor), counts.values(), strict=True)
+    ):
+        often[place], energies[place] = count[..., row], energy[..., row]
+    _check_range(energies, hardware, "one ledger line")
+    often, energies = np.reshape([often, energies], (2, len(counts), points * len(row)))
+    operator_index, line = np.nonzero(often.T)
     return LedgerColumns(
         operator_index=operator_index,
-        action_index=action_index,
-        action_count=matrix[operator_index, action_index],
-        energy_fj=energy.astype(np.int64),
+        action_index=actions[line],
+        action_count=often[line, operator_index],
+        energy_fj=energies[line, operator_index].astype(np.int64),
     )
 
 
-def _energy_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Floats:
-    """Return what the actions of each operator take, whole femtojoules."""
-    reference = hardware.reference
-    prices = table(reference, prices_fj)
-    follows = table(reference, on_chip)
-    factor = np.where(follows[:, None], voltage_factor.reshape(len(prices), -1, 1), 1.0)
-    energy: Floats = np.rint(_blocks(matrix, prices) * prices[:, None] * factor)
-    return energy.reshape(matrix.shape)
-
-
-def _blocks(matrix: Floats, prices: Floats) -> Floats:
-    """Return the rows of each hardware together: hardware x operator x action."""
-    return matrix.reshape(len(prices), len(matrix) // len(prices), matrix.shape[1])
-
-
-def operator_fj(matrix: Floats, hardware: Hardware, voltage_factor: Floats) -> Integers:
+def operator_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> Integers:
     """Return what the ledger lines of these counts add up to for each operator, to the last femtojoule.
 
     Raises UnsupportedError for an operator beyond 9.2 kJ.
     """
-    energy = _energy_fj(matrix, hardware, voltage_factor)
-    _check_range(energy.sum(axis=1), hardware, "the energy of one operator")
-    total: Integers = energy.astype(np.int64).sum(axis=1)
+    energies = [energy for _, energy in energies_fj(counts, hardware, voltage_factor)]
+    _check_range(sum(energies, np.zeros(1)), hardware, "the energy of one operator")
+    total: Integers = sum((energy.astype(np.int64) for energy in energies), np.zeros(1, dtype=np.int64))
     return total
 
 
 def _check_range(energy: Floats, hardware: Hardware, what: str) -> None:
-    if len(energy) and energy.max() >= float(MAX_LINE_FJ):
+    if energy.size and energy.max() >= float(MAX_LINE_FJ):
         raise UnsupportedError(
             f"{hardware.id}: {what} exceeds {MAX_LINE_FJ / 1e15:.0f} J, more than the store can hold; "
             "use a smaller batch"
         )
 
 
-def prices_fj(reference: EnergyReference) -> Floats:
-    """Return the energy per action of each row, femtojoules."""
-    return np.array(reference.prices_fj, dtype=np.float64)
-
-
-def on_chip(reference: EnergyReference) -> Booleans:
-    """Return of each row whether its energy follows the voltage of the chip."""
-    return np.array(reference.on_chip, dtype=bool)
-
-
-def split_j(matrix: Floats, hardware: Hardware) -> tuple[Floats, Floats]:
+def split_j(counts: Counts, hardware: Hardware) -> tuple[Floats, Floats]:
     """Return each operator's energy (what follows the chip's voltage, the rest) in joules at the full voltage.
 
     Not rounded, for power: with what regulators lose of it and the rest of the board, whatever the boundary is.
     """
     reference = hardware.reference
-    chip_j, memory_j = _delivered_j(matrix, reference)
+    chip_j, memory_j = _delivered_j(counts, reference)
     if np.any(np.greater(reference.loss_j, 0.0)):
         chip_j, memory_j = chip_j * (1.0 + reference.loss_j), memory_j * (1.0 + reference.loss_j)
-    rest = table(reference, _board_prices_j)
-    return chip_j, memory_j + _sum_priced(matrix, rest) if rest.any() else memory_j
+    for place, count in counts.items():
+        if reference.on_board[place]:
+            memory_j = memory_j + count * (reference.prices_fj[place] / FJ_PER_J)
+    return chip_j, memory_j
 
 
-def _delivered_j(matrix: Floats, reference: EnergyReference) -> tuple[Floats, Floats]:
-    """Return what the actions of each operator take (on the chip, off it) in joules at the full voltage."""
-    return _sum_priced(matrix, table(reference, _chip_prices_j)), _sum_priced(
-        matrix, table(reference, _memory_prices_j)
-    )
+def _delivered_j(counts: Counts, reference: EnergyReference) -> tuple[Floats, Floats]:
+    """Return what the actions of each operator take (on the chip, off it) in joules at the full voltage.
 
-
-def _sum_priced(matrix: Floats, prices: Floats) -> Floats:
-    """Return the sum of each operator's actions at the prices of its hardware."""
-    # row by row, so that a row does not depend on those beside it
-    total: Floats = (_blocks(matrix, prices) * prices[:, None]).sum(axis=2).ravel()
-    return total
-
-
-def _chip_prices_j(reference: EnergyReference) -> Floats:
-    return np.where(on_chip(reference), prices_fj(reference) / FJ_PER_J, 0.0)
-
-
-def _memory_prices_j(reference: EnergyReference) -> Floats:
-    inside = on_chip(reference) | np.array(reference.on_board, dtype=bool)
-    return np.where(inside, 0.0, prices_fj(reference) / FJ_PER_J)
-
-
-def _board_prices_j(reference: EnergyReference) -> Floats:
-    return np.where(reference.on_board, prices_fj(reference) / FJ_PER_J, 0.0)
+    One after the other, so that no sum depends on how many stand together.
+    """
+    chip_j = memory_j = np.zeros(1)
+    for place, count in counts.items():
+        if reference.on_chip[place]:
+            chip_j = chip_j + count * (reference.prices_fj[place] / FJ_PER_J)
+        elif not reference.on_board[place]:
+            memory_j = memory_j + count * (reference.prices_fj[place] / FJ_PER_J)
+    return chip_j, memory_j

@@ -39,14 +39,16 @@ import numpy as np
 from joulemap.domain.configuration import MERGING, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture import Architecture, find_architecture
-from joulemap.model.column import gather, is_one, members, take
+from joulemap.model.column import decide, gather, is_one, skeleton
 from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
 from joulemap.model.kernel import KernelColumns, form_kernels, share_exactly
+from joulemap.model.kind import Kinds
 from joulemap.model.ledger import (
     MAX_LINE_FJ,
+    Counts,
     close_counts,
-    count_matrix,
     operator_fj,
+    order_counts,
     price,
     split_j,
     with_unattributed,
@@ -64,7 +66,7 @@ from joulemap.model.run import (
 )
 from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
 from joulemap.model.stream import count_streams, find_share, overlap_streams
-from joulemap.model.workload import Booleans, Floats, Integers, Texts, WorkloadColumns, sum_by
+from joulemap.model.workload import Booleans, Floats, Integers, Texts, Work, WorkloadColumns, sum_by
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FS_PER_S
@@ -87,6 +89,9 @@ TOGETHER: Final = 8192
 SAME: Final = 1e-9
 """Share up to which two times are the same."""
 
+ROUNDING: Final = 2.0**-50
+"""Share that is left to the first kernel where a whole is divided, so that no share is rounded above it."""
+
 
 @define(kw_only=True, eq=False)
 class Timing:
@@ -95,8 +100,8 @@ class Timing:
     kernels: KernelColumns
     placement: Placement
     """With the times under the cap."""
-    counts: Floats
-    """Operator x action of the reference table, without the lines of leakage and of what regulators lose."""
+    counts: Counts
+    """Without the lines of leakage and of what regulators lose."""
     kernel_s: Floats
     interval_s: Floats
     """Per workload: from one batch to the next."""
@@ -112,48 +117,48 @@ class Timing:
     @property
     def row_factor(self) -> Floats:
         """The voltage factor of each operator's workload."""
-        return self.voltage_factor[self.kernels.workload_index]
+        return self.kernels.of_workload(self.voltage_factor)
 
 
 @frozen(kw_only=True, eq=False)
 class Timed:
-    """Kernels timed on one hardware, or on several of which each has the same rows, one behind the other."""
+    """Kinds of kernels timed on one hardware, or on several that were gathered."""
 
     timing: Timing
     hardware: Hardware
     kernels: KernelColumns
-    """Of one of them, before a batch is cut in parts."""
+    """All of them, before a batch is cut in parts."""
     operator_fs: Integers
     interval_fs: Integers
 
     @classmethod
-    def of(cls, kernels: KernelColumns, hardware: Hardware) -> Self:
-        """Return the kernels timed on a hardware, or several that were gathered; raises as `evaluate`."""
-        times = len(members(hardware))
-        timing = time_kernels(kernels.several(times), hardware, find_architecture(hardware.architecture))
-        operator_fs = share_latency(timing, hardware, times)
+    def of(cls, kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Self:
+        """Return the kernels timed on a hardware, or several that were gathered; `parts` and raises: `time_kernels`."""
+        timing = time_kernels(Kinds.of(kernels).kernels, hardware, find_architecture(hardware.architecture), parts)
+        operator_fs = share_latency(timing, hardware)
         return cls(
             timing=timing,
             hardware=hardware,
             kernels=kernels,
             operator_fs=operator_fs,
-            interval_fs=share_interval(timing, operator_fs, times),
+            interval_fs=share_interval(timing, operator_fs),
         )
 
-    @property
-    def members(self) -> tuple[Hardware, ...]:
-        """The hardware."""
-        return members(self.hardware)
+    def expand(self, column: Floats | Integers | float, points: int) -> Any:
+        """Return a column of the kinds' operators as one of all, point after point."""
+        rows = Kinds.of(self.kernels).row
+        each = self.timing.kernels.each(column)[..., rows]
+        return each.ravel() if each.size == points * len(rows) else np.tile(each, points)
 
     @cached_property
-    def closed_counts(self) -> Floats:
-        """Operator x action: with what follows from time and energy."""
+    def closed_counts(self) -> Counts:
+        """With what follows from time and energy."""
         timing = self.timing
         return close_counts(timing.counts, self.hardware, self.interval_fs / FS_PER_S, timing.row_factor)
 
     @cached_property
     def operator_fj(self) -> Integers:
-        """What each operator takes."""
+        """What each operator of a kind takes."""
         return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
 
 
@@ -170,6 +175,8 @@ class Evaluator:
     _kernels: dict[tuple[str, str, str], KernelColumns] = attrs.field(factory=dict, init=False)
     _parts: dict[Compiler, tuple[Booleans, tuple[Evaluator, ...]]] = attrs.field(factory=dict, init=False)
     """Compiler -> the operators that it leaves to a host, and what evaluates its part and the host's, if it does."""
+    _gathered: dict[tuple[str | int, ...], tuple[list[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
+    """Precision and hardware by identity -> these, which keeps them so, and all of them as one."""
 
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
@@ -185,7 +192,7 @@ class Evaluator:
         """
         found: dict[int, RunColumns | UnsupportedError | KeyError] = {}
         alike: dict[Hashable, list[int]] = {}
-        shapes: dict[int, Hashable] = {}
+        shapes: dict[tuple[int, str], Hashable] = {}
         exchanges = bool(self.work.of_kind("communication").any())
         for number, (hardware, configuration) in enumerate(asked):
             try:
@@ -193,12 +200,15 @@ class Evaluator:
                     found[number] = run
                     continue
                 self._check(hardware, configuration)
-                if id(hardware) not in shapes:
-                    shapes[id(hardware)] = _shape(hardware), _links(hardware) if exchanges else ()
+                if len(asked) == 1:
+                    return list(self._evaluate_alike(asked))
                 precision = configuration.precision
-                decides = find_architecture(hardware.architecture).decides(hardware, precision)
-                key = shapes[id(hardware)], decides, precision, configuration.weight_precision
-                alike.setdefault(key, []).append(number)
+                if (id(hardware), precision) not in shapes:
+                    links = tuple(hardware.links) if exchanges else ()
+                    shapes[id(hardware), precision] = skeleton(hardware, precision), links
+                decided = decides(hardware, self.work, precision, self.work.batch * self.work.inner_batch)
+                key = shapes[id(hardware), precision], decided, configuration.weight_precision
+                alike.setdefault((*key, precision), []).append(number)
             except (UnsupportedError, KeyError) as error:
                 found[number] = error
         most = max(1, TOGETHER // max(1, self.work.operator_count))
@@ -210,20 +220,25 @@ class Evaluator:
                 found |= zip(mine, self._evaluate_alike([asked[number] for number in mine]), strict=True)
         return [found[number] for number in range(len(asked))]
 
-    def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
-        """Return the run of what a host computes a part of; None where the compiler runs all. Raises as `evaluate`."""
+    def falls_back(self, hardware: Hardware) -> bool:
+        """Whether the compiler of a hardware leaves operators to a host."""
         if hardware.compiler is None:
-            return None
-        from joulemap.model.fallback import check_host, configure_host, find_fallen, merge_runs, split_work
+            return False
+        if hardware.compiler not in self._parts:
+            from joulemap.model.fallback import find_fallen, split_work
 
-        fallen = self._parts.get(hardware.compiler)
-        if fallen is None:
             mask = find_fallen(self.work, hardware.compiler)
             works = split_work(self.work, mask) if mask.any() else ()
-            fallen = self._parts[hardware.compiler] = mask, tuple(Evaluator(*part) for part in works)
-        mask, parts = fallen
-        if not parts:
+            self._parts[hardware.compiler] = mask, tuple(Evaluator(*part) for part in works)
+        return bool(self._parts[hardware.compiler][1])
+
+    def _evaluate_parts(self, hardware: Hardware, configuration: Configuration) -> RunColumns | None:
+        """Return the run of what a host computes a part of; None where the compiler runs all. Raises as `evaluate`."""
+        if not self.falls_back(hardware) or hardware.compiler is None:
             return None
+        from joulemap.model.fallback import check_host, configure_host, merge_runs
+
+        mask, parts = self._parts[hardware.compiler]
         helper = check_host(self.work, hardware, mask)
         chip, host = parts
         return merge_runs(
@@ -244,53 +259,57 @@ class Evaluator:
 
     def _evaluate_together(self, asked: Sequence[Asked]) -> list[RunColumns]:
         """Return the runs of configurations at one precision, of hardware that are alike."""
-        runtimes: dict[str, list[int]] = {}
-        for number, (_, configuration) in enumerate(asked):
-            runtimes.setdefault(configuration.runtime, []).append(number)
-        chips = {runtime: [asked[number][0] for number in numbers] for runtime, numbers in runtimes.items()}
-        apart = [number for runtime in (SEPARATE, *MERGING) for number in runtimes.get(runtime, [])]
-        first = asked[0][1]
+        chips = {id(hardware): hardware for hardware, _ in asked}
+        timed: dict[tuple[str, int], tuple[Timed, int, int]] = {}
+
+        def time(runtime: str, names: Sequence[int]) -> None:
+            """Time the kernels of a runtime on chips, those together whose engines cut the batch alike."""
+            kernels = self.form(asked[0][1], runtime)
+            key: tuple[str | int, ...] = (kernels.precision, *names)
+            if key not in self._gathered:
+                mine = [chips[one] for one in names]
+                self._gathered[key] = mine, gather(mine, kernels.precision)
+            whole = self._gathered[key][1]
+            if len(names) == 1:
+                timed[runtime, names[0]] = Timed.of(kernels, whole), 0, 1
+                return
+            parts = np.broadcast_to(find_parts(Kinds.of(kernels).kernels, whole), len(names))
+            for count in np.unique(parts).tolist():
+                cut = [name for name, part in zip(names, parts.tolist(), strict=True) if part == count]
+                some = whole if len(cut) == len(names) else gather([chips[one] for one in cut], kernels.precision)
+                found = Timed.of(kernels, some, count)
+                timed.update(((runtime, name), (found, place, len(cut))) for place, name in enumerate(cut))
+
+        runtimes = dict.fromkeys(configuration.runtime for _, configuration in asked)
+        for runtime in runtimes:
+            time(runtime, list(dict.fromkeys(id(chip) for chip, one in asked if one.runtime == runtime)))
+        merged = dict.fromkeys(id(chip) for chip, one in asked if one.runtime in MERGING)
+        if apart := [name for name in merged if (SEPARATE, name) not in timed]:
+            time(SEPARATE, apart)
+        cuts: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for number, (chip, one) in enumerate(asked):
+            own, place, _ = timed[one.runtime, id(chip)]
+            alone, other, _ = timed[SEPARATE if one.runtime in MERGING else one.runtime, id(chip)]
+            cuts.setdefault((id(own), id(alone)), []).append((number, place, other))
+        by_id = {id(one): (one, count) for one, _, count in timed.values()}
         found: dict[int, RunColumns] = {}
-        gathered: dict[tuple[int, ...], Hardware] = {}
-
-        def time(runtime: str, hardware: Sequence[Hardware]) -> Timed:
-            kernels = self._form(first, runtime)
-            key = kernels.work.operator_count, *map(id, hardware)
-            if key not in gathered:
-                gathered[key] = gather(hardware, kernels.work.operator_count)
-            return Timed.of(kernels, gathered[key])
-
-        separate: Timed | None = None
-        place_of: dict[int, int] = {}
-        if apart:
-            different = {id(asked[number][0]): asked[number][0] for number in apart}
-            place_of = {name: place for place, name in enumerate(different)}
-            separate = time(SEPARATE, list(different.values()))
-        for runtime, numbers in runtimes.items():
-            configurations = [asked[number][1] for number in numbers]
-            if runtime == SEPARATE and separate is not None:
-                own, each = separate, [place_of[id(chip)] for chip in chips[runtime]]
-            else:
-                own, each = time(runtime, chips[runtime]), list(range(len(numbers)))
-            if runtime in MERGING and separate is not None:
-                alone, beside = separate, [place_of[id(chip)] for chip in chips[runtime]]
-            else:
-                alone, beside = own, each
-            found |= zip(numbers, cut_runs(own, each, alone, beside, configurations), strict=True)
+        for (own_id, alone_id), each in cuts.items():
+            numbers, places, beside = zip(*each, strict=True)
+            runs = cut_runs(by_id[own_id], places, by_id[alone_id], beside, [asked[number] for number in numbers])
+            found |= zip(numbers, runs, strict=True)
         return [found[number] for number in range(len(asked))]
 
     def _check(self, hardware: Hardware, configuration: Configuration) -> None:
         """Raise UnsupportedError for a precision that the hardware lacks, or a model that does not fit its memory."""
         if configuration.precision not in hardware.peaks:
-            raise UnsupportedError(
-                f"{hardware.id} has no {configuration.precision}; it has {', '.join(hardware.peaks)}"
-            )
-        kernels = self._form(configuration, configuration.runtime)
+            raise UnsupportedError(describe_precision(hardware, configuration.precision))
+        kernels = self.form(configuration, configuration.runtime)
         shortage = describe_shortage(float(kernels.total_weight_bytes) + _activation_bytes(kernels, hardware), hardware)
         if shortage:
             raise UnsupportedError(shortage)
 
-    def _form(self, configuration: Configuration, runtime: str) -> KernelColumns:
+    def form(self, configuration: Configuration, runtime: str) -> KernelColumns:
+        """Return the kernels of a runtime, formed once for all hardware."""
         key = configuration.precision, runtime, configuration.weight_precision
         formed = self._kernels.get(key)
         if formed is None:
@@ -310,56 +329,65 @@ def evaluate(work: WorkloadColumns, hardware: Hardware, configuration: Configura
     return Evaluator(work).evaluate(hardware, configuration)
 
 
-def _shape(hardware: Hardware) -> Hashable:
-    """Return what formulas decide by of a hardware at any precision: what it has, whatever the numbers are."""
+def decides(hardware: Hardware, work: Work, precision: str, batch: float) -> tuple[Any, ...]:
+    """Return what formulas decide by of a hardware, or of each of several, beside what it has: numbers, or arrays."""
     return (
-        hardware.architecture,
-        hardware.boundary,
-        frozenset(hardware.geometry),
-        frozenset(hardware.coefficients),
-        tuple((level.name, level.kind, level.per, level.bandwidth is None) for level in hardware.memory_levels),
-        tuple(action.key for action in hardware.reference),
-        hardware.reference.loss_j > 0.0,
-        count_streams(hardware, "engine") > 1,
-    )
-
-
-def _links(hardware: Hardware) -> Hashable:
-    """Return what formulas decide by of the links that work between devices takes."""
-    return tuple(
-        (link.name, link.connects, link.topology, link.domain_size and link.domain_size.value)
-        for link in hardware.links
+        *find_architecture(hardware.architecture).decides(hardware, work, precision),
+        np.greater(hardware.reference.loss_j, 0.0),
+        np.greater(count_streams(hardware, "engine"), 1.0),
+        count_parts(batch, hardware)[()],
     )
 
 
 def cut_runs(
-    own: Timed, places: Sequence[int], alone: Timed, beside: Sequence[int], configurations: Sequence[Configuration]
+    timed: tuple[Timed, int],
+    places: Sequence[int],
+    apart: tuple[Timed, int],
+    beside: Sequence[int],
+    asked: Sequence[Asked],
 ) -> list[RunColumns]:
-    """Return the runs of what was timed, each at its place in it; `alone` is the same with a kernel per ATen call."""
+    """Return the runs of what was timed on so many hardware, each at its place in it.
+
+    `apart` is the same with a kernel per ATen call.
+    """
+    own, points = timed
+    alone, others = apart
     timing, kernels = own.timing, own.kernels
     count = kernels.work.operator_count
     row = np.searchsorted(alone.kernels.operator_index, kernels.operator_index)
-    apart = alone.timing.kernels
-    whole = timing.kernels
-    ledger = price(own.closed_counts, own.hardware, timing.row_factor)
-    lines = np.searchsorted(ledger.operator_index, np.arange(len(own.members) + 1) * count)
-    ledger = attrs.evolve(ledger, operator_index=whole.operator_index[ledger.operator_index])
-    subgraphs, shown = _subgraphs(own, len(own.members))
-    leads, led_apart = whole.leads.astype(np.int64), apart.leads.astype(np.int64)
-    passes, passes_apart = _passes(timing), _passes(alone.timing)
-    dram, dram_apart = timing.placement.dram_bytes, alone.timing.placement.dram_bytes
-    units = np.broadcast_to(timing.placement.units_total, whole.work.operator_count)
+    ledger = price(own.closed_counts, own.hardware, timing.row_factor, Kinds.of(kernels).row, points)
+    lines = np.searchsorted(ledger.operator_index, np.arange(points + 1) * count)
+    ledger = attrs.evolve(ledger, operator_index=np.tile(kernels.operator_index, points)[ledger.operator_index])
+    subgraphs, shown = _subgraphs(own, points)
+    leads, led_apart = kernels.leads.astype(np.int64), alone.kernels.leads.astype(np.int64)
+    columns = {
+        "latency_fs": own.expand(own.operator_fs, points),
+        "interval_fs": own.expand(own.interval_fs, points),
+        "dram_bytes": own.expand(timing.placement.dram_bytes, points),
+        "moved_bytes": own.expand(timing.kernels.moved_bytes, points),
+        "pass_bytes": own.expand(timing.placement.pass_bytes, points),
+    }
+    separate = {
+        "separate_latency_fs": alone.expand(alone.operator_fs, others),
+        "separate_energy_fj": alone.expand(alone.operator_fj, others),
+        "separate_dram_bytes": alone.expand(alone.timing.placement.dram_bytes, others),
+        "separate_moved_bytes": alone.expand(alone.timing.kernels.moved_bytes, others),
+        "separate_pass_bytes": alone.expand(alone.timing.placement.pass_bytes, others),
+    }
     macs = int(kernels.work.mac_count.sum())
+    numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
+    units, clocks, factors, watts = [np.asarray(one).ravel() for one in numbers]
+    limits, clocks_apart = timing.throughput_limit.ravel(), alone.timing.clock_fraction.ravel()
     found = []
-    for place, other, configuration in zip(places, beside, configurations, strict=True):
+    for place, other, (hardware, configuration) in zip(places, beside, asked, strict=True):
         mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
         some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
-        hardware, clock = own.members[place], float(timing.clock_fraction[place])
+        clock = float(clocks[place % len(clocks)])
         found.append(
             RunColumns(
                 configuration=configuration,
                 hardware=hardware,
-                units_total_count=int(units[place * count]) if count else own.members[place].units,
+                units_total_count=int(units[place % len(units)]) if count else hardware.units,
                 peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
                 memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
                 weight_bytes=round(float(kernels.total_weight_bytes)),
@@ -367,26 +395,18 @@ def cut_runs(
                 mac_count=macs,
                 clock_fraction=clock,
                 clock_hz=clock * hardware.full_clock.value,
-                voltage_factor=float(timing.voltage_factor[place]),
-                uncapped_power_w=float(timing.uncapped_power_w[place]),
-                throughput_limit=str(timing.throughput_limit[place]),
-                separate_clock_fraction=float(alone.timing.clock_fraction[other]),
+                voltage_factor=float(factors[place % len(factors)]),
+                uncapped_power_w=float(watts[place % len(watts)]),
+                throughput_limit=str(limits[place % len(limits)]),
+                separate_clock_fraction=float(clocks_apart[other % len(clocks_apart)]),
                 subgraphs=SubgraphColumns(**{name: column[rows] for name, column in subgraphs.items()}),
                 operators=OperatorColumns(
                     operator_index=kernels.operator_index,
                     subgraph_index=kernels.work.subgraph_index,
-                    kernel_count=leads[mine],
-                    latency_fs=own.operator_fs[mine],
-                    interval_fs=own.interval_fs[mine],
-                    dram_bytes=dram[mine],
-                    moved_bytes=whole.moved_bytes[mine],
-                    pass_bytes=passes[mine],
-                    separate_kernel_count=led_apart[theirs],
-                    separate_latency_fs=alone.operator_fs[theirs],
-                    separate_energy_fj=alone.operator_fj[theirs],
-                    separate_dram_bytes=dram_apart[theirs],
-                    separate_moved_bytes=apart.moved_bytes[theirs],
-                    separate_pass_bytes=passes_apart[theirs],
+                    kernel_count=leads,
+                    separate_kernel_count=led_apart[row],
+                    **{name: column[mine] for name, column in columns.items()},
+                    **{name: column[theirs] for name, column in separate.items()},
                 ),
                 ledger=LedgerColumns(
                     operator_index=ledger.operator_index[some],
@@ -404,6 +424,11 @@ def _activation_bytes(kernels: KernelColumns, hardware: Hardware) -> float:
     return float(kernels.peak_activation_bytes) / float(count_parts(np.array(kernels.batch), hardware))
 
 
+def describe_precision(hardware: Hardware, precision: str) -> str:
+    """Return that a hardware does not have a precision."""
+    return f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
+
+
 def describe_shortage(required: float, hardware: Hardware) -> str:
     """Return why so many bytes do not fit a hardware's memory; empty where they do."""
     capacity = hardware.memory_capacity.value
@@ -415,37 +440,67 @@ def describe_shortage(required: float, hardware: Hardware) -> str:
 def to_fs(seconds: Floats, hardware: Hardware) -> Integers:
     """Return times as whole femtoseconds; UnsupportedError for one that the store cannot hold."""
     rounded = np.rint(seconds * FS_PER_S)
-    if len(rounded) and not float(rounded.max()) < float(MAX_LINE_FJ):
+    if rounded.size and not float(rounded.max()) < float(MAX_LINE_FJ):
         raise UnsupportedError(
             f"{hardware.id}: the latency of one kernel exceeds what the store can hold; use a smaller batch"
         )
     return rounded.astype(np.int64)
 
 
-def time_kernels(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement]) -> Timing:
+def time_kernels(
+    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement], parts: float = 0.0
+) -> Timing:
     """Return how long kernels take under the power cap, of each workload by itself, and what they count.
 
-    An engine takes each batch in the parts that take it least time.
+    An engine takes each batch in so many parts; for 0 in those that take it least time, on one hardware.
     """
     part, times = split(kernels, hardware)
-    whole = _time_parts(kernels, part, times, hardware, architecture)
-    least = hardware.coefficients.get(ENGINE_PART)
-    if kernels.runtime != "engine" or least is None:
-        return whole
-    batch = np.broadcast_to(kernels.batch, kernels.work.operator_count)
-    trials, count = [times], 2.0
-    while (batch >= count * least.value).any():
-        trials.append(np.where((batch % count == 0.0) & (batch >= count * least.value), count, times))
-        count *= 2.0
 
     def time(trial: Floats) -> Timing:
-        return _time_parts(kernels, _called_once(kernels, trial), trial, hardware, architecture)
+        if trial is times:
+            return _time_parts(kernels, part, times, hardware, architecture)
+        return _time_parts(kernels, _called_once(kernels, trial, times), trial, hardware, architecture)
 
-    found: list[Timing] = [whole, *map(time, trials[1:])]
+    if parts:
+        return time(times if parts == 1.0 else np.full(len(times), parts))
+    counts = _list_parts(kernels, hardware)
+    trials = [times, *(np.where(_may_cut(kernels, hardware, count), count, times) for count in counts)]
+    found = [time(trial) for trial in trials]
     best = np.argmin([kernels.sum_kernels(one.kernel_s) for one in found], axis=0)
     if (best == best[0]).all():
         return found[int(best[0])]
     return time(np.choose(best[kernels.workload_index], trials))
+
+
+def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return in how many parts the engines of several hardware run a batch, of each; 1 of all where none cuts it."""
+    architecture = find_architecture(hardware.architecture)
+    counts = _list_parts(kernels, hardware)
+    seconds: list[Floats] = []
+    for count in (1.0, *counts) if counts else ():
+        whole = kernels.sum_kernels(time_kernels(kernels, hardware, architecture, count).kernel_s)
+        seconds.append(np.where((count == 1.0) | _may_cut(kernels, hardware, count)[..., :1], whole, np.inf))
+    if not seconds:
+        return np.ones(1)
+    best: Floats = np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)].ravel()
+    return best
+
+
+def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[float]:
+    """Return in how many parts an engine tries to run a batch, beside one."""
+    least = hardware.coefficients.get(ENGINE_PART)
+    counts: list[float] = []
+    if kernels.runtime == "engine" and least is not None:
+        while np.any(kernels.batch >= (count := 2.0 ** (len(counts) + 1)) * least.value):
+            counts.append(count)
+    return counts
+
+
+def _may_cut(kernels: KernelColumns, hardware: Hardware, count: float) -> Booleans:
+    """Return whether an engine may run the batch of each operator's workload in so many parts."""
+    least, batch = hardware.coefficients[ENGINE_PART], kernels.batch
+    mask: Booleans = kernels.each(np.equal(np.mod(batch, count), 0.0) & np.greater_equal(batch, count * least.value))
+    return mask
 
 
 def _time_parts(
@@ -458,7 +513,7 @@ def _time_parts(
     """Return how long kernels take in equal parts, one after the other: `part` so many times."""
     kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
     chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
-    law = PowerLaw.of_all(take(hardware, kernels.first_row))
+    law = PowerLaw.of(hardware)
     pace = _Pace(kernels, hardware, placement, law)
     clock = alone = np.ones(kernels.workload_count)
     factor = law.energy_factor(clock)
@@ -490,11 +545,6 @@ class _Pace:
     placement: Placement
     law: PowerLaw
 
-    @cached_property
-    def owner(self) -> Integers:
-        """The workload of each kernel."""
-        return self.kernels.workload_index[self.kernels.leader]
-
     def settle(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> tuple[Floats, Floats]:
         """Return the clock that the cap leaves each workload that takes so long, and what an action then costs it."""
         steady = self.law.clock_under_cap(seconds_at, chip_j, memory_j)
@@ -511,12 +561,15 @@ class _Pace:
             return self.placement
         placement, kernels = self.placement, self.kernels
         before = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
-        compute, memory = map(kernels.growth, before, self._times_at(placement, clock))
+        is_slower = kernels.of_workload(clock) < 1.0
+        compute, memory = (
+            np.where(is_slower, one, 1.0) for one in map(kernels.growth, before, self._times_at(placement, clock))
+        )
         return attrs.evolve(
             placement,
             compute_s=placement.compute_s * compute,
             memory_s=placement.memory_s * memory,
-            launch_s=placement.launch_s * self.law.stretch(clock)[self.owner],
+            launch_s=placement.launch_s * kernels.kernel_workload(self.law.stretch(clock)),
         )
 
     def kernel_s(self, clock: Floats) -> Floats:
@@ -539,7 +592,7 @@ class _Pace:
         """Return what the interval of each workload is, but for the power cap."""
         overlap = self.placement.overlap
         if overlap is None:
-            return np.full(self.kernels.workload_count, ONE_BY_ONE)
+            return np.full(np.shape(clock), ONE_BY_ONE)
         units, shared = self._bounds(overlap, clock)
         latency = self.latency_s(clock)
         busy, memory = (self.kernels.per_kernel(column) for column in (overlap.compute_s, overlap.memory_s))
@@ -556,14 +609,14 @@ class _Pace:
 
     def _busy_s(self, times: Placement | Overlap, clock: Floats) -> Floats:
         """Return launch + max(compute, memory) of each kernel."""
-        stretch = self.law.stretch(clock)[self.owner]
+        stretch = self.kernels.kernel_workload(self.law.stretch(clock))
         seconds: Floats = times.launch_s * stretch + np.maximum(*self._times_at(times, clock))
         return seconds
 
     def _times_at(self, times: Placement | Overlap, clock: Floats) -> tuple[Floats, Floats]:
         """Return what units and memory of each kernel take at these clocks, of which the longer counts."""
         compute, memory = self._own_times if times is self.placement else self._times_of(times)
-        each, stretch = clock[self.owner], self.law.stretch(clock)[self.owner]
+        each, stretch = map(self.kernels.kernel_workload, (clock, self.law.stretch(clock)))
         return balance(compute / each, memory * stretch, self.placement.sharpness)
 
     @cached_property
@@ -576,10 +629,10 @@ class _Pace:
         return unbalance(compute, memory, self.placement.sharpness)
 
 
-def count_parts(samples: Floats, hardware: Hardware) -> Floats:
+def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:
     """Return in how many parts, one after the other, the runtime hands batches of so many samples to the chip."""
     largest = hardware.geometry.get("samples_at_once")
-    parts: Floats = np.ceil(samples / largest.value) if largest is not None else np.ones_like(samples, dtype=float)
+    parts: Floats = np.ceil(samples / largest.value) if largest is not None else np.ones(np.shape(samples))
     return parts
 
 
@@ -588,14 +641,16 @@ def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Fl
 
     Parts are counted per operator; all 1 where the batch is not split.
     """
-    times = count_parts(np.broadcast_to(kernels.batch, kernels.work.operator_count), hardware)
+    each = count_parts(kernels.batch, hardware)
+    each = each if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])
+    times = np.broadcast_to(each, kernels.work.operator_count)
     return (kernels.part(times) if (times > 1.0).any() else kernels), times
 
 
-def _called_once(kernels: KernelColumns, times: Floats) -> KernelColumns:
-    """Return a part of the kernels where the host calls all parts once."""
-    part = kernels.part(times)
-    return attrs.evolve(part, host_launch_count=part.host_launch_count / times)
+def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
+    """Return a part of the kernels where the host calls all parts once; where they are `times`, each."""
+    part = kernels.part(trial)
+    return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
 
 
 def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
@@ -609,7 +664,7 @@ def _count(
     times: Floats,
     hardware: Hardware,
     architecture: Architecture[Placement],
-) -> tuple[KernelColumns, Placement, Floats]:
+) -> tuple[KernelColumns, Placement, Counts]:
     """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
     step = take_step(part, hardware)
     one, placement = _place(part, step, hardware, architecture)
@@ -621,12 +676,12 @@ def _count(
         compute_s,
         np.where(part.work.of_kind(COLLECTIVE), 0.0, memory_s),
     )
-    counts = count_matrix(counted, hardware, part.work.operator_count)
+    counts = order_counts(counted, hardware)
     if step is kernels:
         return kernels, placement, counts
     repeats = times * step.repeat_count
     kernels = attrs.evolve(kernels, weight_bytes=all_weight_bytes(step) * times)
-    return kernels, placement.repeated(times, part), counts * repeats[:, None]
+    return kernels, placement.repeated(times, part), {place: one * repeats for place, one in counts.items()}
 
 
 def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
@@ -648,88 +703,98 @@ def _place(
     linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)
     placement = add_host(linked, kernels, hardware).with_whole_bytes()
     streams = count_streams(hardware, kernels.runtime)
-    if np.all(np.greater(streams, 1)):
+    if decide(np.greater(streams, 1.0)):
         share = find_share(hardware)
         on_share = repeat_step(architecture.place(simple, share).hiding(step.feeds), simple, share)
         on_share = add_host(add_links(on_share, kernels, share), kernels, share)
         placement = attrs.evolve(placement, overlap=overlap_streams(on_share, kernels, hardware))
     device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
     if not (is_one(device) and is_one(launch)):
-        placement = placement.scaled(device, take(hardware, kernels.leader).coefficient("launch_time_scale"))
+        placement = placement.scaled(device, launch)
     placement = hide_exchange(placement, kernels).above_roofline(kernels, hardware)
     return of_one_step(placement, one, step), placement
 
 
-def _subgraphs(own: Timed, times: int) -> tuple[dict[str, Any], list[int]]:
+def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
     """Return the rows of the subgraphs that run, by name, and where those of each hardware begin and end.
 
     What belongs to a kernel as a whole, its start, is of its leader's subgraph, where an engine joins several.
     """
-    timing, kernels, placement = own.timing, own.timing.kernels, own.timing.placement
-    work = kernels.work
-    count = work.subgraph_count
+    timing, kernels, placement = own.timing, own.kernels, own.timing.placement
+    kinds, work = timing.kernels, kernels.work
+    row, owner, count = Kinds.of(kernels).row, work.subgraph_index, work.subgraph_count
+    shown = np.unique(owner)
 
     def summed(per_operator: Floats) -> Floats:
-        return sum_by(work.subgraph_index, per_operator, count)
+        """Return the sums over subgraphs, point after point."""
+        sums = sum_by(owner, kinds.each(per_operator)[..., row], count)[..., shown]
+        return sums.ravel() if sums.size == points * len(shown) else np.tile(sums, points)
 
-    latency_fs = np.zeros(count, dtype=np.int64)
-    np.add.at(latency_fs, work.subgraph_index, own.operator_fs)
-    kernel_count = np.bincount(work.subgraph_index[kernels.leader], minlength=count)
-    shown = np.unique(work.subgraph_index)
-    compute = summed(placement.compute_s)
-    memory = summed(placement.memory_s)
-    launch = summed(kernels.at_leader(placement.launch_s))
-    units = np.zeros(count)
-    np.maximum.at(units, work.subgraph_index, placement.units_used)
-    bottleneck = np.argmax(np.stack([compute, memory, launch]), axis=0)
+    used = np.zeros((count, points))
+    np.maximum.at(used, owner, own.expand(placement.units_used, points).reshape(points, -1).T)
+    latency_fs = np.zeros((count, points), dtype=np.int64)
+    np.add.at(latency_fs, owner, own.expand(own.operator_fs, points).reshape(points, -1).T)
+    kernel_count = np.bincount(owner[kernels.leader], minlength=count)
+    bounds = [summed(placement.compute_s), summed(placement.memory_s), summed(at_leaders(kinds, placement.launch_s))]
     return {
-        "subgraph_index": shown % (count // times),
-        "latency_fs": latency_fs[shown],
-        "compute_s": compute[shown],
-        "memory_s": memory[shown],
-        "launch_s": launch[shown],
-        "dram_bytes": summed(placement.dram_bytes)[shown],
-        "moved_bytes": summed(kernels.moved_bytes)[shown],
-        "pass_bytes": summed(_passes(timing))[shown],
-        "tile_count": summed(placement.tile_count)[shown],
-        "wave_count": summed(placement.wave_count)[shown],
-        "executed_mac_count": summed(placement.executed_macs)[shown],
-        "computed_mac_count": np.floor(summed(placement.real_macs(kernels))).astype(np.int64)[shown],
-        "units_used_count": units[shown].astype(np.int64),
-        "kernel_count": kernel_count[shown],
-        "bottleneck": bottleneck[shown],
-    }, np.searchsorted(shown, np.arange(times + 1) * (count // times)).tolist()
+        "subgraph_index": np.tile(shown, points),
+        "latency_fs": latency_fs[shown].T.ravel(),
+        "compute_s": bounds[0],
+        "memory_s": bounds[1],
+        "launch_s": bounds[2],
+        "dram_bytes": summed(placement.dram_bytes),
+        "moved_bytes": summed(kinds.moved_bytes),
+        "pass_bytes": summed(np.asarray(placement.pass_bytes, dtype=np.float64)),
+        "tile_count": summed(placement.tile_count),
+        "wave_count": summed(placement.wave_count),
+        "executed_mac_count": summed(placement.executed_macs),
+        "computed_mac_count": np.floor(summed(placement.real_macs(kinds))).astype(np.int64),
+        "units_used_count": used[shown].T.ravel().astype(np.int64),
+        "kernel_count": np.tile(kernel_count[shown], points),
+        "bottleneck": np.argmax(np.stack(bounds), axis=0),
+    }, (np.arange(points + 1) * len(shown)).tolist()
 
 
-def share_latency(timing: Timing, hardware: Hardware, blocks: int = 1) -> Integers:
-    """Return each operator's exact share of its kernel's latency: its own time, the launch at the leader.
-
-    Of so many equal blocks of rows none depends on another.
-    """
-    return share_exactly(to_fs(timing.kernel_s, hardware), _own_seconds(timing), timing.kernels.kernel_index, blocks)
+def at_leaders(kernels: KernelColumns, values: Floats) -> Floats:
+    """Give each kernel's value to its leader, where one number may stand for all kernels of a point."""
+    return kernels.at_leader(kernels.each_kernel(values))
 
 
-def share_interval(timing: Timing, operator_fs: Integers, blocks: int = 1) -> Integers:
+def share_latency(timing: Timing, hardware: Hardware) -> Integers:
+    """Return each operator's exact share of its kernel's latency: its own time, the launch at the leader."""
+    kernel_fs = to_fs(timing.kernels.each_kernel(timing.kernel_s), hardware)
+    if timing.kernels.is_plain:
+        return kernel_fs
+    return share_exactly(kernel_fs, _own_seconds(timing), timing.kernels.kernel_index)
+
+
+def share_interval(timing: Timing, operator_fs: Integers) -> Integers:
     """Return each operator's exact share of its workload's interval, in proportion to its latency.
 
-    `operator_fs` are those latencies: the shares themselves where no batches overlap.
+    `operator_fs` are those latencies: the shares themselves where no batches overlap. What rounding leaves is of the
+    operator that leads the workload's first kernel, so that alike operators have alike shares.
     """
     kernels = timing.kernels
-    owner, count = kernels.workload_index, kernels.workload_count
-    latency_fs = np.zeros(count, dtype=np.int64)
-    np.add.at(latency_fs, owner, operator_fs)
     latency_s = kernels.sum_kernels(timing.kernel_s)
     is_shorter = timing.interval_s < latency_s * (1.0 - SAME)
     if not is_shorter.any():
         return operator_fs
-    interval_fs = np.where(is_shorter, np.rint(timing.interval_s * FS_PER_S).astype(np.int64), latency_fs)
-    shares = share_exactly(np.minimum(interval_fs, latency_fs), operator_fs.astype(np.float64), owner, blocks)
-    return np.where(is_shorter[owner], shares, operator_fs)
+    latency_fs = sum_exactly(kernels, operator_fs)
+    interval_fs = np.minimum(np.rint(timing.interval_s * FS_PER_S).astype(np.int64), latency_fs)
+    ratio = np.where(is_shorter, interval_fs / np.maximum(latency_fs, 1) * (1.0 - ROUNDING), 1.0)
+    shares = np.floor(operator_fs * kernels.of_workload(ratio)).astype(np.int64)
+    left = interval_fs - sum_exactly(kernels, shares)
+    first = kernels.leader[np.unique(kernels.workload_index[kernels.leader], return_index=True)[1]]
+    shares[..., first] += left
+    return np.where(kernels.of_workload(is_shorter), shares, operator_fs)
 
 
-def _passes(timing: Timing) -> Floats:
-    """Return the bytes of each operator's passes."""
-    return np.broadcast_to(timing.placement.pass_bytes, timing.kernels.work.operator_count).astype(np.float64)
+def sum_exactly(kernels: KernelColumns, values: Integers) -> Integers:
+    """Return the sum of whole numbers of operators over each workload, those of a kind as often as there are."""
+    times = np.asarray(kernels.row_times, dtype=np.int64)
+    starts = np.searchsorted(kernels.workload_index, np.arange(kernels.workload_count))
+    total: Integers = np.add.reduceat(kernels.each(values) * times, starts, axis=-1)
+    return total
 
 
 def _own_seconds(timing: Timing) -> Floats:
@@ -738,4 +803,4 @@ def _own_seconds(timing: Timing) -> Floats:
     compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))
     memory = kernels.per_operator(kernels.per_kernel(placement.memory_s))
     own = np.where(compute >= memory, placement.compute_s, placement.memory_s)
-    return own + kernels.at_leader(placement.launch_s)
+    return own + at_leaders(kernels, placement.launch_s)

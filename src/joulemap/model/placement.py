@@ -18,17 +18,15 @@ Where batches overlap, a class says besides what a batch takes of units that alw
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
-from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 ROOFLINE_TOLERANCE: Final = 1e-9
@@ -52,7 +50,7 @@ class Overlap:
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
         """Return it with the times of units and memory, and those of launches, times factors.
 
-        A factor of several numbers has one for each operator, or each kernel.
+        A factor of several numbers has one for each point, operator or kernel.
         """
         return attrs.evolve(
             self,
@@ -138,7 +136,7 @@ class Placement:
     def scaled(self, device: Floats | float, launch: Floats | float) -> Self:
         """Return it with the times of units and memory, and those of launches, times factors.
 
-        A factor of several numbers has one for each operator, or each kernel.
+        A factor of several numbers has one for each point, operator or kernel.
         """
         return attrs.evolve(
             self,
@@ -160,7 +158,7 @@ class Placement:
 
     def repeated(self, times: Floats, kernels: KernelColumns) -> Self:
         """Return it where all of this happens several times, one after the other; `times` is per operator."""
-        of_kernel = times[kernels.leader]
+        of_kernel = kernels.of_leader(times)
         return attrs.evolve(
             self,
             compute_s=self.compute_s * times,
@@ -178,11 +176,10 @@ class Placement:
 
     def least_interval_s(self, kernels: KernelColumns, hardware: Hardware) -> tuple[Floats, Floats]:
         """Return what the MACs of each workload take at the peak, and its bytes off chip at the bandwidth."""
-        each = take(hardware, kernels.first_row)
-        peak = each.peaks[kernels.precision].rate.value
+        peak = hardware.peaks[kernels.precision].rate.value
         return (
             kernels.sum_workload(self.real_macs(kernels)) * (FLOPS_PER_MAC / peak),
-            kernels.sum_workload(self.dram_bytes) / each.memory_bandwidth.value,
+            kernels.sum_workload(self.dram_bytes) / hardware.memory_bandwidth.value,
         )
 
     def above_roofline(self, kernels: KernelColumns, hardware: Hardware) -> Self:
@@ -207,7 +204,7 @@ def _at_least(least: Floats, seconds: Floats, launch_s: Floats, kernels: KernelC
     is_short = missing > ROOFLINE_TOLERANCE * needed
     if not is_short.any():
         return seconds
-    share = np.divide(missing, needed, out=np.zeros_like(needed), where=is_short)
+    share = np.divide(missing, needed, out=np.zeros(missing.shape), where=is_short)
     return seconds + kernels.per_operator(share) * least
 
 
@@ -217,7 +214,7 @@ Placed = TypeVar("Placed", bound=Placement)
 class Indifferent:
     """A class whose formulas decide by nothing beside what a hardware has."""
 
-    def decides(self, _hardware: Hardware, _precision: str, /) -> Hashable:
+    def decides(self, _hardware: Hardware, _work: Work, _precision: str, /) -> tuple[Any, ...]:
         """Return nothing."""
         return ()
 
@@ -227,7 +224,7 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
     if kernels.runtime != "eager":
         return placement
     placement = attrs.evolve(placement, overlap=None)
-    host_s = placement.host_call_count * take(hardware, kernels.leader).coefficient("host_launch")
+    host_s = placement.host_call_count * hardware.coefficient("host_launch")
     if not placement.host_runs_ahead:
         return attrs.evolve(placement, launch_s=placement.launch_s + host_s)
     device_s = np.maximum(kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s))
@@ -236,9 +233,18 @@ def add_host(placement: Placed, kernels: KernelColumns, hardware: Hardware) -> P
 
 def p_norm(first: Floats, second: Floats, sharpness: float) -> Floats:
     """Return the p-norm of two times: near the larger, and somewhat above it where they are alike."""
-    larger = np.maximum(np.maximum(first, second), 1e-30)
-    total: Floats = larger * ((first / larger) ** sharpness + (second / larger) ** sharpness) ** (1.0 / sharpness)
+    most = np.maximum(first, second)
+    larger = np.maximum(most, 1e-30)
+    total: Floats = larger * (most / larger + _power(np.minimum(first, second) / larger, sharpness)) ** (
+        1.0 / sharpness
+    )
     return total
+
+
+def _power(share: Floats, exponent: float) -> Floats:
+    """Return a power, that of 2.5 by a root, which takes a fifth of the time."""
+    power: Floats = share * share * np.sqrt(share) if exponent == 2.5 else share**exponent
+    return power
 
 
 def balance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Floats, Floats]:
@@ -254,7 +260,7 @@ def unbalance(compute_s: Floats, memory_s: Floats, sharpness: float) -> tuple[Fl
     if sharpness == math.inf:
         return compute_s, memory_s
     whole, is_busy = np.maximum(np.maximum(compute_s, memory_s), 1e-30), compute_s >= memory_s
-    bare = whole * (1.0 - (np.minimum(compute_s, memory_s) / whole) ** sharpness) ** (1.0 / sharpness)
+    bare = whole * (1.0 - _power(np.minimum(compute_s, memory_s) / whole, sharpness)) ** (1.0 / sharpness)
     return np.where(is_busy, bare, compute_s), np.where(is_busy, memory_s, bare)
 
 
@@ -265,5 +271,5 @@ def overlap_engines(kernels: KernelColumns, first_s: Floats, second_s: Floats) -
     """
     together = kernels.per_kernel(first_s + second_s)
     busier = np.maximum(kernels.per_kernel(first_s), kernels.per_kernel(second_s))
-    share = np.divide(busier, together, out=np.zeros_like(together), where=together > 0)
+    share = np.divide(busier, together, out=np.zeros(together.shape), where=together > 0)
     return (first_s + second_s) * kernels.per_operator(share)

@@ -23,11 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Self
 
-import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
-from joulemap.model.column import of_each
 from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
 
@@ -64,20 +62,15 @@ class PowerLaw:
         `static_w` takes the place of its static power.
         """
         static = hardware.static_power.value if static_w is None else static_w
+        full = hardware.full_clock
         return cls(
             floor=hardware.coefficient("voltage_floor"),
             knee=hardware.coefficient("voltage_knee"),
-            reach=hardware.die_clock_fraction,
+            reach=np.minimum(1.0, full.value / (hardware.clock_die or full).value),
             static_w=static,
             limit_w=static + hardware.coefficient("cap_share") * (hardware.tdp.value - static),
             delay_s=delay.value if (delay := hardware.coefficients.get("cap_delay")) else 0.0,
         )
-
-    @classmethod
-    def of_all(cls, hardware: Hardware) -> Self:
-        """Return the law of a hardware; of several, with a number of each of them."""
-        each = of_each(cls.of)(hardware)
-        return cls(**{field.name: getattr(each, field.name) for field in attrs.fields(cls)})
 
     @property
     def turning(self) -> Floats | float:
@@ -120,7 +113,7 @@ class PowerLaw:
             between = _find_root(missing_at, steady, clock, least_s - slow, missing, TOLERANCE * slow)
             clock = np.where(missing > 0.0, between, clock)
         room = room_w * seconds_at(clock) - memory_j
-        allowed = np.divide(room, chip_j, out=np.ones_like(chip_j), where=chip_j > 0.0)
+        allowed = np.divide(room, chip_j, out=np.ones(room.shape), where=chip_j > 0.0)
         return clock, np.minimum(allowed, factor)
 
     def stretch(self, clock: Floats) -> Floats:
@@ -131,7 +124,8 @@ class PowerLaw:
     def power(self, clock: Floats, seconds: Floats, chip_j: Floats, memory_j: Floats) -> Floats:
         """Return the power at these clocks, of what then takes `seconds`, with energies at the full voltage."""
         dynamic_j = memory_j + self.energy_factor(clock) * chip_j
-        watts = np.divide(dynamic_j, seconds, out=np.zeros_like(dynamic_j), where=seconds > 0.0)
+        is_long = seconds > 0.0
+        watts = np.where(is_long, dynamic_j / np.where(is_long, seconds, 1.0), 0.0)
         total: Floats = self.static_w + watts
         return total
 
@@ -141,7 +135,7 @@ class PowerLaw:
         The cap lowers the voltage of what would draw more in that time; how far the clock fell is in the time itself.
         """
         room = (self.limit_w - self.static_w) * seconds - memory_j
-        allowed = np.divide(room, chip_j, out=np.ones_like(chip_j), where=chip_j > 0.0)
+        allowed = np.divide(room, chip_j, out=np.ones(np.shape(room)), where=chip_j > 0.0)
         highest = self.energy_factor(np.ones_like(chip_j))
         total: Floats = self.static_w * seconds + memory_j + np.clip(allowed, self.floor**2, highest) * chip_j
         return total
@@ -152,7 +146,7 @@ class PowerLaw:
         `seconds_at` gives the latency of each at a clock of each; energies are those of its actions at the full
         voltage, on the chip and off it.
         """
-        full = np.ones_like(chip_j)
+        full = np.ones(np.broadcast_shapes(chip_j.shape, np.shape(self.limit_w), np.shape(seconds_at(np.ones(1)))))
 
         def excess_at(clock: Floats) -> Floats:
             return self.power(clock, seconds_at(clock), chip_j, memory_j) - self.limit_w

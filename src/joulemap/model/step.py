@@ -15,13 +15,13 @@ recurrence; of a loop each member is asked, as everywhere, so that it never move
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
 import numpy as np
 
 from joulemap.domain.hardware import Hardware, MemoryLevel
-from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placed
 from joulemap.model.workload import Booleans, Floats
@@ -107,8 +107,7 @@ def all_weight_bytes(step: KernelColumns) -> Floats:
 def _step_cost(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return what a step of each kernel costs besides its work."""
     exchanging = kernels.per_kernel(np.where(_exchanges(kernels), 1.0, 0.0)) > 0.0
-    each = take(hardware, kernels.leader)
-    exchange, local = (each.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
+    exchange, local = (hardware.coefficient(f"{STEP_COST}.{one}") for one in ("exchange", "local"))
     return np.where(exchanging, exchange, local)
 
 
@@ -123,7 +122,8 @@ def _exchanges(kernels: KernelColumns) -> Booleans:
 
 def _share(overlap: Overlap, launch_s: Floats) -> Floats:
     """Return what of a kernel's launch is still a batch's where batches overlap."""
-    share: Floats = np.divide(overlap.launch_s, launch_s, out=np.ones_like(launch_s), where=launch_s > 0.0)
+    own, whole = np.broadcast_arrays(overlap.launch_s, launch_s)
+    share: Floats = np.divide(own, whole, out=np.ones(whole.shape), where=whole > 0.0)
     return np.minimum(share, 1.0)
 
 
@@ -134,25 +134,32 @@ def _stream_s(step: KernelColumns, hardware: Hardware) -> Floats:
     return np.where(held, 0.0, own * step.repeat_count / _shared_rate(hardware))
 
 
-@of_each
-def _largest_capacity(hardware: Hardware) -> float:
-    return max((_capacity(level, hardware) for level in hardware.memory_levels), default=0.0)
+def _largest_capacity(hardware: Hardware) -> Floats | float:
+    return _largest(_capacity(level, hardware) for level in hardware.memory_levels)
 
 
-@of_each
-def _largest_private(hardware: Hardware) -> float:
-    return max((_capacity(level, hardware) for level in hardware.memory_levels if level.per != "chip"), default=0.0)
+def _largest_private(hardware: Hardware) -> Floats | float:
+    return _largest(_capacity(level, hardware) for level in hardware.memory_levels if level.per != "chip")
 
 
-@of_each
-def _shared_rate(hardware: Hardware) -> float:
+def _largest(capacities: Iterable[Floats | float]) -> Floats | float:
+    most: Floats | float = 0.0
+    for one in capacities:
+        most = np.maximum(most, one)
+    return most
+
+
+def _shared_rate(hardware: Hardware) -> Floats | float:
     """Return the bandwidth of the last level of the chip, or of its memory where that has more."""
     shared = [level for level in hardware.memory_levels if level.per == "chip"]
     rate = hardware.memory_bandwidth.value
-    return rate if not shared or shared[-1].bandwidth is None else max(rate, shared[-1].bandwidth.value)
+    if not shared or shared[-1].bandwidth is None:
+        return rate
+    found: Floats | float = np.maximum(rate, shared[-1].bandwidth.value)
+    return found
 
 
-def _capacity(level: MemoryLevel, hardware: Hardware) -> float:
+def _capacity(level: MemoryLevel, hardware: Hardware) -> Floats | float:
     """Return the bytes of a level, its instances in units or cores together; 0 for those of smaller parts."""
     count = {"chip": 1.0, "unit": hardware.unit_count.value, "core": 1.0}.get(level.per, 0.0)
     if level.per == "core" and "core_count" in hardware.geometry:

@@ -13,17 +13,17 @@ documentation, Tune performance (instances); AWS Neuron documentation, torch_neu
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
-import attrs
+import numpy as np
 
 from joulemap.domain.hardware import ALL_UNITS, Hardware
 from joulemap.domain.quantity import Quantity
-from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.placement import Overlap, Placement
 from joulemap.model.run import CORES
+from joulemap.model.workload import Floats
+from joulemap.system.record import vary
 
 STREAM_UNITS: Final = "stream_units"
 """Units of a stream, in the geometry of hardware whose engine runs several."""
@@ -31,26 +31,27 @@ VECTOR_UNITS: Final = "vector_core_count"
 """Beside the tensor engines of an NPU: a stream has its share."""
 
 
-@of_each
-def count_streams(hardware: Hardware, runtime: str) -> int:
+def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
     """Return how many batches the engine serves at once; 1 in any other runtime."""
     units = hardware.geometry.get(STREAM_UNITS)
-    return 1 if units is None or runtime != "engine" else max(1, math.floor(hardware.units / units.value))
+    if units is None or runtime != "engine":
+        return 1.0
+    streams: Floats | float = np.maximum(1.0, np.floor(np.rint(hardware.unit_count.value) / units.value))
+    return streams
 
 
-@of_each
 def find_share(hardware: Hardware) -> Hardware:
     """Return what a stream has of a hardware that runs several."""
-    part = hardware.geometry[STREAM_UNITS].value / hardware.units
+    part = hardware.geometry[STREAM_UNITS].value / np.rint(hardware.unit_count.value)
 
     def cut(quantity: Quantity) -> Quantity:
-        return attrs.evolve(quantity, value=quantity.value * part)
+        return vary(quantity, value=quantity.value * part)
 
-    return attrs.evolve(
+    return vary(
         hardware,
         unit_count=cut(hardware.unit_count),
         memory_levels=tuple(
-            attrs.evolve(
+            vary(
                 level,
                 capacity=cut(level.capacity) if level.per == "chip" else level.capacity,
                 bandwidth=cut(level.bandwidth) if level.bandwidth else None,
@@ -58,7 +59,7 @@ def find_share(hardware: Hardware) -> Hardware:
             for level in hardware.memory_levels
         ),
         peaks={
-            precision: attrs.evolve(peak, rate=cut(peak.rate), unit_count=max(1, round(peak.unit_count * part)))
+            precision: vary(peak, rate=cut(peak.rate), unit_count=np.maximum(1.0, np.rint(peak.unit_count * part)))
             for precision, peak in hardware.peaks.items()
         },
         geometry={
@@ -75,6 +76,6 @@ def overlap_streams(one: Placement, kernels: KernelColumns, hardware: Hardware) 
         limit=CORES,
         compute_s=one.compute_s / streams,
         memory_s=one.memory_s / streams,
-        launch_s=one.launch_s / count_streams(take(hardware, kernels.leader), kernels.runtime),
+        launch_s=one.launch_s / streams,
         shared_s=one.dram_bytes / rate,
     )

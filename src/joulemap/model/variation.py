@@ -9,11 +9,10 @@ these parts.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import attrs
-import numpy as np
 
 from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
@@ -21,11 +20,12 @@ from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.ledger import ActionCounts, close_counts, on_chip, prices_fj
+from joulemap.model.kind import Kinds
+from joulemap.model.ledger import ActionCounts, close_counts
 from joulemap.model.pipeline import time_kernels
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
-from joulemap.model.workload import Booleans, WorkloadColumns
+from joulemap.model.workload import Booleans, Work, WorkloadColumns
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -104,9 +104,9 @@ class _Remembered:
         self._placed = self._counted = 0
         return self
 
-    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return what its formulas decide by."""
-        return self.architecture.decides(hardware, precision)
+        return self.architecture.decides(hardware, work, precision)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
         """Return where the work goes, as it went at this call the first time."""
@@ -161,26 +161,30 @@ class Varied:
         architecture: Architecture[Placement] = find_architecture(hardware.architecture)
         if like:
             architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
-        timing = time_kernels(kernels, hardware, architecture)
+        timing = time_kernels(Kinds.of(kernels).kernels, hardware, architecture)
         reference = hardware.reference
-        counts = timing.counts.sum(axis=0, keepdims=True)
+        counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
         closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
-        factor = np.where(on_chip(reference), timing.voltage_factor[0], 1.0)
-        spent = (closed[0] * prices_fj(reference) * factor / FJ_PER_J).tolist()
-        is_lossy = LOSS_ACTION in reference and closed[0, reference.position(LOSS_ACTION)] > 0.0
+        spent = {
+            place: float(count[0]) * reference.prices_fj[place] / FJ_PER_J
+            * (float(timing.voltage_factor[0]) if reference.on_chip[place] else 1.0)
+            for place, count in closed.items()
+        }  # fmt: skip
+        lost = reference.position(LOSS_ACTION)
+        is_lossy = lost is not None and spent.get(lost, 0.0) > 0.0
         part: dict[str, float] = {}
-        happens = (counts[0] > 0.0).tolist()
-        counted = {".".join(action.key) for action, is_there in zip(reference, happens, strict=True) if is_there}
-        for action, joules in zip(reference, spent, strict=True):
+        counted = {".".join(reference.actions[place].key) for place in counts}
+        for place, joules in spent.items():
+            action = reference.actions[place]
             is_delivered = action.common_category not in ("board", "static")
             name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
             if joules > 0.0:
                 part[name] = joules * (1.0 + reference.loss_j) if is_delivered and is_lossy else joules
         law = PowerLaw.of(hardware)
         return Totals(
-            latency_s=float(kernels.sum_kernels(timing.kernel_s)[0]),
+            latency_s=float(timing.kernels.sum_kernels(timing.kernel_s)[0]),
             interval_s=float(timing.interval_s[0]),
-            energy_j=sum(spent),
+            energy_j=sum(spent.values()),
             action_j=part,
             counted=frozenset(counted | part.keys()),
             spare_w=float(law.limit_w) - float(timing.uncapped_power_w[0]),

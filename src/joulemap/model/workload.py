@@ -371,8 +371,21 @@ class WorkloadColumns(Work):
 
 
 def sum_by(group: Integers, values: Floats, count: int) -> Floats:
-    """Return the sum of `values` over each group 0 … count - 1."""
-    return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
+    """Return the sum of `values` over each group 0 … count - 1 of the last axis, in the order of the members."""
+    if values.ndim == 1:
+        return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
+    points = values.shape[0]
+    each = (np.arange(points)[:, None] * count + group).ravel()
+    sums = np.bincount(each, weights=values.ravel(), minlength=points * count)
+    return sums.astype(np.float64, copy=False).reshape(points, count)
+
+
+def put(column: Floats, places: Integers, values: Floats) -> Floats:
+    """Return a column with other values at some places of the last axis."""
+    points = np.broadcast_shapes(column.shape[:-1], values.shape[:-1])
+    whole = np.array(np.broadcast_to(column, (*points, column.shape[-1])))
+    whole[..., places] = values
+    return whole
 
 
 def _row_bytes(weights: WeightFormat, length: Floats, precision: str) -> Floats:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from joulemap.catalog.calibration import find_calibration, find_named, locate, read_calibration, shipped_generations
 from joulemap.domain.calibration import UNCALIBRATED, Calibration, CalibrationEntry
+from joulemap.domain.catalogue import HardwareEntry
 from joulemap.model.version import formula_version
 from joulemap.plan.boundary import anchor_hardware, apply_calibration
 from joulemap.plan.catalogue import known_hardware
@@ -18,7 +19,6 @@ from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
-    from joulemap.domain.catalogue import HardwareEntry
     from joulemap.domain.hardware import Hardware
 
 AUTO: Final = "auto"
@@ -59,14 +59,15 @@ class CalibrationUse:
         """Return the calibration of a hardware, its own or one that it inherits: that of another hardware."""
         if self.named == UNCALIBRATED:
             return None
-        if self.chosen is not None and self.chosen.hardware == hardware.id:
+        name = hardware.described if isinstance(hardware, HardwareEntry) else hardware.id
+        if self.chosen is not None and self.chosen.hardware == name:
             return self.chosen
-        if hardware.id not in self._found:
-            found = find_calibration(hardware.id)
+        if name not in self._found:
+            found = find_calibration(name)
             if found is None and self.named != OWN:
                 found = shipped_generations().get(hardware.generation)
-            self._found[hardware.id] = found
-        return self._found[hardware.id]
+            self._found[name] = found
+        return self._found[name]
 
     def named_for(self, hardware: str) -> str | Calibration:
         """Return what to name for this hardware alone: the calibration that was named only of its own hardware."""

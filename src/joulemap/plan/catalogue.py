@@ -121,10 +121,15 @@ def writing(source: Source) -> Iterator[Connection]:
         yield opened()
 
 
+def find_catalogue() -> Path | None:
+    """Return a database with the current catalogue and no runs, not to be written; None where none can be kept."""
+    ready = _template(catalogue_digest())
+    return ready.path if ready else None
+
+
 def _start(path: Path) -> Path | None:
     """Return what a new database at `path` starts as; None where it exists or no template can be kept."""
-    ready = None if path.exists() else _template(catalogue_digest())
-    return ready.path if ready else None
+    return None if path.exists() else find_catalogue()
 
 
 @cache

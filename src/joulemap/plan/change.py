@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from joulemap.domain.catalogue import find_entry
-from joulemap.domain.change import Change, change_hardware, check_value
+import attrs
+
+from joulemap.domain.catalogue import Variant, find_entry
+from joulemap.domain.change import Change, change_hardware
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
+from joulemap.domain.value import is_several, read_value, read_values, show_constant
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import CatalogueError, UsageError
-from joulemap.system.number import check_digits, read_real
 from joulemap.system.record import frozen
-from joulemap.system.units import format_si, parse_si
 
 if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 
     Pair = tuple[HardwareEntry, str]
     """A hardware at a power mode."""
-
-_FACTOR: Final = re.compile(r"[x*]\s*([-+.\de]+)|([-+.\de]+)\s*x", re.IGNORECASE)
-_BARE: Final = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", re.IGNORECASE)
-
-_PREFIXED: Final = ("J", "W", "Hz", "B", "B/s", "s", "ops/s")
-"""Units that people read with a prefix."""
 
 
 @frozen(kw_only=True)
@@ -51,58 +46,90 @@ class Demand:
         return f"--set {at}{self.name}={self.written}"
 
 
-def read_demands(changes: Mapping[str, str | float]) -> tuple[Demand, ...]:
-    """Return what settings say is to be set; UsageError for what names nothing."""
+def read_demands(changes: Mapping[str, str | float], hardware: str = "") -> tuple[Demand, ...]:
+    """Return what settings, or the variant that a hardware is, say is to be set; UsageError for what names nothing."""
     found = []
     for key, written in changes.items():
-        hardware, _, name = key.strip().rpartition(":")
+        asked, _, name = key.strip().rpartition(":")
         if not name.strip() or (isinstance(written, str) and not written.strip()):
             raise UsageError(f"--set {key}={written}: write NAME=VALUE, e.g. dram.read=31pJ, clock=1.2GHz or tdp=x1.5")
-        found.append(Demand(hardware=hardware.strip(), name=name.strip(), written=written))
+        found.append(Demand(hardware=asked.strip() or hardware, name=name.strip(), written=written))
     return tuple(found)
 
 
 def find_changes(
     settings: Settings, selection: Selection, calibration: CalibrationUse
-) -> dict[Pair, tuple[Change, ...]]:
-    """Return what is set of each hardware at its power mode, of those of a selection of which something is.
+) -> tuple[Selection, dict[Pair, tuple[Change, ...]]]:
+    """Return what is set of each hardware at its power mode, of those of which something is, and the selection.
 
-    Values are told against the hardware as its runs have it: under its calibration, at its mode and boundary. Raises
-    UsageError for a constant that none has, or a value that it cannot be; UnknownNameError for a hardware.
+    A hardware of which a constant is set to several values is as many variants of it, each with a label. Values are
+    told against the hardware as its runs have it: under its calibration, at its mode and boundary. Raises UsageError
+    for a constant that none has, or a value that it cannot be; UnknownNameError for a hardware.
     """
     demands = read_demands(settings.changes)
-    if not demands:
-        return {}
+    if not demands and all(entry.variant is None for entry, _ in selection.pairs):
+        return selection, {}
     known = {**known_hardware(), **{entry.id: entry for entry, _ in selection.pairs}}
     chosen = {demand: _choose(demand, selection, known) for demand in demands}
     records = read_known([entry.digest for entry, _ in selection.pairs], selection.own.values())
-    for demand, pairs in chosen.items():
-        for entry, _ in pairs:
+    for demand, asked in chosen.items():
+        for entry, _ in asked:
             if entry.id in selection.boxes:
                 raise UsageError(f"{demand.label}: {entry.id} is a box: set it in a file of the device, and name that")
-    found: dict[Pair, dict[str, Change]] = {}
+    found: dict[Pair, tuple[Change, ...]] = {}
+    pairs: dict[Pair, None] = {}
     met: set[Demand] = set()
     names: dict[str, None] = {}
     for entry, mode in selection.pairs:
         target = bound_hardware(
             calibration.apply(records[entry.digest], calibration.find(entry)), mode, settings.boundary
         )
-        if (host := selection.hosts.get(entry.id)) is not None:
+        if (host := selection.hosts.get(entry.described)) is not None:
             target = host.place(target, calibration, settings.boundary)
         constants = list_constants(target)
         names |= dict.fromkeys(constants)
-        for demand in sorted(demands, key=lambda one: bool(one.hardware)):
-            matched = match_names(demand.name, constants) if (entry, mode) in chosen[demand] else []
+        own = read_demands(dict(entry.variant.changes), entry.id) if entry.variant is not None else ()
+        mine = [one for one in sorted(demands, key=lambda one: bool(one.hardware)) if (entry, mode) in chosen[one]]
+        if own:  # it is one of several values already
+            met |= {one for one in mine if is_several(one.written)}
+            mine = [one for one in mine if not is_several(one.written)]
+        values: dict[str, tuple[Change, ...]] = {}
+        for demand in (*mine, *own):
+            matched = match_names(demand.name, constants)
             if len(matched) > 1:
                 raise UsageError(f"{demand.label}: it may be {' or '.join(matched)}: name one")
             for name in matched:
                 met.add(demand)
-                found.setdefault((entry, mode), {})[name] = _read_change(demand, constants[name])
-        _check(target, tuple(found.get((entry, mode), {}).values()))
+                values[name] = _read_changes(demand, constants[name])
+        for one, changes in spread_variants(entry, values):
+            pairs[one, mode] = None
+            if changes:
+                found[one, mode] = changes
+            _check(target, changes)
+        for demand in set(own) - met:
+            _refuse(demand, names, selection)
     for demand in demands:
         if demand not in met:
             _refuse(demand, names, selection)
-    return {pair: tuple(changes.values()) for pair, changes in found.items()}
+    return attrs.evolve(selection, pairs=tuple(pairs)), found
+
+
+def spread_variants(
+    entry: HardwareEntry, values: Mapping[str, tuple[Change, ...]]
+) -> Iterator[tuple[HardwareEntry, tuple[Change, ...]]]:
+    """Yield a hardware with each combination of values, a variant of it where there are several."""
+    several = [name for name, changes in values.items() if len(changes) > 1]
+    for changes in itertools.product(*values.values()):
+        if not several:
+            yield entry, changes
+            continue
+        told = tuple(
+            (one.name, show_constant(one.value, one.unit).replace(" ", "")) for one in changes if one.name in several
+        )
+        label = f"{entry.id}[{';'.join(f'{name}={value}' for name, value in told)}]"
+        base = () if entry.variant is None else entry.variant.changes
+        variant = Variant(base=entry.described, changes=(*base, *told), place=label)
+        yield attrs.evolve(entry, id=label, variant=variant), changes
 
 
 def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEntry]) -> frozenset[Pair]:
@@ -111,45 +138,28 @@ def _choose(demand: Demand, selection: Selection, known: Mapping[str, HardwareEn
         return frozenset(selection.pairs)
     plain, at, mode = demand.hardware.partition("@")
     entry = find_entry(known, plain)
-    pairs = frozenset(pair for pair in selection.pairs if pair[0].id == entry.id and (not at or pair[1] == mode))
+    pairs = frozenset(
+        pair for pair in selection.pairs if entry.id in (pair[0].id, pair[0].described) and (not at or pair[1] == mode)
+    )
     if not pairs:
         asked = ", ".join(dict.fromkeys(one.id for one, _ in selection.pairs))
         raise UsageError(f"{demand.label}: {demand.hardware} is not asked about ({asked[:80]})")
     return pairs
 
 
-def _read_change(demand: Demand, constant: Constant) -> Change:
+def _read_changes(demand: Demand, constant: Constant) -> tuple[Change, ...]:
+    """Return what a constant is set to, one value or several, as people see them where there are several."""
     try:
-        value = _read_value(demand.written, constant)
-        check_value(constant, value)
+        values = read_values(demand.written, constant)
+        if len(values) > 1:
+            shown = [show_constant(value, constant.unit) for value in values]
+            values = tuple(dict.fromkeys(read_value(text.replace(" ", ""), constant) for text in shown))
     except ValueError as error:
         raise UsageError(f"{demand.label}: {error}") from error
-    return Change(name=constant.name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
-
-
-def _read_value(written: str | float, constant: Constant) -> float:
-    """Return what was written in the unit of a constant; ValueError says which that is."""
-    if not isinstance(written, str):
-        return float(written)
-    text = written.strip()
-    check_digits(text)
-    factor = _FACTOR.fullmatch(text)
-    if factor is not None:
-        return constant.value * float(factor[1] or factor[2])
-    if constant.per:
-        text = text.removesuffix(f"/{constant.per}")
-    example = show_constant(constant.value, constant.unit).replace(" ", "")
-    try:
-        if constant.unit == "1":
-            return read_real(text)
-        if _BARE.fullmatch(text):
-            raise ValueError(f"{text!r} has no unit")
-        return parse_si(text, constant.unit)
-    except ValueError as error:
-        is_plain = constant.unit == "1"
-        told = f"{text!r} is not a number" if is_plain else str(error)
-        what = "a number without a unit" if is_plain else f"in {constant.unit}"
-        raise ValueError(f"{told}; {constant.name} is {what}: write {example}, or a factor, x1.5") from error
+    return tuple(
+        Change(name=constant.name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
+        for value in values
+    )
 
 
 def _check(hardware: Hardware, changes: tuple[Change, ...]) -> None:
@@ -169,22 +179,17 @@ def _refuse(demand: Demand, names: Iterable[str], selection: Selection) -> None:
     raise UsageError(f"{demand.label}: {who} has {'no' if len(asked) == 1 else 'a'} constant {demand.name!r}; {advice}")
 
 
-def show_constant(value: float, unit: str, digits: int = 6) -> str:
-    """Return a value of a constant as people read it, to so many digits where it has no prefix."""
-    if unit in _PREFIXED:
-        return format_si(value, unit)
-    told = f"{float(f'{value:.{digits}g}'):g}"
-    return told if unit == "1" else f"{told} {unit}"
-
-
 def describe_change(change: Change) -> str:
     """Return what was set, and what it was before."""
     return f"{change.name} {show_constant(change.value, change.unit)} (was {show_constant(change.before, change.unit)})"
 
 
-def change_target(hardware: Hardware, changes: tuple[Change, ...]) -> Hardware:
-    """Return the hardware of a run with what was set of it; CatalogueError where the numbers contradict each other."""
+def change_target(hardware: Hardware, changes: tuple[Change, ...], name: str = "") -> Hardware:
+    """Return the hardware of a run with what was set of it, under another name if one is given.
+
+    CatalogueError where the numbers contradict each other.
+    """
     try:
-        return change_hardware(hardware, changes)
+        return change_hardware(hardware, changes, name)
     except ValueError as error:
         raise CatalogueError(f"{hardware.id}: {error}") from error

@@ -39,15 +39,17 @@ class PlannedRun:
     calibration: CalibrationEntry | None
     changes: tuple[Change, ...] = ()
     """What is set of the hardware."""
+    variant: str = ""
+    """What it is then called, where that is another name."""
     target_digest: str
     """Of the hardware as the run has it: under its calibration, at its mode and boundary, with what is set of it."""
     run_key: str
 
     @property
-    def target(self) -> tuple[str, str, str, tuple[Change, ...]]:
-        """(digest of the hardware, digest of the calibration, power mode, changes): what its hardware depends on."""
+    def target(self) -> tuple[str, str, str, tuple[Change, ...], str]:
+        """What its hardware depends on: digests of hardware and calibration, power mode, changes, another name."""
         calibration = self.calibration.digest if self.calibration else ""
-        return self.hardware_digest, calibration, self.power_mode, self.changes
+        return self.hardware_digest, calibration, self.power_mode, self.changes, self.variant
 
 
 @frozen(kw_only=True)
@@ -82,9 +84,10 @@ class Plan:
 
                     digest = bound_box_digest(boxes[entry.id], self.calibration, mode, boundary)
                 changes = self.changes.get((entry, mode), ())
-                if entry.id in hosts:
-                    digest = hosts[entry.id].digest(digest, self.calibration, boundary)
-                changed = changed_digest(digest, changes)
+                if entry.described in hosts:
+                    digest = hosts[entry.described].digest(digest, self.calibration, boundary)
+                name = "" if entry.variant is None else entry.id
+                changed = changed_digest(digest, changes, name)
                 parts = (workload_key, changed, mode, *point.values(), version)
                 planned.append(
                     PlannedRun(
@@ -94,6 +97,7 @@ class Plan:
                         point=point,
                         calibration=calibration,
                         changes=changes,
+                        variant=name,
                         target_digest=changed,
                         run_key=hashlib.sha256("|".join(parts).encode()).hexdigest()[:16],
                     )
@@ -136,10 +140,11 @@ def plan_selected(models: Sequence[str], settings: Settings, selection: Selectio
     pair_precisions(settings.precision, settings.weight_precision)
     calibration = use_calibration(settings.calibration)
     calibration.check(selection.ids | {one.id for box in selection.boxes.values() for one in box.devices})
+    selection, changes = find_changes(settings, selection, calibration)
     return Plan(
         models=tuple(find_model(name, settings, batch) for name in names for batch in settings.batch or (None,)),
         selection=selection,
         settings=settings,
         calibration=calibration,
-        changes=find_changes(settings, selection, calibration),
+        changes=changes,
     )

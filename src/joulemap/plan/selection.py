@@ -14,14 +14,22 @@ import attrs
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.catalog.sheet import load_scenarios
 from joulemap.domain.architecture import CLASS_HARDWARE, find_class, find_whole_class
-from joulemap.domain.catalogue import DEFAULT_HARDWARE, DEFAULT_MODE, LIST_HINT, HardwareEntry, find_alike, find_entry
+from joulemap.domain.catalogue import (
+    DEFAULT_HARDWARE,
+    DEFAULT_MODE,
+    LIST_HINT,
+    HardwareEntry,
+    Variant,
+    find_alike,
+    find_entry,
+)
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
 from joulemap.model.version import BOX
 from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
 from joulemap.plan.host import Hosting, find_hosts
-from joulemap.system.errors import AmbiguousNameError, UnknownNameError, UsageError
+from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ class Selection:
     @property
     def ids(self) -> frozenset[str]:
         """Of all hardware."""
-        return frozenset(entry.id for entry, _ in self.pairs)
+        return frozenset(entry.described for entry, _ in self.pairs)
 
     @property
     def boxes(self) -> dict[str, BoxHardware]:
@@ -69,6 +77,7 @@ class Selection:
     def spelling(self) -> dict[str, str]:
         """How to ask again for hardware that was named by file: its name in an answer -> what to write."""
         paths = {hardware.id: path for path, hardware in self.own.items()}
+        paths |= {entry.id: entry.variant.place for entry, _ in self.pairs if entry.variant is not None}
         return {
             name_pair(entry.id, mode): name_pair(paths[entry.id], mode)
             for entry, mode in self.pairs
@@ -104,10 +113,10 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     """
     settings = enter_scenario(settings)
     known = known_hardware()
-    names, own = read_names(settings.hardware, known)
+    names, own, designs = read_names(settings.hardware, known)
     for label, hardware in own.items():
         check_names(hardware, known, label)
-    known = {**known, **{hardware.id: enter(hardware) for hardware in own.values()}}
+    known = {**known, **{hardware.id: enter(hardware) for hardware in own.values()}, **designs}
     check_architectures(settings.architecture, {entry.architecture for entry in known.values()})
     pairs = _pairs(known, names, settings, default)
     chosen = tuple(
@@ -120,7 +129,7 @@ def select_hardware(settings: Settings, default: Default = "four") -> Selection:
     )
     if not chosen:
         raise UsageError(f"no hardware is {_describe(names, settings)}; see `joulemap hardware list`")
-    ids = {entry.id for entry, _ in chosen}
+    ids = {entry.described for entry, _ in chosen}
     meant = {name: find_meant(name) for name in names or _list_standing(settings, default)}
     meanings = {name: one for name, one in meant.items() if one in ids}
     budget = find_budget(settings)
@@ -207,7 +216,7 @@ def split_hardware(words: Iterable[str], known: Mapping[str, HardwareEntry]) -> 
 
 def is_hardware(known: Mapping[str, HardwareEntry], text: str) -> bool:
     """Whether a text names hardware of the catalogue, a class of it, a box, or a file or folder."""
-    plain, _, _ = text.partition("@")
+    plain = text.partition("@")[0].partition("[")[0]
     if is_hardware_path(plain):
         return " " not in plain or os.path.exists(os.path.expanduser(plain))
     if find_class(plain) or find_whole_class(plain) or find_alike(known, plain):
@@ -227,10 +236,11 @@ def _split_commas(word: str) -> tuple[str, ...]:
 
 def read_names(
     hardware: Iterable[str | Hardware], known: Mapping[str, HardwareEntry]
-) -> tuple[tuple[str, ...], dict[str, Hardware]]:
-    """Return names with records, files and folders replaced by their ids, and what to write -> hardware of those."""
+) -> tuple[tuple[str, ...], dict[str, Hardware], dict[str, HardwareEntry]]:
+    """Return names with ids for records, files and folders, what to write -> hardware of those, and designs by id."""
     names: list[str] = []
     own: dict[str, Hardware] = {}
+    designs: dict[str, HardwareEntry] = {}
     for name in _split_texts(hardware, known):
         if not isinstance(name, str):
             from joulemap.catalog.load import load_catalogue
@@ -245,11 +255,41 @@ def read_names(
             names.append(f"{box.id}{at}{mode}" if box is not None else name)
             own |= {} if box is None else {box.id: box}
             continue
+        from joulemap.catalog.design import is_design_file
+
         files = expand_paths([Path(place).expanduser()])
-        for path, one in zip(files, _load(files, known), strict=True):
+        whole = [path for path in files if not is_design_file(path)]
+        for path, one in zip(whole, _load(whole, known), strict=True):
             names.append(f"{one.id}{at}{mode}")
             own[place if len(files) == 1 and path == Path(place) else str(path)] = one
-    return tuple(names), own
+        for path in files:
+            if path not in whole:
+                design = _read_design(path, known, own)
+                designs[design.id] = design
+                names.append(f"{design.id}{at}{mode}")
+    return tuple(names), own, designs
+
+
+def _read_design(path: Path, known: Mapping[str, HardwareEntry], own: dict[str, Hardware]) -> HardwareEntry:
+    """Return the design of a file, with the file of what it is like among the person's own, where it is one."""
+    from joulemap.catalog.design import read_design
+
+    design = read_design(path)
+    if design.id in known:
+        raise CatalogueError(
+            f"{path}: id: {design.id!r} is already that of a hardware of the catalogue; choose another"
+        )
+    if is_hardware_path(design.like):
+        from joulemap.catalog.load import load_files
+
+        place = path.parent / design.like
+        (base,) = load_files(expand_paths([place]))
+        own[str(place)] = base
+        entry = HardwareEntry.of(base)
+    else:
+        entry = find_entry(known, design.like)
+    variant = Variant(base=entry.id, changes=tuple(design.set.items()), place=str(path))
+    return attrs.evolve(entry, id=design.id, aliases=(), variant=variant)
 
 
 def _find_box(name: str, known: Mapping[str, HardwareEntry]) -> Hardware | None:
@@ -323,7 +363,11 @@ def _modes(entry: HardwareEntry, power_mode: str, default: Default) -> list[str]
 def _find(
     known: Mapping[str, HardwareEntry], name: str, power_mode: str, default: Default
 ) -> list[tuple[HardwareEntry, str]]:
-    plain, at, mode = unmark(name).partition("@")
+    labelled, at, mode = unmark(name).partition("@")
+    plain, bracket, told = labelled.partition("[")
+    if bracket:
+        (entry, found), *_ = _find(known, f"{plain}{at}{mode}", power_mode, default)
+        return [(_make_variant(entry, labelled, told), found)]
     if plain in load_scenarios():
         raise UnknownNameError("hardware", plain, (), f"it is a scenario: --scenario {plain}")
     if whole := find_whole_class(plain):
@@ -333,6 +377,16 @@ def _find(
     if at or power_mode:
         return [(entry, entry.find_mode(mode if at else power_mode))]
     return [(entry, one) for one in _modes(entry, "", default)]
+
+
+def _make_variant(entry: HardwareEntry, label: str, told: str) -> HardwareEntry:
+    """Return the hardware of a label, as `l4[tdp=60W;clock=1GHz]`; UsageError for one that cannot be read."""
+    parts = [part.partition("=") for part in told.removesuffix("]").split(";")]
+    if not told.endswith("]") or not all(name.strip() and value.strip() for name, _, value in parts):
+        raise UsageError(f"{label}: write NAME[CONSTANT=VALUE;…], as l4[tdp=60W;clock=1GHz]")
+    changes = tuple((name.strip(), value.strip()) for name, _, value in parts)
+    name = f"{entry.id}[{';'.join(f'{key}={value}' for key, value in changes)}]"
+    return attrs.evolve(entry, id=name, variant=Variant(base=entry.described, changes=changes, place=name))
 
 
 def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:

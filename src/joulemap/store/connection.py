@@ -165,6 +165,10 @@ def check_place(path: Path) -> bool:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise DatabaseError(f"cannot use {str(path)[:80]!r} as a database: {reason}") from error
+    if stat.S_ISDIR(found.st_mode):
+        raise DatabaseError(
+            f"{path} is a folder: only `joulemap sql` and `joulemap query` ask lakes; choose another --db"
+        )
     if not stat.S_ISREG(found.st_mode):
         raise DatabaseError(f"{path} is not a file; choose another --db")
     return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from attrs import define as define, frozen as frozen
@@ -23,6 +23,8 @@ else:
 
 
 _LOCK: Final = RLock()
+
+Record = TypeVar("Record")
 
 
 class _Later:
@@ -64,3 +66,10 @@ class _Later:
                 for base in self.kind.__mro__[1:]:
                     attrs.has(base)
                 getattr(attrs, self.how)(self.kind, **{"init": True, "slots": False, **self.options})
+
+
+def vary(record: Record, **values: object) -> Record:
+    """Return a record with other values of some fields, which nothing checks: arrays may stand in place of numbers."""
+    found = object.__new__(type(record))
+    vars(found).update(vars(record), **values)
+    return found

@@ -18,8 +18,8 @@ from joulemap.domain.doubt import TOLD_APART, chance_above
 from joulemap.domain.metric import METRIC, VARIED_METRICS, VariedMetricName
 from joulemap.domain.settings import BATCHES, Settings, Usage, check_name
 from joulemap.domain.table import Table
+from joulemap.domain.value import show_constant
 from joulemap.model.root import MOST_FACTOR
-from joulemap.plan.change import show_constant
 from joulemap.plan.hold import holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware, select_one

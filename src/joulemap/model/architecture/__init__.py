@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Hashable
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from joulemap.domain.hardware import Hardware
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placed, Placement
+from joulemap.model.workload import Work
 from joulemap.system.errors import UnknownNameError
 
 
 class Architecture(Protocol[Placed]):
     """The model of one architecture class."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
-        """Return what formulas decide by, beside what a hardware has: only those alike are placed together."""
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
+        """Return what formulas decide by, beside what a hardware has: only those alike are placed together.
+
+        Texts, numbers and truth values; of several hardware each but a text may be an array of theirs.
+        """
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> Placed:
         """Return where the work goes, and how long the units, the memory and the launches take."""

@@ -23,14 +23,12 @@ Source: Prabhakar et al., Plasticine, ISCA 2017; FlooNoC.
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numpy as np
 
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
@@ -52,11 +50,11 @@ class CgraPlacement(Placement):
     """Of all waves."""
 
 
-@of_each
-def _products_at_once(hardware: Hardware) -> float:
+def _products_at_once(hardware: Hardware) -> Floats | float:
     """Return the inner products that a unit holds at once."""
     lanes, stages = (hardware.geometry[name].value for name in ("lane_count", "stage_count"))
-    return max(1.0, math.floor(stages / (2.0 + math.log2(lanes))))
+    products: Floats | float = np.maximum(1.0, np.floor(stages / (2.0 + np.log2(lanes))))
+    return products
 
 
 class Cgra(Indifferent):
@@ -95,9 +93,8 @@ class Cgra(Indifferent):
         memory, read, written = memory_time(kernels, hardware, hardware.level("pmu"))
         used = np.where(~kernels.rides, np.minimum(tiles, units), 0.0)
         configuration = np.where(kernels.is_repeated, 0.0, hardware.coefficient("configuration_bytes"))
-        each = take(hardware, kernels.leader)
-        rate = each.memory_bandwidth.value * each.coefficient("dram_efficiency")
-        launch = each.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
+        rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+        launch = hardware.coefficient("reconfiguration_cost") + kernels.per_kernel(configuration) / rate
         executed = np.where(work.has_macs, tiles * tile_outputs * ceil_divide(work.gemm_k, lanes) * lanes, 0.0)
         return CgraPlacement(
             compute_s=cycles / peak.clock_hz,
@@ -143,7 +140,7 @@ class Cgra(Indifferent):
             ("functional_unit", "configuration_read"): operations / lanes,
             ("pmu", "read"): pmu_read,
             ("pmu", "write"): written,
-            ("pmu", "fill"): (placement.dram_read_bytes - placement.configuration_bytes) * words,
+            ("pmu", "fill"): np.maximum(placement.dram_read_bytes - placement.configuration_bytes, 0.0) * words,
             ("pmu", "drain"): placement.dram_write_bytes * words,
             ("pmu", "address"): (pmu_read + written) / (lanes * WORD_BYTES),
             ("switch", "hop"): network * hops,

@@ -39,19 +39,17 @@ from __future__ import annotations
 import itertools
 from typing import Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import ALL_UNITS, Hardware, MemoryLevel
-from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
+from joulemap.system.record import frozen, vary
 
 LANE_PRECISIONS: Final = frozenset({"fp64", "fp32", "fp16"})
 """Precisions that a vector lane computes in. Others exist only as products that add up in 32 bits (AVX-512 BF16 and
@@ -76,13 +74,13 @@ FETCH_BLOCKS_PER_INSTRUCTION: Final = 0.5
 class _Vector:
     """What one core's vector unit does at a precision."""
 
-    instruction_bytes: float
+    instruction_bytes: Floats | float
     """Operands of one vector instruction."""
-    lanes: float
+    lanes: Floats | float
     """Elements that one instruction computes on outside dot products."""
-    lane_rate: float
+    lane_rate: Floats | float
     """FMAs of such elements per second."""
-    macs_per_dot: float
+    macs_per_dot: Floats | float
     """MACs of one dot-product instruction, whichever instruction the peak is quoted for."""
 
 
@@ -96,7 +94,6 @@ class CpuPlacement(Placement):
     """Of an attention's work, what it does not leave out behind a causal mask; 1 for all else."""
 
 
-@of_each
 def _vector(hardware: Hardware, precision: str) -> _Vector:
     """Return the vector unit at a precision.
 
@@ -125,7 +122,6 @@ def _mode(precision: str, hardware: Hardware) -> str:
     return "vector" if precision in LANE_PRECISIONS else f"dot_{precision}"
 
 
-@of_each
 def _last_level(hardware: Hardware) -> MemoryLevel:
     """Return the level that decides what reaches DRAM; private caches count together, as each holds its core's part.
 
@@ -139,14 +135,14 @@ def _last_level(hardware: Hardware) -> MemoryLevel:
     level = hardware.memory_levels[-1]
     if level.per == "chip":
         return level
-    return attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * hardware.units))
+    units = np.rint(hardware.unit_count.value)
+    return vary(level, capacity=vary(level.capacity, value=level.capacity.value * units))
 
 
-@of_each
-def _idle_share(hardware: Hardware) -> float:
+def _idle_share(hardware: Hardware) -> Floats | float:
     """Return the part of the cores that a power mode leaves idle."""
     total = hardware.geometry.get(ALL_UNITS)
-    return 0.0 if total is None else 1.0 - hardware.units / total.value
+    return 0.0 if total is None else 1.0 - np.rint(hardware.unit_count.value) / total.value
 
 
 def _is_winograd(kernels: KernelColumns) -> Booleans:
@@ -228,11 +224,11 @@ class Cpu(Indifferent):
         compute = compute * seen
 
         memory, read, written = memory_time(kernels, hardware, _last_level(hardware))
-        launch = take(hardware, kernels.leader).coefficient("region_cost")
+        launch = hardware.coefficient("region_cost")
         return CpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=np.full(kernels.kernel_count, launch),
+            launch_s=kernels.each_kernel(launch),
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=shown,

@@ -39,20 +39,18 @@ Source: AMD PG338 and UG1354; Kuon and Rose, IEEE TCAD 26(2), 2007.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.hardware import Hardware
-from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Overlap, Placement, overlap_engines
 from joulemap.model.run import CORES
 from joulemap.model.traffic import ceil_divide
-from joulemap.model.workload import Booleans, Floats
+from joulemap.model.workload import Booleans, Floats, Work
 from joulemap.system.record import frozen
 
 CONVOLUTION_KINDS: Final = ("conv", "grouped_conv", "linear")
@@ -78,9 +76,9 @@ class DpuPlacement(Placement):
 class Dpu:
     """Deep-learning processor overlays on an FPGA."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+    def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return whether there are several cores."""
-        return hardware.peaks[precision].unit_count > 1
+        return (np.greater(hardware.peaks[precision].unit_count, 1),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> DpuPlacement:
         """Return image waves, cycles and times; see the module's formulas."""
@@ -120,20 +118,17 @@ class Dpu:
         port_rate = hardware.coefficient("port_bytes_per_clock") * peak.clock_hz
         dram_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         memory = np.maximum(moved / batch * rounds / port_rate, moved / dram_rate)
-        each = take(hardware, kernels.leader)
-        launch = each.coefficient("layer_cost")
+        launch = hardware.coefficient("layer_cost")
         runs = on_array | is_depthwise
         return DpuPlacement(
             compute_s=image_s * rounds + processor_s,
             memory_s=memory,
-            launch_s=np.full(kernels.kernel_count, launch),
+            launch_s=kernels.each_kernel(launch),
             overlap=Overlap(
                 limit=CORES,
                 compute_s=image_s * batch / units + processor_s,
                 memory_s=moved / np.minimum(units * port_rate, dram_rate),
-                launch_s=launch
-                * np.broadcast_to(batch, work.operator_count)[kernels.leader]
-                / each.peaks[kernels.precision].unit_count,
+                launch_s=launch * kernels.of_leader(kernels.each(batch)) / units,
                 shared_s=moved / dram_rate,
             )
             if np.all(np.greater(units, 1))

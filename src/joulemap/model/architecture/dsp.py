@@ -33,7 +33,6 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement, overlap_engines
@@ -106,13 +105,13 @@ class Dsp(Indifferent):
         compute = overlap_engines(kernels, matrix_cycles / peak.clock_hz, vector_cycles / peak.clock_hz)
 
         memory, read, written = memory_time(kernels, hardware, hardware.memory_levels[-1])
-        launch = take(hardware, kernels.leader).coefficient("layer_cost")
+        launch = hardware.coefficient("layer_cost")
         shown = np.where(kernels.rides, 0.0, tiles)
         executed = np.where(is_gemm, tiles * rows * columns * np.where(on_matrix, depth, work.gemm_k), work.mac_count)
         return DspPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=np.full(kernels.kernel_count, launch),
+            launch_s=kernels.each_kernel(launch),
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=shown,

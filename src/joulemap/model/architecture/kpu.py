@@ -28,7 +28,6 @@ import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
-from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Placement
@@ -74,12 +73,12 @@ class Kpu(Indifferent):
         compute = waves * (block_cycles + simple_cycles) / peak.clock_hz
 
         memory, read, written = memory_time(kernels, hardware, hardware.level("l3"))
-        launch = take(hardware, kernels.leader).coefficient("program_cost")
+        launch = hardware.coefficient("program_cost")
         executed = np.where(work.has_macs, blocks * elements * work.gemm_k, 0.0)
         return KpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=np.full(kernels.kernel_count, launch),
+            launch_s=kernels.each_kernel(launch),
             dram_read_bytes=read,
             dram_write_bytes=written,
             tile_count=np.where(~kernels.rides, blocks, 0.0),

@@ -31,22 +31,19 @@ Source: Jouppi et al., TPU v4, ISCA 2023; AccelForge tpu_v4i.yaml; paged attenti
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
-import attrs
 import numpy as np
 
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware, MemoryLevel
-from joulemap.domain.quantity import Quantity
-from joulemap.model.column import of_each, take
+from joulemap.model.column import decide
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Placement
 from joulemap.model.traffic import ceil_divide, level_bytes, memory_time
-from joulemap.model.workload import Booleans, Floats
-from joulemap.system.record import frozen
+from joulemap.model.workload import Booleans, Floats, Work
+from joulemap.system.record import frozen, vary
 
 VECTOR_BYTES: Final = 4.0
 """The vector unit computes in fp32."""
@@ -57,7 +54,6 @@ VECTOR_SOURCES: Final = 2.0
 """Operands that one of its operations reads; it writes one."""
 
 
-@of_each
 def find_last_level(hardware: Hardware) -> MemoryLevel:
     """Return the level before DRAM, all cores' instances together.
 
@@ -66,12 +62,12 @@ def find_last_level(hardware: Hardware) -> MemoryLevel:
     level = hardware.memory_levels[-1]
     cores = hardware.geometry["core_count"].value
     if level.per == "core":
-        level = attrs.evolve(level, capacity=attrs.evolve(level.capacity, value=level.capacity.value * cores))
+        level = vary(level, capacity=vary(level.capacity, value=level.capacity.value * cores))
     if level.bandwidth is not None:
         return level
     rule = hardware.coefficients["last_level_bytes_per_lane"]
     value = rule.value * hardware.geometry["vector_lane_count"].value * cores * hardware.clock.value
-    return attrs.evolve(level, bandwidth=Quantity(value=value, unit="B/s", basis=rule.basis, source=rule.source))
+    return vary(level, bandwidth=vary(rule, value=value, unit="B/s"))
 
 
 @frozen(kw_only=True, eq=False)
@@ -94,9 +90,9 @@ class TpuPlacement(Placement):
 class Tpu:
     """Systolic-array machines."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+    def decides(self, hardware: Hardware, _work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return how many passes products take."""
-        return self._passes(hardware, precision)
+        return (np.greater(self._passes(hardware, precision), 1.0),)
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> TpuPlacement:
         """Return tiles, waves and times; see the module's formulas."""
@@ -131,8 +127,8 @@ class Tpu:
         memory, read, written = memory_time(kernels, hardware, find_last_level(hardware))
         gathered = (read + written) / (hardware.memory_bandwidth.value * hardware.coefficient("paged_dram_efficiency"))
         memory = np.where(paged, np.maximum(memory, gathered), memory)
-        launch = np.full(kernels.kernel_count, take(hardware, kernels.leader).coefficient("program_cost"))
-        launch = launch + (self._paging_clocks(kernels, paged, hardware) / clock_hz)[kernels.leader]
+        launch = kernels.each_kernel(hardware.coefficient("program_cost"))
+        launch = launch + kernels.of_leader(self._paging_clocks(kernels, paged, hardware) / clock_hz)
         on_mxu = work.has_macs & ~uses_vector
         slots = np.where(on_mxu, cycles * units * rows * columns * row_rate / passes, 0.0)
         return TpuPlacement(
@@ -172,14 +168,15 @@ class Tpu:
         return np.where(paged, kernels.batch * (sequence + kernels.work.gemm_m * query), 0.0)
 
     @staticmethod
-    @of_each
-    def _row_rate(hardware: Hardware, precision: str) -> float:
+    def _row_rate(hardware: Hardware, precision: str) -> Floats | float:
         """Return the rows that an array takes each cycle: more than one where narrow integers run faster."""
         elements = hardware.geometry["array_rows"].value * hardware.geometry["array_columns"].value
-        return max(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements)
+        rate: Floats | float = np.maximum(
+            1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / elements
+        )
+        return rate
 
     @staticmethod
-    @of_each
     def _passes(hardware: Hardware, precision: str) -> float:
         return hardware.coefficient("fp32_passes") if precision == "fp32" else 1.0
 
@@ -200,7 +197,8 @@ class Tpu:
         k_tiles = ceil_divide(work.gemm_k, rows)
         n_tiles = ceil_divide(work.gemm_n, columns)
         results = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_n * k_tiles * passes
-        pass_item = item if passes == 1.0 else PRECISION_BYTES["bf16"]
+        is_one_pass = not decide(np.greater(passes, 1.0))
+        pass_item = item if is_one_pass else PRECISION_BYTES["bf16"]
         streamed = on_mxu * work.gemm_groups * work.gemm_m * work.gemm_k * n_tiles * pass_item * passes
         read_in = kernels.input_bytes + kernels.weight_bytes
         vector_in = (1.0 - on_mxu) * read_in
@@ -215,7 +213,7 @@ class Tpu:
         bundles = placement.cycles * cores
         scalar = bundles * hardware.coefficient("scalar_per_bundle")
         tiles = placement.tile_count
-        mac_action = "bf16_mac" if passes > 1.0 else f"{precision}_mac"
+        mac_action = "bf16_mac" if decide(np.greater(passes, 1.0)) else f"{precision}_mac"
         idle_slots = np.maximum(placement.slots * passes - mxu_macs, 0.0)
         has_cmem = any(level.name == "cmem" for level in hardware.memory_levels)
         vmem_bytes = hardware.level("vmem").capacity.value * (cores if hardware.level("vmem").per == "core" else 1.0)

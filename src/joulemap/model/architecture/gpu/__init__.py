@@ -29,33 +29,34 @@ Source: Dally, AHA 2023 and DAC 2021 (335 pJ); AccelWattch (lanes of V100); boar
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
 
-from joulemap.domain.configuration import PRECISION_BYTES, carried_precision
+from joulemap.domain.configuration import CARRIED, PRECISION_BYTES, carried_precision
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.device import (
     REGISTER_BYTES,
     Engine,
     find_device,
     find_last_level,
+    name_memory,
     packing,
+    shows_tensor_cores,
     stream_seconds,
-    uses_tensor_cores,
 )
+from joulemap.model.architecture.gpu.expert import find_supply
 from joulemap.model.architecture.gpu.product import SHARPNESS
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.architecture.gpu.trait import Traits
-from joulemap.model.column import is_one, take
+from joulemap.model.column import decide
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Overlap, Placement, balance
 from joulemap.model.run import DEVICES
 from joulemap.model.traffic import ceil_divide, dram_bytes, tiled_bytes
-from joulemap.model.workload import Floats
+from joulemap.model.workload import Floats, Work
 from joulemap.system.record import frozen
 
 ELEMENTS_PER_BLOCK: Final = 1024.0
@@ -115,9 +116,20 @@ class GpuPlacement(Placement):
 class Gpu:
     """SIMT data-parallel processors."""
 
-    def decides(self, hardware: Hardware, precision: str, /) -> Hashable:
+    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
         """Return what computes products, and whether the board is several devices."""
-        return uses_tensor_cores(hardware, precision), find_device(hardware) is hardware
+        count = hardware.geometry.get("device_count")
+        return (
+            *(one in hardware.peaks and shows_tensor_cores(hardware, one) for one in (precision, CARRIED, "int8")),
+            *(one in hardware.peaks for one in ("fp32", CARRIED)),
+            count is None or np.equal(count.value, 1.0),
+            name_memory(hardware.memory_type),
+            *(find_supply(hardware) if work.of_operation("grouped_mm").any() else ()),
+            *(("fp8" in hardware.peaks,) if work.has_float_cache.any() else ()),
+            hardware.microarchitecture.partition(" ")[0]
+            if any(":" in one for one in set(work.variant.tolist()))
+            else "",
+        )
 
     def place(self, kernels: KernelColumns, hardware: Hardware) -> GpuPlacement:
         """Return tiles, waves and times; the formulas are those of `product`, `sort` and `time`."""
@@ -141,7 +153,7 @@ class Gpu:
             compute_s=compute,
             memory_s=memory,
             launch_s=launch,
-            overlap=_share_devices(kernels, hardware, compute, memory, launch),
+            overlap=_share_devices(hardware, compute, memory, launch),
             dram_read_bytes=read + again / 2.0,
             dram_write_bytes=written + again / 2.0,
             tile_count=tiles,
@@ -149,7 +161,7 @@ class Gpu:
             units_used=np.minimum(tiles, engine.units),
             units_total=hardware.peaks[kernels.precision].unit_count,
             executed_macs=np.maximum(times.executed_macs, work.mac_count),
-            host_call_count=1.0 + times.looped_count[kernels.leader],
+            host_call_count=1.0 + kernels.of_leader(times.looped_count),
             host_runs_ahead=True,
             tile_rows=times.tile_rows,
             tile_columns=times.tile_columns,
@@ -218,7 +230,7 @@ class Gpu:
         tensor_registers = tensor_macs * hardware.coefficient("tensor_register_bytes_per_mac") * fragment_scale
         arrivals = placement.tile_count * BLOCK_THREADS / warp * ceil_divide(work.gemm_k, K_STEP)
         sector = hardware.coefficient("cache_sector")
-        fences = placement.units_used[kernels.leader]
+        fences = kernels.of_leader(placement.units_used)
         return {
             ("tensor_core", f"{carried}_mac"): tensor_macs - own_macs,
             ("tensor_core", f"{precision}_mac"): own_macs,
@@ -309,18 +321,15 @@ def _beyond(moved_bytes: Floats | float, capacity_bytes: float) -> Floats:
     return np.where(moved_bytes > capacity_bytes, moved_bytes, 0.0)
 
 
-def _share_devices(
-    kernels: KernelColumns, hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats
-) -> Overlap | None:
+def _share_devices(hardware: Hardware, compute_s: Floats, memory_s: Floats, launch_s: Floats) -> Overlap | None:
     """Return what a batch takes of a board of several devices, each with a batch, and with memory, of its own."""
     count = hardware.geometry.get("device_count")
-    if count is None or is_one(count.value):
+    if count is None or decide(np.equal(count.value, 1.0)):
         return None
     whole = Overlap(
         limit=DEVICES, compute_s=compute_s, memory_s=memory_s, launch_s=launch_s, shared_s=np.zeros_like(memory_s)
     )
-    per_kernel = take(hardware, kernels.leader).geometry["device_count"].value
-    return whole.scaled(1.0 / count.value, 1.0 / per_kernel)
+    return whole.scaled(1.0 / count.value, 1.0 / count.value)
 
 
 def _balance(kernels: KernelColumns, times: Times) -> tuple[Floats, Floats]:

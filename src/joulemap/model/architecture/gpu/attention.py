@@ -30,10 +30,9 @@ import attrs
 import numpy as np
 
 from joulemap.model.architecture.gpu.device import Engine, carried_engine, stream_seconds
-from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
-from joulemap.model.workload import Booleans, Floats, Integers, Texts
+from joulemap.model.workload import Booleans, Floats, Integers, Texts, put
 from joulemap.system.record import frozen
 
 ROWS: Final = 128.0
@@ -97,19 +96,16 @@ _EACH: Final = (PLAIN, *(family for _, family in _NAMES))
 
 
 def _find_families(names: Texts, engine: Engine) -> Integers:
-    """Return the place in `_EACH` of the kernels of each name on its hardware."""
-    found = np.zeros(len(names), dtype=np.int64)
-    for name in set(names.tolist()):
-        found = np.where(names == name, _find_family(engine, name), found).astype(np.int64)
-    return found
+    """Return the place in `_EACH` of the kernels of each name."""
+    place = {name: _find_family(engine, name) for name in set(names.tolist())}
+    return np.array([place[name] for name in names.tolist()], dtype=np.int64)
 
 
-@of_each
-def _find_family(engine: Engine, name: str) -> float:
+def _find_family(engine: Engine, name: str) -> int:
     """Return the place of a family; of several words that of the hardware's generation, as `Hopper:flash_attention`."""
     words = {generation: word for generation, _, word in (one.rpartition(":") for one in name.split())}
     generation = engine.hardware.microarchitecture.partition(" ")[0]
-    return float(_EACH.index(FAMILIES.get(words.get(generation, words.get("", "")), PLAIN)))
+    return _EACH.index(FAMILIES.get(words.get(generation, words.get("", "")), PLAIN))
 
 
 @frozen(kw_only=True, eq=False)
@@ -135,20 +131,21 @@ def time_attention(kernels: KernelColumns, engine: Engine, products: Booleans) -
     _, first = np.unique(kernels.kernel_index[rows], return_index=True)
     last = len(rows) - 1 - np.unique(kernels.kernel_index[rows][::-1], return_index=True)[1]
     scores, sums = rows[first], rows[last]
-    families = _find_families(work.kernel_family[scores], take(engine, scores))
+    families = _find_families(work.kernel_family[scores], engine)
     of_kernel, seen_of = np.zeros(kernels.kernel_count), np.ones(kernels.kernel_count)
     for number in np.unique(families).tolist():
         members, family = families == number, _EACH[number]
         mine = scores[members]
         shapes = _read_shapes(kernels, mine, sums[members])
-        numbers = _Numbers(take(engine, mine), family)
+        numbers = _Numbers(engine, family)
         some, one = _several(shapes, numbers), _single(shapes, numbers)
         taken, count = (np.where(shapes.queries > 1.0, *pair) for pair in zip(some, one, strict=True))
-        of_kernel[kernels.kernel_index[mine]] = taken
-        seen_of[kernels.kernel_index[mine]] = np.minimum(shapes.seen / shapes.keys, 1.0)
-        blocks[mine] = count
-        start[kernels.leader[kernels.kernel_index[mine]]] = _start_seconds(shapes, numbers)
-    busy[rows] = of_kernel[kernels.kernel_index[rows]] / 2.0
+        owner = kernels.kernel_index[mine]
+        of_kernel = put(of_kernel, owner, taken)
+        seen_of[owner] = np.minimum(shapes.seen / shapes.keys, 1.0)
+        blocks = put(blocks, mine, count)
+        start = put(start, kernels.leader[owner], _start_seconds(shapes, numbers))
+    busy = put(busy, rows, of_kernel[..., kernels.kernel_index[rows]] / 2.0)
     seen = kernels.per_operator(seen_of)
     return Attention(start_s=start, busy_s=busy, blocks=blocks, seen_share=seen)
 
@@ -160,7 +157,7 @@ class _Numbers:
     engine: Engine
     family: Family
 
-    def value(self, name: str) -> float:
+    def value(self, name: str) -> Floats | float:
         family, width = self.family.name, self.engine.width
         return self.engine.hardware.coefficient(f"attention_{name}", f"{family}_{width}", family)
 
@@ -179,21 +176,19 @@ class _Numbers:
         return np.where(shapes.is_float, narrow, macs)
 
 
-@of_each
 def _multiplies_narrow(engine: Engine) -> float:
     return float("fp8" in engine.hardware.peaks)
 
 
-@of_each
-def _narrow_gain(engine: Engine) -> float:
+def _narrow_gain(engine: Engine) -> Floats | float:
     peaks = engine.hardware.peaks
-    if engine.macs_per_clock < NEWER_MACS or "fp8" not in peaks:
+    if "fp8" not in peaks:
         return 1.0
-    return peaks["fp8"].rate.value / peaks[engine.precision].rate.value
+    gain = peaks["fp8"].rate.value / peaks[engine.precision].rate.value
+    return np.where(np.less(engine.macs_per_clock, NEWER_MACS), 1.0, gain)
 
 
-@of_each
-def _attending_macs(engine: Engine) -> float:
+def _attending_macs(engine: Engine) -> Floats | float:
     wide = engine.width == "wide" and "fp32" in engine.hardware.peaks
     return Engine.of(engine.hardware, "fp32").macs_per_clock if wide else engine.macs_per_clock
 
@@ -250,8 +245,8 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
     queries, keys, depth, heads = (
         column[scores] for column in (work.gemm_m, work.gemm_n, work.gemm_k, work.gemm_groups)
     )
-    held = kernels.input_bytes[scores] - heads * queries * depth * kernels.carried_bytes
-    apart = kernels.input_bytes[sums]
+    held = kernels.input_bytes[..., scores] - heads * queries * depth * kernels.carried_bytes
+    apart = kernels.input_bytes[..., sums]
     pairs = np.clip(held / (keys * depth * item), 1.0, heads)
     return _Shapes(
         queries=queries,
@@ -271,7 +266,7 @@ def _read_shapes(kernels: KernelColumns, scores: Integers, sums: Integers) -> _S
 def _start_seconds(shapes: _Shapes, numbers: _Numbers) -> Floats:
     """Return the fixed cost, with that of appending keys and values to a cache where the family's rows have it in."""
     engine = numbers.engine
-    start = np.full_like(shapes.depth, numbers.value("start_clocks") / engine.clock_hz)
+    start = np.ones_like(shapes.depth) * (numbers.value("start_clocks") / engine.clock_hz)
     if shapes.is_narrow.any():
         start = start + np.where(shapes.is_narrow, _convert_seconds(shapes, numbers), 0.0)
     if not numbers.family.appends:
@@ -335,5 +330,5 @@ def _single(shapes: _Shapes, numbers: _Numbers) -> tuple[Floats, Floats]:
         turn = np.maximum(numbers.value("pair_clocks"), waits)
         return ceil_divide(pairs * count, engine.units) * turn
 
-    whole, split = clocks(np.ones_like(parts)), clocks(parts) + numbers.value("merge_clocks")
+    whole, split = clocks(np.ones(np.shape(parts))), clocks(parts) + numbers.value("merge_clocks")
     return np.minimum(whole, split) / engine.clock_hz, pairs * np.where(split < whole, parts, 1.0)

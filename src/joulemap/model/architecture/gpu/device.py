@@ -17,9 +17,9 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES, carried_precision
 from joulemap.domain.hardware import Hardware, MemoryLevel, Peak
 from joulemap.domain.quantity import Quantity
-from joulemap.model.column import of_each
-from joulemap.model.workload import Floats
-from joulemap.system.record import frozen
+from joulemap.model.column import decide
+from joulemap.model.workload import Booleans, Floats
+from joulemap.system.record import frozen, vary
 
 TENSOR: Final = "tensor_core"
 """The engine of a peak that the tensor or matrix cores give."""
@@ -33,33 +33,37 @@ FAMILY_SLOTS: Final = 128.0
 """Of a unit of all boards that attention and experts were timed on, Ampere to Blackwell: four warps in a clock."""
 
 
-@of_each
 def uses_tensor_cores(hardware: Hardware, precision: str) -> bool:
     """Whether the peak at this precision is that of the tensor cores: as the target says, else as the rate shows."""
+    return decide(shows_tensor_cores(hardware, precision))
+
+
+def shows_tensor_cores(hardware: Hardware, precision: str) -> Booleans | bool:
+    """Return the same of each of several hardware, whose rates may show either."""
     peak = hardware.peaks[precision]
     if peak.engine:
         return peak.engine == TENSOR
     vector = hardware.peaks.get("fp32", peak).operations_per_clock
     packed = max(1.0, REGISTER_BYTES / PRECISION_BYTES[precision])
-    return peak.operations_per_clock > BEYOND_LANES * packed * vector
+    shown: Booleans = np.greater(peak.operations_per_clock, BEYOND_LANES * packed * vector)
+    return shown
 
 
-@of_each
 def find_device(hardware: Hardware) -> Hardware:
     """Return what one kernel sees: the hardware, or its share where the board is several devices to the software."""
     count = hardware.geometry.get("device_count")
-    if count is None or count.value == 1.0:
+    if count is None or decide(np.equal(count.value, 1.0)):
         return hardware
 
     def share(quantity: Quantity) -> Quantity:
-        return attrs.evolve(quantity, value=quantity.value / count.value)
+        return vary(quantity, value=quantity.value / count.value)
 
-    return attrs.evolve(
+    return vary(
         hardware,
         unit_count=share(hardware.unit_count),
         memory_bandwidth=share(hardware.memory_bandwidth),
         memory_levels=tuple(
-            attrs.evolve(
+            vary(
                 level,
                 capacity=share(level.capacity) if level.per == "chip" else level.capacity,
                 bandwidth=share(level.bandwidth) if level.bandwidth else None,
@@ -67,15 +71,14 @@ def find_device(hardware: Hardware) -> Hardware:
             for level in hardware.memory_levels
         ),
         peaks={
-            precision: attrs.evolve(
-                peak, rate=share(peak.rate), unit_count=max(1, round(peak.unit_count / count.value))
+            precision: vary(
+                peak, rate=share(peak.rate), unit_count=np.maximum(1.0, np.rint(peak.unit_count / count.value))
             )
             for precision, peak in hardware.peaks.items()
         },
     )
 
 
-@of_each
 def find_last_level(hardware: Hardware) -> MemoryLevel:
     """Return the cache before DRAM; a bandwidth that nobody published is bytes per clock times units times clock."""
     level = hardware.memory_levels[-1]
@@ -83,10 +86,10 @@ def find_last_level(hardware: Hardware) -> MemoryLevel:
         return level
     rule = hardware.coefficients["last_level_bytes_per_clock"]
     value = rule.value * hardware.unit_count.value * find_clock_hz(hardware)
-    return attrs.evolve(level, bandwidth=Quantity(value=value, unit="B/s", basis=rule.basis, source=rule.source))
+    return vary(level, bandwidth=vary(rule, value=value, unit="B/s"))
 
 
-def find_clock_hz(hardware: Hardware) -> float:
+def find_clock_hz(hardware: Hardware) -> Floats | float:
     """Return the highest clock that the board reaches: its boost clock, or that of the fp32 peak, or the chip's."""
     if hardware.clock_boost is not None:
         return hardware.clock_boost.value
@@ -94,23 +97,24 @@ def find_clock_hz(hardware: Hardware) -> float:
     return peak.clock_hz if peak else hardware.clock.value
 
 
-@of_each
-def packing(hardware: Hardware, precision: str) -> float:
+def packing(hardware: Hardware, precision: str) -> Floats | float:
     """Return the MACs that one vector lane does each clock, at least 1: four in DP4A, two in packed fp32."""
     if uses_tensor_cores(hardware, precision):
         return 1.0
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
-    return max(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / lanes)
+    packed: Floats | float = np.maximum(1.0, hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC / lanes)
+    return packed
 
 
-@of_each
-def lanes_per_unit(hardware: Hardware, precision: str) -> float:
+def lanes_per_unit(hardware: Hardware, precision: str) -> Floats | float:
     """Return the elements per clock and unit that plain arithmetic at this precision runs at."""
     lanes = hardware.geometry["fp32_lanes_per_unit"].value
     single = hardware.peaks.get("fp32")
     if single is None:
         return lanes * REGISTER_BYTES / max(PRECISION_BYTES[precision], REGISTER_BYTES)
-    return lanes * min(1.0, hardware.peaks[precision].operations_per_clock / single.operations_per_clock)
+    share = hardware.peaks[precision].operations_per_clock / single.operations_per_clock
+    found: Floats | float = lanes * np.minimum(1.0, share)
+    return found
 
 
 @frozen(kw_only=True)
@@ -125,18 +129,17 @@ class Engine:
     """`wide` from four bytes an element, `narrow` below: what qualifies those of everything else."""
     memory: str
     """`stacked`, `planar` or `protected`: what qualifies those of memory."""
-    units: float
-    clock_hz: float
+    units: Floats | float
+    clock_hz: Floats | float
     """The highest that the board reaches."""
     item_bytes: float
-    macs_per_clock: float
+    macs_per_clock: Floats | float
     """Of a unit."""
-    slots_per_clock: float
+    slots_per_clock: Floats | float
     """MACs that a unit could issue in a clock, were there nothing else to issue: what tensor cores are supplied
     for, as int8 shows, or one for each thread of the warps that its schedulers issue."""
 
     @staticmethod
-    @of_each
     def of(hardware: Hardware, precision: str) -> Engine:
         """Return the engine of a device (`find_device`) at a precision."""
         item = PRECISION_BYTES[precision]
@@ -147,35 +150,35 @@ class Engine:
         if on_tensor_cores:  # GeForce halves what adds up at 32 bits, and not what it is supplied with
             bytes_wide = "int8" in hardware.peaks and uses_tensor_cores(hardware, "int8")
             slots = _find_macs(hardware.peaks["int8"]) / item if bytes_wide else macs_per_clock
-            slots *= hardware.coefficient("supply_ratio")
+            slots = slots * hardware.coefficient("supply_ratio")
         return Engine(
             hardware=hardware,
             precision=precision,
             mode="tensor" if on_tensor_cores else "vector",
             width="wide" if item >= REGISTER_BYTES else "narrow",
-            memory=_name_memory(hardware.memory_type),
-            units=float(peak.unit_count),
+            memory=name_memory(hardware.memory_type),
+            units=np.multiply(peak.unit_count, 1.0),
             clock_hz=find_clock_hz(hardware),
             item_bytes=item,
             macs_per_clock=macs_per_clock,
-            slots_per_clock=max(slots, macs_per_clock),
+            slots_per_clock=np.maximum(slots, macs_per_clock),
         )
 
     def value(self, name: str) -> float:
         """Return a coefficient at this engine, width and memory."""
         return self.hardware.coefficient(name, self.mode, self.width, self.memory)
 
-    def seconds(self, name: str) -> float:
+    def seconds(self, name: str) -> Floats | float:
         """Return a coefficient in clocks as time."""
         return self.value(name) / self.clock_hz
 
     @property
-    def issue_hz(self) -> float:
+    def issue_hz(self) -> Floats | float:
         """Clocks per second of all units together."""
         return self.units * self.clock_hz
 
     @property
-    def slots_hz(self) -> float:
+    def slots_hz(self) -> Floats | float:
         """Instructions of single threads that all units together issue in a second."""
         return self.hardware.geometry["issue_slots_per_unit"].value * self.issue_hz
 
@@ -194,10 +197,10 @@ class Engine:
         """The same units' vector lanes: a MAC of a lane in a clock, whatever the element's width."""
         lanes = self.hardware.geometry["fp32_lanes_per_unit"].value
         slots = self.hardware.geometry["issue_slots_per_unit"].value
-        return attrs.evolve(self, mode="vector", macs_per_clock=lanes, slots_per_clock=max(slots, lanes))
+        return attrs.evolve(self, mode="vector", macs_per_clock=lanes, slots_per_clock=np.maximum(slots, lanes))
 
     @property
-    def macs_per_s(self) -> float:
+    def macs_per_s(self) -> Floats | float:
         """Peak of the precision at the highest clock."""
         return self.macs_per_clock * self.issue_hz
 
@@ -210,12 +213,13 @@ def carried_engine(engine: Engine) -> Engine:
     return Engine.of(engine.hardware, carried)
 
 
-def _find_macs(peak: Peak) -> float:
+def _find_macs(peak: Peak) -> Floats | float:
     """Return the MACs of a unit in a clock."""
     return peak.rate.value / FLOPS_PER_MAC / peak.unit_count / peak.clock_hz
 
 
-def _name_memory(memory_type: str) -> str:
+def name_memory(memory_type: str) -> str:
+    """Return what qualifies coefficients of memory: `stacked`, `protected` or `planar`."""
     if memory_type.startswith("HBM"):
         return "stacked"
     return "protected" if memory_type.endswith("with ECC") else "planar"

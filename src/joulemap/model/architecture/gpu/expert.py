@@ -29,13 +29,14 @@ from typing import Final
 
 import numpy as np
 
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import STORED
 from joulemap.model.architecture.gpu.device import Engine, find_last_level, find_near_rate, stream_seconds
 from joulemap.model.architecture.gpu.product import smooth_max
-from joulemap.model.column import take
+from joulemap.model.column import decide
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import frozen
 
 BLOCKS: Final = ((16.0, 64.0), (64.0, 128.0), (128.0, 128.0))
@@ -111,22 +112,31 @@ def time_experts(kernels: KernelColumns, engine: Engine, products: Booleans) -> 
     """Return the times of calls of experts; `products` are their first and second ones."""
     work = kernels.work
     start, busy, memory, blocks, passed = (np.zeros(work.operator_count) for _ in range(5))
-    found = Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
     rows = np.flatnonzero(products)
     if not len(rows):
-        return found
+        return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
     kernel, first = np.unique(kernels.kernel_index[rows], return_index=True)
     ups, downs = rows[first], rows[np.append(first[1:], len(rows)) - 1]
-    names = _name_kernels(kernels, take(engine, ups), work.kernel_family[ups].tolist())
+    names = _name_kernels(kernels, engine, work.kernel_family[ups].tolist())
     families = np.array([find_family(name) for name in names], dtype=np.str_)
     for family in set(families.tolist()):
         own = families == family
         call = _Call.read(kernels, ups[own], downs[own])
         leaders = kernels.leader[kernel[own]]
-        start[leaders], passed[leaders] = _begin(call, take(engine, leaders), family)
+        begin, between = _begin(call, engine, family)
+        start, passed = put(start, leaders, begin), put(passed, leaders, between)
         for mine in (ups[own], downs[own]):
-            busy[mine], memory[mine], blocks[mine] = _tile(kernels, call, take(engine, mine), family, mine)
-    return found
+            compute, moved, count = _tile(kernels, call, engine, family, mine)
+            busy, memory, blocks = put(busy, mine, compute), put(memory, mine, moved), put(blocks, mine, count)
+    return Experts(start_s=start, busy_s=busy, memory_s=memory, blocks=blocks, pass_bytes=passed)
+
+
+def find_supply(hardware: Hardware) -> tuple[Booleans, Booleans]:
+    """Return whether tensor cores have a memory of their own, and whether they take operands from shared memory."""
+    edge = hardware.coefficient("instruction_edge")
+    return np.greater_equal(edge, TENSOR_EDGE), np.less_equal(
+        hardware.coefficient("tensor_register_bytes_per_mac"), SHARED_BYTES
+    )
 
 
 def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> list[str]:
@@ -136,15 +146,9 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> li
     Marlin's.
     """
     hardware = engine.hardware
-    own, shared = (
-        np.broadcast_to(mask, len(told)).tolist()
-        for mask in (
-            np.asarray(hardware.coefficient("instruction_edge")) >= TENSOR_EDGE,
-            np.asarray(hardware.coefficient("tensor_register_bytes_per_mac")) <= SHARED_BYTES,
-        )
-    )
+    has_own, reads_shared = map(decide, find_supply(hardware))
 
-    def name(call: str, has_own: bool, reads_shared: bool) -> str:
+    def name(call: str) -> str:
         stored = call or kernels.weight_precision
         if kernels.runtime != "engine" or (call and call not in STORED):
             return f"{call} {kernels.weight_precision}"
@@ -154,7 +158,7 @@ def _name_kernels(kernels: KernelColumns, engine: Engine, told: list[str]) -> li
             return "oaitriton"
         return f"marlin {stored}" if stored == "mxfp4" else stored
 
-    return list(map(name, told, own, shared))
+    return list(map(name, told))
 
 
 @frozen(kw_only=True, eq=False)
@@ -187,11 +191,11 @@ class _Call:
             hidden=hidden,
             columns=columns,
             inner=inner,
-            weight_bytes=kernels.sum_workload(kernels.weight_bytes)[kernels.workload_index[ups]],
+            weight_bytes=kernels.each(kernels.of_workload(kernels.sum_workload(kernels.weight_bytes)))[..., ups],
         )
 
 
-def _number(engine: Engine, name: str, family: str) -> float:
+def _number(engine: Engine, name: str, family: str) -> Floats | float:
     return engine.hardware.coefficient(f"experts_{name}", family)
 
 
@@ -201,7 +205,7 @@ def _tile(
     """Return (compute, memory) seconds and blocks of one of the products of each call."""
     work, capacity, rows = kernels.work, find_last_level(engine.hardware).capacity.value, call.rows
     n, k, hit = work.gemm_n[mine], work.gemm_k[mine], work.gemm_groups[mine]
-    weights = kernels.weight_bytes[mine]
+    weights = kernels.weight_bytes[..., mine]
     wide = np.maximum(engine.item_bytes, BETWEEN_BYTES)
     far = engine.stream_rate * _number(engine, "dram_share", family)
     near = np.maximum(far, find_near_rate(engine))
@@ -210,15 +214,20 @@ def _tile(
     written = rows * (k + engine.value("write_ratio") * n) * wide
     memory = memory + written / np.where(moved <= HELD_SHARE * capacity, near, far)
     edges = np.array(BLOCKS)
-    tile_m, tile_n = edges[:, 0, None], edges[:, 1, None]
+    tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
     supplied = (tile_m + tile_n) * engine.item_bytes / (_number(engine, "unit_bytes", family) * engine.issue_share)
     step = np.maximum(tile_m * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
     clocks = ceil_divide(k, K_BLOCK) * K_BLOCK * step + _number(engine, "tile_clocks", family)
     compute = ceil_divide(count, engine.units) * clocks / engine.clock_hz
-    best = np.argmin(smooth_max(compute, np.broadcast_to(memory, compute.shape)), axis=0)
-    each = np.arange(len(mine))
-    return compute[best, each], memory, count[best, each]
+    seconds = smooth_max(compute, np.broadcast_to(memory, np.broadcast_shapes(memory.shape, compute.shape)))
+    best = np.argmin(seconds, axis=0)[None]
+
+    def chosen(values: Floats) -> Floats:
+        found: Floats = np.take_along_axis(np.broadcast_to(values, seconds.shape), best, axis=0)[0]
+        return found if found.shape[0] > 1 else found[0]
+
+    return chosen(compute), memory, chosen(count)
 
 
 def _begin(call: _Call, engine: Engine, family: str) -> tuple[Floats, Floats]:

@@ -120,10 +120,10 @@ class Tiling:
 def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
     """Return the best tiles of each product, and the time that they keep the units busy."""
     edges = np.array(choices, dtype=np.float64)
-    tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
+    tile_m, tile_n = edges[:, 0, None, None, None], edges[:, 1, None, None, None]
     least = engine.value("instruction_edge") if engine.mode == "tensor" else 0.0
     tile_n = np.where(tile_m < least, np.maximum(tile_n, least), tile_n)
-    split = np.array(SPLITS[engine.mode])[None, :, None]
+    split = np.array(SPLITS[engine.mode])[None, :, None, None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner
     together = np.minimum(shapes.at_once, shapes.groups)
     turns = ceil_divide(shapes.groups, together)
@@ -144,15 +144,20 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     compute = np.maximum(clocks, lone) / engine.clock_hz
     parts = SPLIT_BYTES * m * n * shapes.groups * split / engine.hardware.memory_bandwidth.value
     split_s = np.where(split > 1.0, engine.value("split_clocks") / engine.clock_hz + parts, 0.0)
-    seconds = smooth_max(compute, np.broadcast_to(shapes.memory_s, compute.shape)) + split_s
+    shape = np.broadcast_shapes(compute.shape, shapes.memory_s.shape, np.shape(split_s))
+    seconds = smooth_max(compute, np.broadcast_to(shapes.memory_s, shape)) + split_s
     crowded = share > SPLIT_WAVES[engine.mode]
     seconds = np.where((split > 1.0) & (crowded | ~shapes.splits), np.inf, seconds)
-    best = np.argmin(seconds.reshape(edges.shape[0] * split.size, len(m)), axis=0)
-    each = np.arange(len(m))
+    points = seconds.shape[2]
+    edge, cut = np.divmod(np.argmin(seconds.reshape(-1, points, len(m)), axis=0), split.size)
+    point, row = np.arange(points)[:, None], np.arange(len(m))
 
     def chosen(values: Floats) -> Floats:
-        found: Floats = np.broadcast_to(values, seconds.shape).reshape(edges.shape[0] * split.size, len(m))[best, each]
-        return found
+        edges, cuts, count, rows = values.shape
+        found: Floats = values[
+            edge if edges > 1 else 0, cut if cuts > 1 else 0, point if count > 1 else 0, row if rows > 1 else 0
+        ]
+        return found if points > 1 else found[0]
 
     rows, columns, count = chosen(tile_m), chosen(tile_n), chosen(tiles)
     return Tiling(

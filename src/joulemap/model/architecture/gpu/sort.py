@@ -25,8 +25,7 @@ import numpy as np
 
 from joulemap.model.architecture.gpu.device import Engine, find_last_level
 from joulemap.model.architecture.gpu.trait import LONG_ROW, NORM_THREADS, Traits
-from joulemap.model.column import take
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
 FEW_ROWS: Final = 4.0
@@ -167,6 +166,12 @@ class SortedTraits(Traits):
         present = np.flatnonzero(np.bincount(self.index, minlength=len(SORTS))).tolist()
         return tuple((SORTS[number], np.flatnonzero(self.index == number)) for number in present)
 
+    @cached_property
+    def is_product(self) -> Booleans:
+        """Operators that multiply at a share of the peak."""
+        mask: Booleans = np.array([sort.share is not None for sort in SORTS])[self.index]
+        return mask
+
     def is_of(self, *names: str) -> Booleans:
         """Return the operators of these sorts."""
         mask = self._masks.get(names)
@@ -200,7 +205,11 @@ def look_up(traits: SortedTraits, engine: Engine) -> Sorted:
         for sort, mine in traits.members:
             qualifier = find(sort)
             if qualifier is not None:
-                found[mine] = take(engine, mine).value(f"{name}.{qualifier}" if qualifier else name)
+                value = engine.value(f"{name}.{qualifier}" if qualifier else name)
+                if isinstance(value, np.ndarray):
+                    found = put(found, mine, value)
+                else:
+                    found[..., mine] = value
         return found
 
     slots = column("issue_slots", lambda sort: sort.slots, 0.0) / engine.slots_hz

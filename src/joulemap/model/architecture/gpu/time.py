@@ -36,10 +36,9 @@ from joulemap.model.architecture.gpu.product import (
 )
 from joulemap.model.architecture.gpu.sort import Sorted, SortedTraits, look_up, read_again
 from joulemap.model.architecture.gpu.trait import NATIVE_WIDTH, Traits
-from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide, holds_weights, is_resident
-from joulemap.model.workload import Booleans, Floats, Integers
+from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
 QUANTIZED_BYTES: Final = 16.0
@@ -99,7 +98,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
     traits = SortedTraits.of(kernels, engine)
     sorts = look_up(traits, engine)
     work = kernels.work
-    is_product = sorts.share > 0.0
+    is_product = traits.is_product
     moves = np.where(is_product, 1.0, sorts.traffic_ratio * read_again(traits, engine))
     memory_s = np.where(is_product, product_memory(kernels, engine), memory_s * moves)
     times = _time_products(traits, engine, sorts, memory_s)
@@ -117,7 +116,7 @@ def time_operators(kernels: KernelColumns, engine: Engine, memory_s: Floats) -> 
 def _time_products(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats) -> Times:
     """Return the times of products, of all else those of a kernel that starts and reads and writes."""
     kernels, work = traits.kernels, traits.kernels.work
-    is_product = sorts.share > 0.0
+    is_product = traits.is_product
     attends, mixes = traits.is_of("attention"), traits.is_of("experts")
     attention, experts = time_attention(kernels, engine, attends), time_experts(kernels, engine, mixes)
     has_name = attends | mixes
@@ -176,8 +175,12 @@ class _Tiled:
     def __call__(self, read: Callable[[Tiling], Floats]) -> Floats:
         column = np.zeros(len(self.source))
         for rows, tiling in self.parts:
-            column[rows] = read(tiling)
-        return column[self.source]
+            values = read(tiling)
+            if values.ndim > 1:
+                column = put(column, rows, values)
+            else:
+                column[..., rows] = values
+        return np.asarray(column[..., self.source])
 
     def shared(self, read: Callable[[Tiling], Floats]) -> Floats:
         """Return what each has of values that its kernel's siblings share."""
@@ -193,7 +196,7 @@ def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats,
         rows = np.flatnonzero(mine)
         if len(rows):
             shapes = _shapes(traits, engine, sorts, memory_s, rows)
-            parts.append((rows, tile_products(shapes, edges, take(engine, rows))))
+            parts.append((rows, tile_products(shapes, edges, engine)))
     kernels = traits.kernels
     each = np.arange(kernels.work.operator_count)
     source = np.where(kernels.is_sibling, kernels.leader[kernels.kernel_index], each)
@@ -230,8 +233,8 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
     is_conv = ~work.of_kind("linear", "matmul")
     lanes = engine.lanes
     words = engine.item_bytes / REGISTER_BYTES
-    supply = engine.value("operand_reach")
-    gathers = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
+    supply: Floats | float = engine.value("operand_reach")
+    gathers: Floats | float = lanes.value("operand_reach") * engine.value("conv_reach_ratio")
     if engine.mode == "tensor":
         # as many bytes in a clock, of which the core could multiply more
         gathers = gathers * words * engine.macs_per_clock / lanes.macs_per_clock
@@ -252,13 +255,13 @@ def _shapes(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Float
         columns=(traits.kernels.over_siblings(work.gemm_n) * packed)[rows],
         inner=(work.gemm_k * packed)[rows],
         groups=groups[rows],
-        share=share[rows],
-        reach=reach[rows],
-        stored=traits.kernels.stored_share[rows],
+        share=share[..., rows],
+        reach=traits.kernels.each(reach)[..., rows],
+        stored=traits.kernels.stored_share[..., rows],
         at_once=np.where(traits.is_looped, GROUPS_AT_ONCE, groups)[rows],
         splits=traits.is_of("product")[rows],
-        turn=np.where(is_conv & _is_followed(traits.kernels), turn, 0.0)[rows],
-        memory_s=traits.kernels.over_siblings(memory_s)[rows],
+        turn=np.where(is_conv & _is_followed(traits.kernels), turn, 0.0)[..., rows],
+        memory_s=traits.kernels.over_siblings(traits.kernels.each(memory_s))[..., rows],
     )
 
 

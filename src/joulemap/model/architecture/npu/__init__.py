@@ -35,7 +35,6 @@ Source: AWS NKI architecture guide; Intel Gaudi 3, Hot Chips 2024; Abts et al., 
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numpy as np
@@ -43,7 +42,6 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.npu.fabric import lay_out, start_s
-from joulemap.model.column import of_each, take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
@@ -94,11 +92,11 @@ class NpuPlacement(Placement):
     """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
 
 
-@of_each
-def _square_edge(hardware: Hardware, precision: str) -> float:
+def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
     """Return the edge of the largest square of outputs that a unit's MACs make."""
     unit_macs = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
-    return max(1.0, math.floor(math.sqrt(unit_macs)))
+    edge: Floats | float = np.maximum(1.0, np.floor(np.sqrt(unit_macs)))
+    return edge
 
 
 class Npu(Indifferent):
@@ -124,7 +122,7 @@ class Npu(Indifferent):
         read, written = self._outside_bytes(kernels, hardware, stays, cuts)
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
         memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware)
-        launch = take(hardware, kernels.leader).coefficient("layer_cost") + begin_s
+        launch = hardware.coefficient("layer_cost") + begin_s
         share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
         overlap = None
         if self._is_dataflow(hardware):
@@ -132,7 +130,7 @@ class Npu(Indifferent):
                 limit=STAGE,
                 compute_s=tensor_s * share + vector_s,
                 memory_s=np.where(stays, 0.0, memory),
-                launch_s=np.where(stays[kernels.leader], 0.0, launch),
+                launch_s=np.where(kernels.of_leader(stays), 0.0, launch),
                 shared_s=memory,
             )
         slots = tensor_s * share * peak.clock_hz * peak.unit_count * unit_macs
@@ -141,7 +139,7 @@ class Npu(Indifferent):
         return NpuPlacement(
             compute_s=compute,
             memory_s=memory,
-            launch_s=np.broadcast_to(launch, kernels.kernel_count),
+            launch_s=launch,
             overlap=overlap,
             dram_read_bytes=read,
             dram_write_bytes=written,
@@ -175,7 +173,7 @@ class Npu(Indifferent):
         """
         image = kernels.peak_activation_bytes / kernels.batch
         fits = np.asarray(kernels.total_weight_bytes + image) <= hardware.level("sram").capacity.value
-        stays = np.broadcast_to(fits & ("resident_programs" in hardware.geometry), kernels.work.operator_count)
+        stays = kernels.each(fits & ("resident_programs" in hardware.geometry))
         if not self._is_dataflow(hardware):
             peak = hardware.peaks[kernels.precision]
             seconds = engine.busy / (peak.clock_hz * hardware.coefficient("tensor_efficiency"))
@@ -183,11 +181,11 @@ class Npu(Indifferent):
         layout = lay_out(kernels, hardware, engine.busy, engine.tile_share)
         is_one = layout.context_count == 1.0
         macs = kernels.work.mac_count
-        share = macs / np.maximum(kernels.sum_workload(macs), 1.0)[kernels.workload_index]
+        share = macs / kernels.of_workload(np.maximum(kernels.sum_workload(macs), 1.0))
         seconds = share * layout.image_s * (kernels.batch + np.where(is_one, self._waits(hardware), 0.0))
         stays = stays & is_one
         cuts = (layout.context_count - 1.0) / layout.kernel_count
-        return stays, seconds, np.where(stays[kernels.leader], 0.0, start_s(kernels, hardware, layout)), cuts
+        return stays, seconds, np.where(kernels.of_leader(stays), 0.0, start_s(kernels, hardware, layout)), cuts
 
     @staticmethod
     def _outside_bytes(
@@ -224,6 +222,8 @@ class Npu(Indifferent):
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
         groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
+        rows: Floats | float
+        columns: Floats | float
         if "weight_rows" in geometry:
             rows, columns = geometry["weight_rows"].value, geometry["weight_columns"].value
             blocks = ceil_divide(m, hardware.coefficient("row_block"))
@@ -242,14 +242,15 @@ class Npu(Indifferent):
                 weights=panels * blocks * rows * columns,
                 sums=groups * m * n * ceil_divide(k, rows),
             )
-        rows = columns = _square_edge(hardware, kernels.precision)
-        if "output_rows" in geometry:
-            rows, columns = geometry["output_rows"].value, geometry["output_columns"].value
+        edge = _square_edge(hardware, kernels.precision)
+        has_edges = "output_rows" in geometry
+        rows, columns = (geometry[name].value if has_edges else edge for name in ("output_rows", "output_columns"))
         tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
         waves = ceil_divide(tiles, peak.unit_count)
         streamed = ceil_divide(k * rows * columns, unit_macs)
         busy = waves * (streamed + hardware.coefficient("tile_overhead"))
-        slots, tile_share = tiles * streamed * unit_macs, 1.0
+        tile_share: Floats | float = 1.0
+        slots = tiles * streamed * unit_macs
         if Npu._is_dataflow(hardware):
             tile_share = rows * columns / unit_macs
             busy = tiles * (k + hardware.coefficient("tile_overhead")) * tile_share

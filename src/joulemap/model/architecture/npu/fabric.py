@@ -27,7 +27,6 @@ from typing import Final
 import numpy as np
 
 from joulemap.domain.hardware import Hardware
-from joulemap.model.column import take
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.workload import Floats
 from joulemap.system.record import frozen
@@ -69,7 +68,7 @@ class _Demand:
 
     def units(self, pace: Floats) -> Floats:
         """Return the units that each workload needs at a pace: to control, or to compute."""
-        wanted = self.clocks / pace[self.kernels.workload_index]
+        wanted = self.clocks / self.kernels.of_workload(pace)
         control = self.kernels.sum_workload(np.maximum(self.layers, wanted / self.unit_reach))
         return np.maximum(control, self.kernels.sum_workload(np.maximum(self.layers * self.tile_share, wanted)))
 
@@ -93,39 +92,37 @@ def lay_out(kernels: KernelColumns, hardware: Hardware, tile_clocks: Floats, til
     if not kernels.kernel_count:  # all of it falls back to the host
         nothing = np.zeros(0)
         return Layout(context_count=nothing, kernel_count=nothing, image_s=nothing)
-    each = take(hardware, kernels.first_row)
     demand = _ask(kernels, hardware, tile_clocks, tile_share)
     needed = kernels.sum_workload(demand.layers)
     batch = kernels.largest(kernels.batch)
     held = kernels.largest(kernels.total_weight_bytes + kernels.peak_activation_bytes / kernels.batch)
-    load_s = kernels.sum_workload(kernels.weight_bytes) / _link_rate(each)
-    single, several = (each.coefficient(f"context_share.{name}") for name in ("single", "several"))
-    unit_count, capacity = each.peaks[kernels.precision].unit_count, each.level("sram").capacity.value
+    load_s = kernels.sum_workload(kernels.weight_bytes) / _link_rate(hardware)
+    single, several = (hardware.coefficient(f"context_share.{name}") for name in ("single", "several"))
+    unit_count, capacity = hardware.peaks[kernels.precision].unit_count, hardware.level("sram").capacity.value
     least_contexts = np.maximum(needed / (several * unit_count), held * single / (several * capacity))
 
-    best_s, best_count, best_image_s = np.full((3, kernels.workload_count), np.inf)
+    best_s = best_count = best_image_s = np.full(kernels.workload_count, np.inf)
     before, count = 0, 1
     while before < WIDER * least_contexts.max():
         share = single if count == 1 else several
         units = unit_count * share * count
         fits = (needed <= units) & (held <= capacity * count * share / single) & (before < WIDER * least_contexts)
-        image_s = count * demand.pace(np.where(fits, units, np.inf)) / each.peaks[kernels.precision].clock_hz
-        begin_s = 0.0 if count == 1 else count * each.coefficient("context_switch") + load_s
+        image_s = count * demand.pace(np.where(fits, units, np.inf)) / hardware.peaks[kernels.precision].clock_hz
+        begin_s = 0.0 if count == 1 else count * hardware.coefficient("context_switch") + load_s
         batch_s = np.where(fits, begin_s + batch * image_s, np.inf)
         better = batch_s < best_s
         best_s, best_count = np.where(better, batch_s, best_s), np.where(better, float(count), best_count)
         best_image_s = np.where(better, image_s, best_image_s)
         before, count = count, max(count + 1, count * 3 // 2 if count & (count - 1) == 0 else count * 4 // 3)
     found = (best_count, kernels.sum_kernels(np.ones(kernels.kernel_count)), best_image_s)
-    context_count, kernel_count, image_s = (column[kernels.workload_index] for column in found)
+    context_count, kernel_count, image_s = map(kernels.of_workload, found)
     return Layout(context_count=context_count, kernel_count=kernel_count, image_s=image_s)
 
 
 def start_s(kernels: KernelColumns, hardware: Hardware, layout: Layout) -> Floats:
     """Return what the contexts of a batch take to start, per kernel: switches in equal parts, and its own weights."""
-    each = take(hardware, kernels.leader)
-    switches = (layout.context_count / layout.kernel_count)[kernels.leader] * each.coefficient("context_switch")
-    load: Floats = kernels.per_kernel(kernels.weight_bytes) / _link_rate(each)
+    switches = kernels.of_leader(layout.context_count / layout.kernel_count) * hardware.coefficient("context_switch")
+    load: Floats = kernels.per_kernel(kernels.weight_bytes) / _link_rate(hardware)
     return switches + load
 
 

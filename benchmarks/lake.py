@@ -1,0 +1,185 @@
+"""A lake of ten million points: how fast shards are written and asked, beside the engines' own Parquet writers.
+
+python benchmarks/lake.py [--points 10_000_000] [--block 262_144] [--keep FOLDER]
+
+Points are made up: a grid of clock, units, bandwidth and cache of one model on one chip, with numbers of which hardly
+two are alike, so that nothing packs better than it would. Times of questions are the least of 5; the first opening,
+which looks through new shards, is told apart. Writers are timed over the same tables, one after the other, shard by
+shard. Beside each time stands that of the processors: on a machine that others use it is the one to compare.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from joulemap.domain.block import QUESTION, Block
+from joulemap.model.version import formula_version
+from joulemap.plan.lake import reading
+from joulemap.plan.source import Source
+from joulemap.store.library import find_query
+from joulemap.store.query import run_query
+from joulemap.store.shard import ROW_GROUP, encode, open_lake, write_shard
+
+REPEATS: Final = 5
+CLOCKS: Final = np.linspace(0.5e9, 2e9, 64)
+UNITS: Final = np.array([16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0])
+BANDWIDTHS: Final = np.geomspace(1e11, 4e12, 128)
+
+ASKED: Final = {
+    "count": "SELECT count(*) FROM runs",
+    "winner, energy": "SELECT run_id, energy_j FROM runs ORDER BY energy_j LIMIT 1",
+    "winner under a limit": "SELECT run_id, energy_j FROM runs WHERE latency_s < 2e-4 ORDER BY energy_j LIMIT 1",
+    "least energy": "SELECT min(energy_j) FROM runs",
+    "least at each unit count": "SELECT set_unit_count, min(energy_j), min(latency_s) FROM runs GROUP BY ALL",
+    "mean of a slice": "SELECT avg(latency_s) FROM runs WHERE set_clock_hz > 1e9 AND set_unit_count = 256",
+}
+
+
+def make_block(number: int, count: int) -> Block:
+    """Return a block of the grid."""
+    place = np.arange(number * count, (number + 1) * count)
+    plain: dict[str, Any] = dict.fromkeys(QUESTION, "")
+    clock = CLOCKS[place % 64]
+    return Block(
+        columns={
+            **plain, "model": "resnet50", "source": "torchvision:resnet50", "hardware": "tpu_v4", "architecture": "tpu",
+            "workload_key": "0" * 16, "hardware_digest": "0" * 16, "work": "model", "parameter_count": 25_557_032,
+            "precision": "bf16", "weight_precision": "bf16", "batch": 1, "runtime": "fused", "power_mode": "default",
+            "boundary": "board", "formula_version": formula_version("tpu"), "full_clock_hz": clock,
+            "input_spec": "1x3x224x224:fp32", "input_shape": "3x224x224", "deployment": "datacenter",
+        },
+        varied={
+            "clock": ("Hz", clock),
+            "unit_count": ("1", UNITS[place // 64 % 8]),
+            "memory_bandwidth": ("B/s", BANDWIDTHS[place // 512 % 128]),
+            "memory.cmem.capacity": ("B", 2.0**20 * (1 + place // 65_536)),
+        },
+    )  # fmt: skip
+
+
+def make_points(number: int, block: Block) -> Any:
+    """Return totals that follow from what is varied, each a little off."""
+    random = np.random.default_rng(number)
+    clock, units, bandwidth, cache = (values for _, values in block.varied.values())
+    count = len(clock)
+
+    def spread() -> Any:
+        return random.uniform(1.0, 1.1, count)
+
+    seconds = (4e9 / (clock * units * 128.0) + 1.5e8 / bandwidth / (1.0 + cache / 1e9)) * spread()
+    category = {
+        name: (joules * spread() * 1e15).astype(np.int64)
+        for name, joules in {
+            "compute": 2e-3 * (clock / 1e9) ** 2, "register": 1e-3 * (clock / 1e9) ** 2, "unit_memory": 1e-3,
+            "chip_memory": 2e-3 * (cache / 1e8) ** 0.5, "interconnect": 5e-4, "off_chip_memory": 1e-2, "control": 1e-4,
+            "board": 1e-2, "static": 0.1 * units * seconds,
+        }.items()
+    }  # fmt: skip
+    latency = (seconds * 1e15).astype(np.int64)
+    ones = np.ones(count)
+    return SimpleNamespace(
+        latency_fs=latency, interval_fs=latency - 1_000, energy_fj=sum(category.values()), category_fj=category,
+        refusal=np.where(random.uniform(size=count) < 0.01, "static power is above the power limit", ""),
+        clock_fraction=np.minimum(1.0, random.uniform(0.5, 1.5, count)), voltage_factor=random.uniform(0.5, 1.0, count),
+        uncapped_power_w=random.uniform(100.0, 300.0, count), dram_bytes=1.5e8 * ones, moved_bytes=3e8 * ones,
+        mac_count=4_089_184_256 * ones, computed_mac_count=4_089_184_256 * ones,
+        peak_ops_per_s=clock * units * 256.0, memory_bandwidth_bytes_per_s=bandwidth,
+        weight_bytes=np.full(count, 51_114_064), activation_bytes=np.full(count, 12_845_056),
+        latency_half_width=0.3 * ones, energy_half_width=random.uniform(0.3, 0.4, count),
+        bottleneck=(units > 256).astype(np.int64), throughput_limit=np.full(count, "latency"),
+    )  # fmt: skip
+
+
+def make(points: int, size: int) -> Iterator[tuple[Block, Any]]:
+    """Yield blocks and their points."""
+    for number in range(-(-points // size)):
+        block = make_block(number, size)
+        yield block, make_points(number, block)
+
+
+def compare_writers(lake: Path, folder: Path, points: int, size: int) -> None:
+    """Write every shard three ways and print rates and ratios."""
+    taken = dict.fromkeys(("shard", "pyarrow", "duckdb"), 0.0)
+    done = 0
+    engine = duckdb.connect()
+    for block, totals in make(points, size):
+        begun = time.perf_counter()
+        shard = write_shard(lake, block, totals)
+        taken["shard"] += time.perf_counter() - begun
+        done += block.point_count
+        if done <= 8 * size:
+            table = pq.read_table(pa.BufferReader(encode(block, totals)))
+            begun = time.perf_counter()
+            pq.write_table(table, folder / "plain.parquet", compression="zstd", row_group_size=ROW_GROUP)
+            taken["pyarrow"] += time.perf_counter() - begun
+            begun = time.perf_counter()
+            engine.from_arrow(table).write_parquet(str(folder / "plain.parquet"), compression="zstd")
+            taken["duckdb"] += time.perf_counter() - begun
+    some = min(done, 8 * size)
+    rate = done / taken["shard"]
+    print(f"{done:,} points in {len(list(lake.glob('*/*.parquet')))} shards of {shard.size_bytes / size:.0f} B a point")
+    print(f"shards, digest, fsync and all   {rate / 1e6:6.2f} M points/s, {taken['shard']:.1f} s")
+    for name in ("pyarrow", "duckdb"):
+        own = some / taken[name]
+        print(f"{name + ' of the same columns':31} {own / 1e6:6.2f} M points/s, ratio {rate / own:.2f}")
+
+
+def ask(lake: Path) -> None:
+    """Print what opening and each question takes."""
+    for label in ("first opening, digests compared", "opening"):
+        begun = time.perf_counter()
+        with reading(Source(path=lake)) as connection:
+            connection.execute("SELECT 1")
+            print(f"{label:31} {time.perf_counter() - begun:6.3f} s")
+    with reading(Source(path=lake)) as connection:
+        for label, statement in ASKED.items():
+            print(f"{label:31} {median(lambda text=statement: connection.execute(text).fetchall()):6.3f} s")
+        for name, given in (("point.winner", {}), ("point.winner", {"max_latency_s": 2e-4}), ("point.front", {})):
+            query = find_query(name)
+            took = median(lambda query=query, given=given: run_query(connection, query, given))
+            rows = len(run_query(connection, query, given))
+            print(f"{f'{name} {given or str()}':31} {took:6.3f} s, {rows:,} rows")
+
+
+def median(action: Any) -> float:
+    """Return the seconds that an action takes."""
+    times = []
+    for _ in range(REPEATS):
+        begun = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=10_000_000)
+    parser.add_argument("--block", type=int, default=1 << 18)
+    parser.add_argument("--keep", type=Path, help="a folder for the lake, asked as it is where it is there")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        lake = given.keep or Path(place) / "lake"
+        if not lake.exists():
+            open_lake(lake)
+            compare_writers(lake, Path(place), given.points, given.block)
+        ask(lake)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"memory {used:.2f} GB at most; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+if __name__ == "__main__":
+    main()

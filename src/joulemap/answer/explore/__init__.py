@@ -1,0 +1,1 @@
+"""The question which design is best, of a chip whose numbers are varied."""

@@ -1,0 +1,358 @@
+"""Exploration: which of many designs like a chip is best, and which of them cannot be told apart from it."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.answer.answer import Answer, Figures
+from joulemap.answer.computed import make_table
+from joulemap.answer.explore.bound import NO_SHARES, read_bounds
+from joulemap.answer.explore.row import list_rows
+from joulemap.answer.explore.tell import (
+    BestDesign,
+    Margin,
+    RefusedDesigns,
+    RuleRow,
+    describe_design,
+    find_best,
+    list_margins,
+    list_rules,
+    name_question,
+    say_missed,
+    say_sure,
+    show_objective,
+)
+from joulemap.domain.block import name_column
+from joulemap.domain.default import LIMITS, SETTINGS
+from joulemap.domain.settings import Limits, Settings, check_name
+from joulemap.domain.table import Table
+from joulemap.domain.value import show_constant
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_count, show_doubt
+from joulemap.present.document import Document, Section, grid, say_rest
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.file import write_text
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.answer.explore.pose import Posed
+    from joulemap.design.limit import Bound
+    from joulemap.design.outcome import Objective
+    from joulemap.design.survey import Survey
+
+OBJECTIVES: Final = ("energy", "latency")
+"""What designs are judged by unless something else is asked for."""
+
+MOST_BAND: Final = 2_000
+"""Designs that cannot be told apart from the front which are rows; all are counted."""
+
+NO_VALUES: Final[Mapping[str, str]] = {}
+
+
+@frozen(kw_only=True)
+class ExploreAnswer(Answer):
+    """Designs like some chips: the front of the best, and what cannot be told apart from it."""
+
+    title: str
+    models: tuple[str, ...]
+    objectives: tuple[str, ...]
+    rows: Table[Any]
+    """The front, in the order of the first objective, then what cannot be told apart from it, the nearest first."""
+    best: Table[BestDesign]
+    margins: Table[Margin]
+    refused: Table[RefusedDesigns]
+    rules: Table[RuleRow]
+    point_count: int
+    """Designs that were evaluated."""
+    design_count: int
+    """Designs that there are."""
+    points_per_s: float
+    kept_count: int
+    """That keep every limit."""
+    front_count: int
+    band_count: int
+    """Beside the front."""
+    parameters: tuple[str, ...]
+    spelling: Mapping[str, str]
+    """Chip -> what to write to ask for it, where that is not its name."""
+    survey: Survey = attrs.field(repr=False, eq=False)
+    sure: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        names = ("objectives", "point_count", "design_count", "points_per_s", "kept_count", "front_count", "band_count")
+        return {**{name: getattr(self, name) for name in names}, **super().data()}
+
+    def to_arrow(self) -> Any:
+        """Return every design that was evaluated as a `pyarrow.Table`."""
+        return self.points().to_arrow()
+
+    def points(self) -> Table[Any]:
+        """Return every design that was evaluated, in the order of their numbers."""
+        return list_rows(self.survey, list(self.parameters), range(self.point_count))
+
+    def figures(self) -> Figures:
+        """Return the front and its band in the first two objectives; nothing for one."""
+        from joulemap.answer.explore.picture import draw_designs
+        from joulemap.design.outcome import OBJECTIVES as KNOWN
+
+        objectives = [KNOWN[name] for name in self.objectives]
+        return draw_designs(self.survey, self.rows.records(), objectives, self.title, self._say())
+
+    def save(self, path: str | Path, *, objective: str = "", force: bool = False) -> Path:
+        """Write the design that is best at an objective, the first if none is named, as a hardware file.
+
+        Every question takes it by its name, as `--hardware FILE` on the command line, at the same settings and to the
+        same femtojoule. Raises UsageError for a file that must not be replaced.
+        """
+        from joulemap.catalog.design import name_design, write_design
+
+        wanted = objective or self.objectives[0]
+        check_name("objective", wanted, self.objectives)
+        row = next(one.design_index for one in self.best if one.objective == wanted)
+        group = self.survey.groups[int(self.survey.group[row])]
+        place = Path(path)
+        if place.suffix != ".toml":
+            raise UsageError(f"{place}: a hardware file ends with .toml")
+        chip, at, mode = group.hardware.partition("@")
+        notes = (
+            f"Best at {wanted}: {describe_design(self.survey, row)}.",
+            *([f"Ask it as {place}@{mode}."] if at else ()),
+        )
+        values = self.survey.changes_at(row)
+        text = write_design(name_design(place.stem), self.spelling.get(chip, chip), values, notes)
+        write_text(place, text, force=force)
+        return place
+
+    def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` rows of each table."""
+        front, band = self._select("front"), self._select("band")
+        best = grid(
+            self.best,
+            (
+                ("best", "objective"),
+                ("value", lambda row: show_objective(row.value, row.unit)),
+                ("80 %", lambda row: show_doubt(row.half_width)),
+                ("design", "design"),
+                ("than the chip", lambda row: "" if row.own_ratio is None else f"{row.own_ratio:.3g}x"),
+                ("not told apart", lambda row: show_count(row.like_count, "other")),
+            ),
+            keep=("value", "design"),
+        )
+        margins = grid(
+            self.margins,
+            (
+                ("at the best", "objective"),
+                ("parameter", "parameter"),
+                ("is", lambda row: show_constant(row.value, row.unit)),
+                ("moves", "of"),
+                ("for each %", lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}"),
+            ),
+        )
+        refused = grid(self.refused, (("why", "reason"), ("designs", "design_count")), limit=limit)
+        return Document(
+            title=self.title,
+            answer=self._say(),
+            sections=(
+                Section("", best),
+                Section("Front", (self._draw(front, limit), *say_rest(len(front), limit, "designs"))),
+            ),
+            insights=self._tell(),
+            sure=self.sure,
+            details=(
+                Section(f"Not told apart from the front ({self.band_count:,})", self._draw(band, limit)),
+                Section("What each parameter does at the margin, with all that follows it", margins),
+                Section("Cannot run", refused),
+            ),
+            notes=tuple(f"{row.text} ({row.basis})" for row in self.rules),
+            steps=self._list_steps(repeated),
+            data=self.data(),
+            table=self.rows,
+            tables=self.tables,
+        )
+
+    def _select(self, status: str) -> Table[Any]:
+        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows.rows if self._read(row, "status") == status))
+
+    def _read(self, row: Any, name: str) -> Any:
+        return row[self.rows.names.index(name)]
+
+    def _draw(self, rows: Table[Any], limit: int) -> Any:
+        units = {column.name: column.unit for column in self.rows.columns}
+        many = [name for name in ("hardware", "precision", "batch", "runtime") if len({*self._each(rows, name)}) > 1]
+        own = [(name, name_column(name, self._unit(name))) for name in self.parameters]
+        shown: list[tuple[str, Any]] = [
+            *((name, name) for name in many),
+            *((name, lambda row, at=column: show_constant(self._read(row, at), units[at])) for name, column in own),
+            ("energy", "energy_per_inference_j"),
+            ("latency", "latency_s"),
+            ("a second", "throughput_per_s"),
+            ("power", "average_power_w"),
+            ("mm2", "area_mm2"),
+            ("die cost", "die_cost_usd"),
+            ("clock left", lambda row: f"{self._read(row, 'clock_fraction'):.0%}"),
+        ]
+        return grid(rows, shown, limit=limit, keep=(*many, *self.parameters, "energy", "latency"))
+
+    def _each(self, rows: Table[Any], name: str) -> list[Any]:
+        return [self._read(row, name) for row in rows.rows]
+
+    def _unit(self, parameter: str) -> str:
+        return next(
+            one.space.law.constants[parameter].unit
+            for one in self.survey.groups
+            if parameter in one.space.law.constants
+        )
+
+    def _say(self) -> str:
+        names = " and ".join(self.objectives)
+        beside = f", {self.band_count:,} more cannot be told apart from it at 80 %" if self.band_count else ""
+        front = f"{self.front_count:,} are the front of {names}" if self.front_count > 1 else f"one is best in {names}"
+        return f"of {self.point_count:,} designs {self.kept_count:,} keep the limits; {front}{beside}"
+
+    def _tell(self) -> tuple[str, ...]:
+        lines = [f"{self.point_count:,} designs at {self.points_per_s:,.0f} a second"]
+        if self.design_count > self.point_count:
+            lines[0] = f"{self.point_count:,} of {self.design_count:,} designs, at {self.points_per_s:,.0f} a second"
+        for objective in self.objectives:
+            moving = sorted(
+                (
+                    row
+                    for row in self.margins
+                    if row.objective == objective == row.of and row.elasticity and abs(row.elasticity) > 5e-4
+                ),
+                key=lambda row: -abs(row.elasticity or 0.0),
+            )
+            if moving:
+                told_each = ", ".join(f"{row.parameter} {row.elasticity:+.2f} %" for row in moving[:3])
+                lines.append(f"a percent more at the best {objective}: {told_each}")
+        return tuple(lines)
+
+    def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
+        """Return the command that says what else moves the chip of the best design, where one model is asked about."""
+        first = self.best[0]
+        chip = first.design.partition(":")[0].partition(" ")[0]
+        step = ["joulemap", "sensitivity", self.models[0], chip, *repeated]
+        return (shlex.join(step),) if len(self.models) == 1 else ()
+
+
+def explore(
+    source: Source,
+    models: str | Sequence[str],
+    settings: Settings = SETTINGS,
+    *,
+    like: str | Sequence[str] = (),
+    vary: Mapping[str, str | Sequence[float]] = NO_VALUES,
+    share: Mapping[str, float] = NO_SHARES,
+    limits: Limits = LIMITS,
+    max_area_mm2: float | None = None,
+    max_die_cost_usd: float | None = None,
+    objectives: Sequence[str] = OBJECTIVES,
+    count: int | None = None,
+    seed: int = 0,
+    search: str = "",
+    solve: str | Sequence[str] = (),
+    target: str | Sequence[str] = (),
+    lake: str | Path | None = None,
+    jobs: int = 1,
+    cluster: str = "",
+) -> ExploreAnswer:
+    """Return the designs like some chips that are best for models, and those that cannot be told apart from them.
+
+    `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
+    varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
+    many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
+    found, those that meet as many `target`s, as "latency = 10ms". `jobs` processes evaluate, or those of a `cluster`,
+    and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
+    UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
+    """
+    from joulemap.answer.explore.pose import pose
+    from joulemap.design.outcome import OBJECTIVES as KNOWN
+    from joulemap.design.survey import survey
+
+    names = (models,) if isinstance(models, str) else tuple(models)
+    for name in objectives:
+        check_name("objective", name, KNOWN)
+    if like:
+        settings = attrs.evolve(settings, hardware=like)
+    if not settings.hardware:
+        raise UsageError("name a chip that designs are like: --like kpu_t256; see `joulemap hardware list`")
+    if count is not None and count < 1:
+        raise UsageError(f"count is {count}, expected a whole number from 1")
+    bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
+    wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
+    is_kept = lake is not None or jobs > 1 or bool(cluster)
+    posed = pose(source, names, settings, vary, share, count, seed, keeps=is_kept)
+    if search:
+        posed = _search(posed, search, wanted, bounds, count, seed)
+    if solve or target:
+        from joulemap.answer.explore.solve import solve_posed
+
+        posed = solve_posed(posed, _texts(solve), _texts(target))
+    with tempfile.TemporaryDirectory() as beside:
+        place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
+        done = survey(posed.groups, source.progress or _say_nothing, place, jobs, cluster)
+    parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
+    done.judge(wanted, bounds, posed.doubt)
+    if not done.keeps.any():
+        raise UnsupportedError(say_missed(done, bounds))
+    return ExploreAnswer(
+        title=name_question(posed),
+        models=tuple(posed.models),
+        objectives=tuple(one.name for one in wanted),
+        rows=_list_told(done, wanted, parameters),
+        best=make_table("best designs", BestDesign, [find_best(posed, done, one) for one in wanted]),
+        margins=make_table("margins", Margin, list_margins(done, wanted)),
+        refused=make_table(
+            "refused designs",
+            RefusedDesigns,
+            [RefusedDesigns(reason=reason, design_count=number) for reason, number in done.count_refusals()],
+        ),
+        rules=make_table("rules", RuleRow, list_rules(posed)),
+        point_count=len(done.group),
+        design_count=posed.size,
+        points_per_s=len(done.group) / max(done.seconds, 1e-9),
+        kept_count=int(done.keeps.sum()),
+        front_count=int(done.front.sum()),
+        band_count=int(done.band.sum() - done.front.sum()),
+        parameters=tuple(parameters),
+        spelling=posed.spelling,
+        survey=done,
+        sure=say_sure(posed, done, wanted),
+    )
+
+
+def _search(
+    posed: Posed, search: str, wanted: Sequence[Objective], bounds: tuple[Bound, ...], count: int | None, seed: int
+) -> Posed:
+    """Return a question whose designs are those that a search looked at."""
+    from joulemap.design.search import SEARCHES, search_space
+
+    check_name("search", search, SEARCHES)
+    if count is None:
+        raise UsageError("say how many designs are looked at: --search optuna --points 2000")
+    found = {
+        place: attrs.evolve(one, numbers=search_space(one, wanted, bounds, len(one.numbers), seed + place))
+        for place, one in enumerate(posed.groups)
+    }
+    return posed.keep(found)
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _say_nothing(_done: int, _total: int) -> None:
+    """Tell nobody."""
+
+
+def _list_told(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:
+    front = done.order(done.front, wanted[0])
+    band = done.order(done.band & ~done.front, wanted[0])[:MOST_BAND]
+    return list_rows(done, parameters, [*front, *band])

@@ -1,0 +1,222 @@
+"""A question about designs, made ready: the chips that they are like, what these run, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from joulemap.design.group import Group
+from joulemap.design.outcome import Load
+from joulemap.design.space import MOST_POINTS, Space
+from joulemap.design.survey import Difference
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.doubt import CORRELATION
+from joulemap.model.pipeline import Evaluator
+from joulemap.plan.hold import find_targets, holding_runs
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import name_pair, select_hardware
+from joulemap.row.explore import DesignDoubt
+from joulemap.store.query import fetch
+from joulemap.store.run import find_runs
+from joulemap.store.workload import read_columns, read_workload
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.design.outcome import Objective
+    from joulemap.domain.settings import Settings
+    from joulemap.plan.run import Plan, PlannedRun
+    from joulemap.plan.source import Source
+
+MOST_DOUBTED: Final = 200
+"""Runs of chips whose pairs are told apart one by one."""
+
+
+@frozen(kw_only=True, eq=False)
+class Posed:
+    """Groups of designs, and how sure what they take is."""
+
+    groups: tuple[Group, ...]
+    models: Mapping[str, float]
+    """Model -> share of the inferences."""
+    half_widths: Mapping[int, tuple[float, float]]
+    """Place of a group -> half-widths of latency and energy, those of its chip; without what nobody knows."""
+    spelling: Mapping[str, str]
+    """Chip -> what to write to ask for it, of files."""
+    doubt: Mapping[tuple[int, int], Difference]
+    """Places of two groups -> what two designs of theirs differ by."""
+
+    @property
+    def size(self) -> int:
+        """How many designs there are, drawn or not."""
+        return sum(one.space.size for one in self.groups)
+
+    def keep(self, groups: Mapping[int, Group]) -> Posed:
+        """Return it with these groups in place of its own, by the places of those."""
+        place = {own: number for number, own in enumerate(groups)}
+        return attrs.evolve(
+            self,
+            groups=tuple(groups.values()),
+            half_widths={place[own]: widths for own, widths in self.half_widths.items() if own in place},
+            doubt={
+                (place[one], place[other]): squares
+                for (one, other), squares in self.doubt.items()
+                if one in place and other in place
+            },
+        )
+
+    def half_width(self, group: int, objective: Objective) -> float | None:
+        """Return the half-width of an objective's logarithm in a group; None where nobody knows it."""
+        if group not in self.half_widths or not (objective.latency_power or objective.energy_power):
+            return None
+        latency, energy = self.half_widths[group]
+        return objective.half_width(latency**2, energy**2, CORRELATION * latency * energy)
+
+
+def read_shares(models: Sequence[str], share: Mapping[str, float]) -> dict[str, float]:
+    """Return each model's share of the inferences: what is left is divided evenly; UsageError for what is no share."""
+    for name, value in share.items():
+        if name not in models:
+            raise UsageError(f"--share {name}: it is none of the models ({', '.join(models)})")
+        if not 0.0 < value <= 1.0:
+            raise UsageError(f"--share {name}={value:g}: a share is above 0 and at most 1")
+    left, others = 1.0 - math.fsum(share.values()), [name for name in models if name not in share]
+    if left < -1e-9 or (others and left <= 1e-9) or (not others and abs(left) > 1e-6):
+        raise UsageError(f"--share: {1.0 - left:g} is given, and {len(others)} of the models have none yet; all are 1")
+    return {name: share.get(name, left / max(len(others), 1)) for name in models}
+
+
+def pose(
+    source: Source,
+    models: Sequence[str],
+    settings: Settings,
+    vary: Mapping[str, Any],
+    share: Mapping[str, float],
+    count: int | None,
+    seed: int,
+    *,
+    keeps: bool = False,
+) -> Posed:
+    """Return a question made ready; raises as `compare`, and UsageError for what cannot be varied.
+
+    Of `count` designs in all, each group has its part, drawn by `seed`; every design where it is None. `keeps` says
+    that designs are kept, with what their models are.
+    """
+    names = tuple(dict.fromkeys(models))
+    shares = read_shares(names, share)
+    plan = plan_selected(names, settings, select_hardware(settings))
+    if any(entry.variant is not None for entry, _ in plan.selection.pairs) or settings.changes:
+        raise UsageError("designs are like hardware as it is: in place of --set tdp=60W write --vary tdp=60W")
+    targets = find_targets(source, plan)
+    chips: dict[tuple[str, str], Space] = {}
+    for run in plan.runs(""):
+        key = run.hardware, run.power_mode
+        if key not in chips:
+            chips[key] = Space.of(targets[run.target], vary)
+    batches = len(settings.batch or (None,))
+    total = sum(space.size for space in chips.values()) * len(settings.points) * batches
+    if count is None and total > MOST_POINTS:
+        raise UsageError(
+            f"there are {total:,} designs, more than {MOST_POINTS:,}: draw some of them, as --random 100000 --seed 1, "
+            "or look for the best: --search optuna --points 5000"
+        )
+    with holding_runs(source, plan) as runs:
+        connection = runs.connection
+        works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
+        workloads = [read_workload(connection, workload_id) if keeps else None for _, workload_id in works]
+        evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
+        asked = [plan.runs(key) for key, _ in works]
+        ids = find_runs(connection, [run.run_key for each in asked for run in each])
+        found: list[tuple[Group, list[int]]] = []
+        for place in range(batches):
+            mine = range(place, len(plan.models), batches)
+            for number, run in enumerate(asked[mine[0]]):
+                space = chips[run.hardware, run.power_mode]
+                loads = tuple(
+                    Load(
+                        evaluator=evaluators[one],
+                        configuration=_configure(run, evaluators[one].work.batch),
+                        share=shares[plan.models[one].request.model],
+                        workload=workloads[one],
+                        calibration=(run.calibration.label, run.calibration.digest)
+                        if run.calibration
+                        else (UNCALIBRATED, ""),
+                    )
+                    for one in mine
+                )
+                part = space.size if count is None else max(1, round(count * space.size / total))
+                group = Group(
+                    hardware=name_pair(run.hardware, run.power_mode),
+                    dimensions=_tell(run),
+                    batch=loads[0].configuration.batch,
+                    space=space,
+                    loads=loads,
+                    numbers=space.draw(part, seed + len(found)),
+                )
+                found.append((group, [ids[asked[one][number].run_key] for one in mine]))
+        half_widths, doubt = _find_doubt(connection, found)
+    return Posed(
+        groups=tuple(group for group, _ in found),
+        models={model.request.model: shares[model.request.model] for model in plan.models},
+        half_widths=half_widths,
+        spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
+        doubt=doubt,
+    )
+
+
+def _find_work(connection: Any, plan: Plan, place: int) -> tuple[str, int]:
+    from joulemap.plan.workload import find_workload_id, stored_key
+
+    key = stored_key(connection, plan.models[place])
+    assert key is not None  # its runs are stored
+    return key, find_workload_id(connection, key)
+
+
+def _configure(run: PlannedRun, batch: int) -> Configuration:
+    return Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point)
+
+
+def _tell(run: PlannedRun) -> dict[str, str]:
+    """Return the dimensions of a run that designs are told by."""
+    weights = run.point.get("weight_precision", "")
+    precision = run.point["precision"]
+    label = precision if weights in ("", precision) else f"{precision}/{weights}"
+    return {"precision": label, "runtime": run.point["runtime"]}
+
+
+def _find_doubt(
+    connection: Any, found: Sequence[tuple[Group, list[int]]]
+) -> tuple[dict[int, tuple[float, float]], dict[tuple[int, int], Difference]]:
+    """Return half-widths of groups, and what designs of each two of them differ by."""
+    ids = sorted({one for _, mine in found for one in mine})
+    if len(ids) > MOST_DOUBTED:
+        return {}, {}
+    rows = {(row.run_id, row.other_run_id): row for row in fetch(connection, DesignDoubt, run_ids=ids).rows}
+    weights = [[load.share for load in group.loads] for group, _ in found]
+
+    def mean(parts: Sequence[float], place: int) -> float:
+        return math.fsum(part * weight for part, weight in zip(parts, weights[place], strict=True))
+
+    half_widths: dict[int, tuple[float, float]] = {}
+    doubt: dict[tuple[int, int], Difference] = {}
+    for place, (_, mine) in enumerate(found):
+        own = [rows.get((one, one)) for one in mine]
+        if all(own):
+            known = [row for row in own if row is not None]
+            half_widths[place] = (
+                mean([row.latency_half_width for row in known], place),
+                mean([row.energy_half_width for row in known], place),
+            )
+        for other, (_, theirs) in enumerate(found):
+            pairs = [rows.get(pair) for pair in zip(mine, theirs, strict=True)]
+            if all(pairs):
+                squares = [[getattr(row, field.name) for row in pairs] for field in attrs.fields(Difference)]
+                latency, energy = (mean([math.sqrt(max(one, 0.0)) for one in each], place) for each in squares[:2])
+                joint = mean(squares[2], place)
+                doubt[place, other] = Difference(latency_square=latency**2, energy_square=energy**2, joint_square=joint)
+    return half_widths, doubt

@@ -1,0 +1,260 @@
+"""Every configuration of models: who is best for each, and the one chip for all of them that loses least.
+
+value(model, chip)  = the best of the chip's modes, precisions, batches and runtimes that keep the limits
+regret(model, chip) = value(model, chip) / the best of all chips, from 1
+mean                = the geometric mean by the shares of the models
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.computed import make_table, told
+from joulemap.answer.explore.bound import NO_SHARES, read_bounds
+from joulemap.answer.explore.pose import read_shares
+from joulemap.answer.explore.tell import show_objective
+from joulemap.domain.default import CANDIDATES, LIMITS
+from joulemap.domain.settings import Limits, Settings, check_name
+from joulemap.domain.table import Table
+from joulemap.plan.source import Source
+from joulemap.present.document import Document, Section, grid, say_rest
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.design.outcome import Objective
+    from joulemap.plan.run import Plan
+
+
+@frozen(kw_only=True)
+class ModelWinner:
+    """The best configuration of one model."""
+
+    model: str = told("as it was asked for")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    precision: str = told("of operands")
+    batch: int = told("samples in one input")
+    runtime: str = told("how kernels are launched")
+    value: float = told("of the objective, in unit")
+    unit: str = told("of the value")
+    runner_up: str = told("the next best chip; empty for none")
+    runner_up_ratio: float | None = told("how many times worse that one is")
+
+
+@frozen(kw_only=True)
+class ChipRegret:
+    """What is lost with one chip for all models."""
+
+    hardware: str = told("catalogue id")
+    regret_ratio: float | None = told("geometric mean of what it takes over what the best chip of each model takes")
+    worst_ratio: float | None = told("the largest of those ratios")
+    worst_model: str = told("whose ratio that is; empty where it runs none")
+    model_count: int = told("models that it runs within the limits")
+    missing: str = told("models that it does not; empty for none")
+
+
+@frozen(kw_only=True)
+class RegretAnswer(Answer):
+    """Winners of each model, and what each chip loses."""
+
+    objective: str
+    models: tuple[str, ...]
+    rows: Table[ChipRegret]
+    """Those that run all models first, the least regret first."""
+    winners: Table[ModelWinner]
+    point_count: int
+    """Configurations that were evaluated."""
+    points_per_s: float
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        asked = {name: getattr(self, name) for name in ("objective", "models", "point_count", "points_per_s")}
+        return {**asked, **super().data()}
+
+    def document(self, *, limit: int = 12) -> Document:
+        """Return it with `limit` rows of each table."""
+        winners = grid(
+            self.winners,
+            (
+                ("model", "model"),
+                ("best", "hardware"),
+                ("precision", "precision"),
+                ("batch", "batch"),
+                ("runtime", "runtime"),
+                (self.objective, lambda row: show_objective(row.value, row.unit)),
+                ("next", "runner_up"),
+                ("worse", "runner_up_ratio"),
+            ),
+            limit=limit,
+            keep=("model", "best", self.objective),
+        )
+        chips = grid(
+            self.rows,
+            (
+                ("chip", "hardware"),
+                ("loses", "regret_ratio"),
+                ("at worst", "worst_ratio"),
+                ("with", "worst_model"),
+                ("models", "model_count"),
+                ("not", "missing"),
+            ),
+            limit=limit,
+            keep=("chip", "loses", "at worst", "with"),
+        )
+        first = self.rows[0]
+        whole = first.model_count == len(self.models)
+        least = f"{first.regret_ratio:.3g}x the {self.objective} of the best chip of each"
+        loses = f"loses least: {least}, {first.worst_ratio:.3g}x"
+        answer = (
+            f"{first.hardware} {loses} at worst ({first.worst_model})" if whole else "no chip runs all of the models"
+        )
+        return Document(
+            title=f"{len(self.models)} models on the catalogue: one chip for all of them, by {self.objective}",
+            answer=answer,
+            sections=(
+                Section("One chip for all", (chips, *say_rest(len(self.rows), limit, "chips"))),
+                Section("The best of each model", (winners, *say_rest(len(self.winners), limit, "models"))),
+            ),
+            insights=(f"{self.point_count:,} configurations at {self.points_per_s:,.0f} a second",),
+            notes=(
+                "loses: geometric mean, by the shares of the models, of what the chip takes over what the best chip of "
+                "each model takes, each at its best mode, precision, batch and runtime within the limits",
+                "how far apart two chips must be to be told apart says `joulemap compare`",
+            ),
+            data=self.data(),
+            table=self.rows,
+            tables=self.tables,
+        )
+
+
+def explore_all(
+    source: Source,
+    models: str | Sequence[str] = (),
+    settings: Settings = CANDIDATES,
+    *,
+    share: Mapping[str, float] = NO_SHARES,
+    objective: str = "energy",
+    limits: Limits = LIMITS,
+) -> RegretAnswer:
+    """Return the best configuration of each model, and what each chip loses as the one for all.
+
+    Every hardware of the settings, else the catalogue, at every power mode, precision, batch and runtime; without
+    models those that ship. Energies are of one inference. Raises as `compare`, UnsupportedError where nothing runs.
+    """
+    from joulemap.catalog.sheet import load_shipped
+    from joulemap.design.outcome import OBJECTIVES
+    from joulemap.plan.run import plan_selected
+    from joulemap.plan.selection import select_hardware
+
+    check_name("objective", objective, OBJECTIVES)
+    wanted = OBJECTIVES[objective]
+    named = (models,) if isinstance(models, str) else tuple(dict.fromkeys(models))
+    names = named or tuple(load_shipped())
+    shares = read_shares(names, share)
+    plan = plan_selected(names, settings, select_hardware(settings, "every mode"))
+    read_bounds(limits, None, None)
+    began = time.perf_counter()
+    best, count = _evaluate(source, plan, wanted, limits)
+    if not best:
+        raise UnsupportedError("none of the configurations keeps the limits")
+    seconds = time.perf_counter() - began
+    return RegretAnswer(
+        objective=objective,
+        models=names,
+        rows=make_table("regret", ChipRegret, _list_regrets(best, shares)),
+        winners=make_table("winners", ModelWinner, _list_winners(best, names, wanted)),
+        point_count=count,
+        points_per_s=count / max(seconds, 1e-9),
+    )
+
+
+Best = dict[tuple[str, str], tuple[float, dict[str, Any]]]
+"""Model and chip -> the cost of its best configuration, and what that is."""
+
+
+def _evaluate(source: Source, plan: Plan, wanted: Objective, limits: Limits) -> tuple[Best, int]:
+    """Return the best configuration of each model on each chip, and how many were evaluated."""
+    from joulemap.design.choice import find_choices
+    from joulemap.domain.configuration import Configuration
+    from joulemap.model.pipeline import Evaluator
+    from joulemap.plan.hold import find_targets
+    from joulemap.plan.selection import name_pair
+    from joulemap.plan.workload import holding_workload
+    from joulemap.store.workload import read_columns
+
+    targets = find_targets(source, plan)
+    ranked = {
+        entry.id for entry, _ in plan.selection.pairs if plan.settings.takes_all or not entry.unavailable
+    } or plan.selection.ids
+    bounds = read_bounds(limits, None, None)
+    best: Best = {}
+    count = 0
+    for number, model in enumerate(plan.models):
+        with holding_workload(source, model) as (workload_id, connection):
+            evaluator = Evaluator(read_columns(connection, workload_id))
+        batch = evaluator.work.batch
+        runs = [run for run in plan.runs("") if run.hardware in ranked]
+        asked = [
+            (
+                targets[run.target],
+                Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point),
+            )
+            for run in runs
+        ]
+        count += len(asked)
+        for place, cost in find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
+            run = runs[place]
+            key = model.request.model, run.hardware
+            if key not in best or cost < best[key][0]:
+                told_of = {"hardware": name_pair(run.hardware, run.power_mode), "batch": batch}
+                best[key] = cost, {**told_of, "precision": run.point["precision"], "runtime": run.point["runtime"]}
+        if source.progress is not None:
+            source.progress(number + 1, len(plan.models))
+    return best, count
+
+
+def _list_winners(best: Best, names: Sequence[str], wanted: Objective) -> list[ModelWinner]:
+    found = []
+    for name in names:
+        order = sorted((cost, chip, told_of) for (model, chip), (cost, told_of) in _of(best, name))
+        if order:
+            (cost, _, told_of), *rest = order
+            found.append(
+                ModelWinner(
+                    model=name,
+                    **told_of,
+                    value=math.exp(wanted.sign * cost),
+                    unit=wanted.unit,
+                    runner_up=rest[0][1] if rest else "",
+                    runner_up_ratio=math.exp(rest[0][0] - cost) if rest else None,
+                )
+            )
+    return found
+
+
+def _of(best: Best, name: str) -> list[tuple[tuple[str, str], tuple[float, dict[str, Any]]]]:
+    return [(key, value) for key, value in best.items() if key[0] == name]
+
+
+def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
+    least = {name: min((cost for _, (cost, _) in _of(best, name)), default=math.inf) for name in shares}
+    found = []
+    for chip in dict.fromkeys(chip for _, chip in best):
+        logs = {name: best[name, chip][0] - least[name] for name in shares if (name, chip) in best}
+        weight = math.fsum(shares[name] for name in logs)
+        worst = max(logs, key=lambda name: logs[name])
+        found.append(
+            ChipRegret(
+                hardware=chip,
+                regret_ratio=math.exp(math.fsum(shares[name] * one for name, one in logs.items()) / weight),
+                worst_ratio=math.exp(logs[worst]),
+                worst_model=worst,
+                model_count=len(logs),
+                missing=", ".join(name for name in shares if name not in logs),
+            )
+        )
+    return sorted(found, key=lambda row: (-row.model_count, row.regret_ratio or math.inf, row.hardware))

@@ -1,0 +1,71 @@
+"""Designs as rows: what they are like, their parameters, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.domain.block import name_column
+from joulemap.domain.table import Column, Table
+
+if TYPE_CHECKING:
+    from joulemap.design.survey import Survey
+
+TAKEN: Final = (
+    ("latency_s", "s", "of a batch; of several models the mean by their shares"),
+    ("slowest_s", "s", "latency of the model that takes longest"),
+    ("energy_per_inference_j", "J", "mean by the shares of the models"),
+    ("throughput_per_s", "1/s", "inferences, batch after batch"),
+    ("average_power_w", "W", "batch after batch"),
+    ("edp_per_inference_js", "Js", "energy of an inference x latency of its batch"),
+    ("peak_memory_bytes", "B", "weights and activations, of the model that takes most"),
+    ("area_mm2", "mm2", "units and memories on the chip, by the rules' table"),
+    ("die_cost_usd", "USD", "of a die of that area that works"),
+    ("clock_fraction", "", "of the full clock: below 1 where the power limit gives way"),
+)
+"""Column of `Outcomes`, its unit and meaning."""
+
+
+def list_columns(survey: Survey, parameters: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns of designs."""
+    units = {
+        name: next(one.space.law.constants[name].unit for one in survey.groups if name in one.space.law.constants)
+        for name in parameters
+    }
+    return (
+        Column(name="design_index", type="BIGINT", meaning="number among all designs"),
+        Column(name="status", type="VARCHAR", meaning="front; band: not told apart from it at 80 %; other; missed: it "
+               "does not keep the limits; unsupported"),
+        Column(name="like_index", type="BIGINT", null=True, meaning="design of the front that it cannot be told from"),
+        Column(name="hardware", type="VARCHAR", meaning="chip that it is like"),
+        *(
+            Column(name=name, type="VARCHAR", meaning=f"{name} of the run")
+            for name in survey.groups[0].dimensions
+        ),
+        Column(name="batch", type="BIGINT", meaning="samples in one input"),
+        *(
+            Column(name=name_column(name, unit), type="DOUBLE", null=True, unit=unit, meaning=f"{name} as it is varied")
+            for name, unit in units.items()
+        ),
+        *(Column(name=name, type="DOUBLE", null=True, unit=unit, meaning=meaning) for name, unit, meaning in TAKEN),
+        Column(name="latency_fs", type="BIGINT", unit="fs", meaning="of a batch of each model, exact"),
+        Column(name="energy_fj", type="BIGINT", unit="fJ", meaning="of a batch of each model, exact"),
+        Column(name="limit", type="VARCHAR", meaning="what the throughput of the first model waits for"),
+        Column(name="refusal", type="VARCHAR", meaning="why it cannot run; empty where it can"),
+    )  # fmt: skip
+
+
+def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) -> Table[Any]:
+    """Return some designs, by their numbers, as a table of tuples."""
+    rows = list(wanted)
+    found = survey.columns(parameters, rows)
+    outcomes = survey.outcomes
+    columns: list[Sequence[Any]] = [
+        rows,
+        survey.tell_status(rows),
+        [None if one < 0 else one for one in survey.nearest[rows].tolist()],
+        *(column.tolist() for column in found.values()),
+        *([None if one != one else one for one in getattr(outcomes, name)[rows].tolist()] for name, _, _ in TAKEN),
+        *(getattr(outcomes, name)[rows].tolist() for name in ("latency_fs", "energy_fj", "limit", "refusal")),
+    ]
+    return Table(title="designs", columns=list_columns(survey, parameters), rows=tuple(zip(*columns, strict=True)))

@@ -1,0 +1,187 @@
+"""What is told of designs: the best of each objective, what parameters do there, and the nearest to limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from joulemap.answer.computed import told
+from joulemap.domain.value import show_constant
+from joulemap.present.cell import show_doubt, show_quantity
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.answer.explore.pose import Posed
+    from joulemap.design.limit import Bound
+    from joulemap.design.outcome import Objective
+    from joulemap.design.survey import Survey
+
+
+@frozen(kw_only=True)
+class BestDesign:
+    """The best design by one objective."""
+
+    objective: str = told("what it is best at")
+    value: float = told("in unit")
+    unit: str = told("of the value")
+    half_width: float | None = told("of the 80 % interval of the value's logarithm; none where nobody knows it")
+    design: str = told("what it is like, and its parameters")
+    design_index: int = told("its number among all designs")
+    own_ratio: float | None = told("how many times better than the chip as it is; none where that cannot run")
+    like_count: int = told("other designs that cannot be told apart from it in this, at 80 %")
+
+
+@frozen(kw_only=True)
+class Margin:
+    """What one parameter does at the best design, with all that follows it."""
+
+    objective: str = told("whose best design it is at")
+    parameter: str = told("constant")
+    value: float = told("at the design, in unit")
+    unit: str = told("SI unit")
+    of: str = told("what it moves")
+    elasticity: float | None = told("d ln of that / d ln parameter: percent for each percent")
+
+
+@frozen(kw_only=True)
+class RefusedDesigns:
+    """Why designs cannot run."""
+
+    reason: str = told("in the words of the first")
+    design_count: int = told("that cannot run because of it")
+
+
+@frozen(kw_only=True)
+class RuleRow:
+    """A rule by which numbers move with those that are varied."""
+
+    rule: str = told("its name")
+    text: str = told("what it says")
+    basis: str = told("where it comes from")
+    source: str = told("document, or arithmetic")
+
+
+def show_objective(value: float, unit: str) -> str:
+    """Return the value of an objective for people."""
+    return f"{value:.3g} {unit}" if unit in ("mm2", "USD") else show_quantity(value, unit)
+
+
+def describe_design(done: Survey, row: int) -> str:
+    """Return what a design is like, and its parameters."""
+    group = done.groups[int(done.group[row])]
+    constants = group.space.law.constants
+    values = (f"{name} {show_constant(one, constants[name].unit)}" for name, one in done.values_at(row).items())
+    others = [one.hardware for one in done.groups if one is not group]
+    alike = {"hardware": group.hardware, **group.dimensions, "batch": f"batch {group.batch}"}
+    told_apart = [
+        value
+        for name, value in alike.items()
+        if name == "hardware" or len({str(_dimension(one, name)) for one in done.groups}) > 1
+    ]
+    return f"{' '.join(told_apart) if others else group.hardware}: {', '.join(values) or 'as it is'}"
+
+
+def _dimension(group: Any, name: str) -> object:
+    return group.batch if name == "batch" else group.dimensions.get(name, group.hardware)
+
+
+def name_question(posed: Posed) -> str:
+    """Return what is asked: the models, how they are run, and the chips that designs are like."""
+    shares = [name if value == 1.0 else f"{name} {value:.0%}" for name, value in posed.models.items()]
+    chips = list(dict.fromkeys(one.hardware for one in posed.groups))
+    first = posed.groups[0]
+    same = [
+        value
+        for name, value in (("batch", f"batch {first.batch}"), *first.dimensions.items())
+        if len({_dimension(one, name) for one in posed.groups}) == 1
+    ]
+    who = ", ".join(chips) if len(chips) <= 3 else f"{len(chips)} chips"
+    return f"{', '.join((' + '.join(shares), *same))}: designs like {who}"
+
+
+def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
+    """Return the best design by an objective."""
+    from joulemap.design.survey import evaluate_one
+
+    row = done.find_best(objective)
+    place = int(done.group[row])
+    value = float(done.outcomes.value(objective)[row])
+    own = evaluate_one(done.groups[place], {})
+    ratio = None if own.refusal[0] else (float(own.value(objective)[0]) / value) ** objective.sign
+    return BestDesign(
+        objective=objective.name,
+        value=value,
+        unit=objective.unit,
+        half_width=posed.half_width(place, objective),
+        design=describe_design(done, row),
+        design_index=row,
+        own_ratio=ratio,
+        like_count=done.count_like(row, objective, posed.doubt),
+    )
+
+
+def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
+    """Return what each parameter moves at the best design of each objective."""
+    from joulemap.design.survey import find_slopes
+
+    found = []
+    for objective in wanted:
+        row = done.find_best(objective)
+        group = done.groups[int(done.group[row])]
+        values = done.values_at(row)
+        for name, slopes in find_slopes(group, values, wanted).items():
+            unit = group.space.law.constants[name].unit
+            found += [
+                Margin(
+                    objective=objective.name,
+                    parameter=name,
+                    value=values[name],
+                    unit=unit,
+                    of=one.name,
+                    elasticity=slope,
+                )
+                for one, slope in zip(wanted, slopes, strict=True)
+            ]
+    return found
+
+
+def list_rules(posed: Posed) -> list[RuleRow]:
+    """Return the rules that hold where these parameters are varied."""
+    used = {
+        rule.name: rule
+        for group in posed.groups
+        if group.space.parameters
+        for rule in group.space.law.list_used(one.name for one in group.space.parameters)
+    }
+    return [RuleRow(rule=one.name, text=one.text, basis=one.basis, source=one.source) for one in used.values()]
+
+
+def say_sure(posed: Posed, done: Survey, wanted: Sequence[Objective]) -> str:
+    """Return how far off the values of the best designs may be."""
+    parts = []
+    for one in wanted:
+        width = posed.half_width(int(done.group[done.find_best(one)]), one)
+        if width is not None:
+            parts.append(f"{one.label} {show_doubt(width)}")
+    if not parts:
+        return "nobody knows how far off this is: the chip itself does not run the models, or has no such error"
+    shared = "designs like one chip share most of that, which is why they can be told apart by less"
+    return f"4 in 5 are within {', '.join(parts)} of the figure; {shared}"
+
+
+def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
+    """Return that no design keeps the limits, and by how much the nearest misses them."""
+    row = done.find_nearest_miss()
+    if row is None:
+        refusals = done.count_refusals()
+        told_first = "; ".join(f"{count:,} x {reason}" for reason, count in refusals[:2])
+        return f"none of {len(done.group):,} designs runs it: {told_first}"
+    missed = []
+    for bound in bounds:
+        excess, unit = float(bound.excess(done.outcomes)[row]), bound.objective.unit
+        if excess > 1.0:
+            value = show_objective(float(getattr(done.outcomes, bound.column)[row]), unit)
+            limit = show_objective(bound.value, unit)
+            missed.append(f"{bound.objective.label} {value}, {excess:.3g} times beyond {bound.option} {limit}")
+    where = describe_design(done, row)
+    return f"none of {len(done.group):,} designs keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"

@@ -1,0 +1,193 @@
+"""A lake: its shards, whether they are as they were written, and what of them is garbage."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.computed import make_table, told
+from joulemap.domain.table import Table
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.document import Document, Section, grid
+from joulemap.store.lake import Survey, read_footers, survey
+from joulemap.store.shard import Shard
+from joulemap.system.errors import DatabaseError
+from joulemap.system.record import frozen
+
+WORKED_ON_S: Final = 900.0
+"""Seconds from its last byte on for which an unfinished file may still be written: a shard takes a few."""
+
+STATES: Final = {
+    "whole": "asked by `--db`",
+    "stale": "of other formulas than those of today: never asked",
+    "damaged": "cut short or altered: never asked; the next filling replaces it",
+    "twice": "another shard answers the same: never asked",
+    "unfinished": "being written, or left by a process that was killed",
+}
+
+
+@frozen(kw_only=True)
+class ListedShard:
+    """A file of a lake."""
+
+    state: str = told("whole, stale, damaged, twice or unfinished")
+    model: str = told("of its points, with commas between; empty where its footer is not read")
+    hardware: str = told("the same")
+    precision: str = told("the same")
+    varied: str = told("constants that differ between its points, with the least and the most of each")
+    point_count: int | None = told("points; none where its footer is not read")
+    refused_count: int | None = told("of those, that the hardware cannot run")
+    size_bytes: int = told("of the file", "B")
+    file: str = told("below the lake")
+
+
+@frozen(kw_only=True)
+class LakeAnswer(Answer):
+    """What is in a lake."""
+
+    path: str
+    shards: Table[ListedShard]
+    removed_count: int = 0
+    """Files that were removed."""
+    removed_bytes: int = 0
+    is_clean: bool = False
+    """Whether garbage is told of, and nothing else."""
+
+    def count(self, state: str) -> int:
+        """Return how many files are in a state."""
+        return sum(one.state == state for one in self.shards)
+
+    @property
+    def point_count(self) -> int:
+        """Points that can be asked."""
+        return sum(one.point_count or 0 for one in self.shards if one.state == "whole")
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files that are listed."""
+        return sum(one.size_bytes for one in self.shards)
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        return {
+            "path": self.path,
+            "point_count": self.point_count,
+            "size_bytes": self.size_bytes,
+            "removed_count": self.removed_count,
+            "removed_bytes": self.removed_bytes,
+            "shards": self.shards.records(),
+        }
+
+    def document(self) -> Document:
+        """Return it for people and programs."""
+        names = ("state", "model", "hardware", "precision", "varied", "point_count", "size_bytes", "file")
+        columns = [(name.removesuffix("_count").removesuffix("_bytes"), name) for name in names]
+        shown = grid(self.shards, columns, keep=("state", "model", "point", "size"))
+        return Document(
+            title=f"{self.path}: {self._say()}",
+            sections=(Section("", shown),) if len(self.shards) else (),
+            notes=tuple(f"{name}: {text}" for name, text in STATES.items() if self.count(name)),
+            data=self.data(),
+            table=self.shards,
+        )
+
+    def _say(self) -> str:
+        files = show_count(len(self.shards), "file")
+        size = show_quantity(self.size_bytes, "B")
+        if self.removed_count:
+            return f"removed {show_count(self.removed_count, 'file')}, {show_quantity(self.removed_bytes, 'B')}"
+        if self.is_clean:
+            return f"{files} of garbage, {size}; --remove removes them" if len(self.shards) else "no garbage"
+        left_out = len(self.shards) - self.count("whole")
+        rest = f", of which {left_out} cannot be asked" if left_out else ""
+        return f"{show_count(self.point_count, 'point')} in {files}, {size}{rest}"
+
+
+def shards(source: Source, lake: str | Path) -> LakeAnswer:
+    """Return the files of a lake and what they hold; DatabaseError for what is no lake."""
+    del source
+    return _list(Path(lake), survey(Path(lake)))
+
+
+def check_shards(source: Source, lake: str | Path) -> LakeAnswer:
+    """Return the same after a look at every byte of every shard."""
+    del source
+    return _list(Path(lake), survey(Path(lake), is_thorough=True))
+
+
+def clean_shards(source: Source, lake: str | Path, *, remove: bool = False) -> LakeAnswer:
+    """Return the garbage of a lake: what is stale, damaged, there twice or left unfinished; `remove` removes it.
+
+    A file that was written a moment ago may be under work and stays. Raises DatabaseError for what is no lake, or a
+    file that cannot be removed.
+    """
+    del source
+    folder = Path(lake)
+    found = _list(folder, survey(folder, is_thorough=True))
+    garbage = [one for one in found.shards if one.state != "whole" and not _is_worked_on(folder, one)]
+    removed: list[ListedShard] = []
+    for one in garbage if remove else ():
+        try:
+            (folder / one.file).unlink(missing_ok=True)
+            removed.append(one)
+        except OSError as error:
+            raise DatabaseError(f"cannot remove {folder / one.file}: {error.strerror or error}") from error
+    for place in {(folder / one.file).parent for one in removed}:
+        with contextlib.suppress(OSError):
+            place.rmdir()
+    return LakeAnswer(
+        path=str(folder),
+        shards=make_table("garbage", ListedShard, garbage),
+        removed_count=len(removed),
+        removed_bytes=sum(one.size_bytes for one in removed),
+        is_clean=True,
+    )
+
+
+def _is_worked_on(folder: Path, one: ListedShard) -> bool:
+    with contextlib.suppress(OSError):
+        return one.state == "unfinished" and time.time() - (folder / one.file).stat().st_mtime < WORKED_ON_S
+    return False
+
+
+def _list(folder: Path, found: Survey) -> LakeAnswer:
+    stated = {
+        "whole": found.shards,
+        "stale": found.stale,
+        "damaged": tuple(one for one, _ in found.damaged),
+        "twice": found.twice,
+    }
+    about = read_footers(found.shards)
+    rows = [_row(folder, state, one, about.get(one.question, {})) for state, some in stated.items() for one in some]
+    for path in found.unfinished:
+        with contextlib.suppress(FileNotFoundError):
+            rows.append(_row(folder, "unfinished", Shard(path, "", "", path.stat().st_size), {}))
+    return LakeAnswer(path=str(folder), shards=make_table("shards", ListedShard, rows))
+
+
+def _row(folder: Path, state: str, shard: Shard, about: dict[str, Any]) -> ListedShard:
+    fixed = about.get("fixed", {})
+    varied = [
+        f"{one['name']} {show_quantity(one['low'], one['unit'])} to {show_quantity(one['high'], one['unit'])}"
+        for one in about.get("varied", ())
+    ]
+    return ListedShard(
+        state=state,
+        model=_join(about.get("workloads", ()), "model"),
+        hardware=_join(about.get("hardware", ()), "hardware"),
+        precision=str(fixed.get("precision", "")),
+        varied=", ".join(varied),
+        point_count=about.get("point_count"),
+        refused_count=about.get("refused_count"),
+        size_bytes=shard.size_bytes,
+        file=str(shard.path.relative_to(folder)),
+    )
+
+
+def _join(rows: Sequence[dict[str, Any]], name: str) -> str:
+    return ",".join(dict.fromkeys(str(one[name]) for one in rows))

@@ -1,0 +1,71 @@
+"""Files of designs: a hardware that is another one but for some numbers.
+
+id = "small"            like = "kpu_t256"
+[set]                   constants by name, in SI, set of the other as its runs have it
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
+from joulemap.system.errors import CatalogueError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ID: Final = re.compile(r"[a-z0-9][a-z0-9_]*")
+
+HEAD: Final = """\
+# A design like another hardware, as `joulemap explore --save-as` writes it: use it with `--hardware FILE`.
+# Numbers are in SI, and set in place of its own where its runs have them, as `--set NAME=VALUE` does.
+"""
+
+LIKE: Final = re.compile(rb"^like\s*=", re.MULTILINE)
+
+
+@attrs.frozen(kw_only=True)
+class DesignFile:
+    """A design as its file states it."""
+
+    id: str
+    like: str
+    """Id of a hardware, or a file of one, from the folder of this one."""
+    set: dict[str, float]
+    """Constant -> its value in SI."""
+
+
+def is_design_file(path: Path) -> bool:
+    """Whether a file is one of a design, by its first look; what cannot be read is none."""
+    try:
+        return path.is_file() and path.stat().st_size <= MAX_FILE_BYTES and bool(LIKE.search(path.read_bytes()))
+    except OSError:
+        return False
+
+
+def read_design(path: Path) -> DesignFile:
+    """Return a design; CatalogueError names file, key and reason."""
+    design, _ = read_file(path, DesignFile)
+    if not ID.fullmatch(design.id):
+        raise CatalogueError(f"{name_file(path)}: id: {design.id!r} is not lower case letters, digits and _")
+    return design
+
+
+def write_design(name: str, like: str, values: Mapping[str, float], notes: Iterable[str] = ()) -> str:
+    """Return the text of a design's file, which is read back to the same numbers."""
+    lines = [f"{json.dumps(key)} = {float(value)!r}" for key, value in values.items()]
+    told = [f"# {' '.join(note.split())}\n" for note in notes]
+    return f"{HEAD}{''.join(told)}\nid = {json.dumps(name)}\nlike = {json.dumps(like)}\n\n[set]\n" + "\n".join(
+        [*lines, ""]
+    )
+
+
+def name_design(stem: str) -> str:
+    """Return the id of a design from the name of its file."""
+    found = re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")
+    return found or "design"

@@ -1,0 +1,98 @@
+"""`joulemap explore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import attrs
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.complete import complete_models
+from joulemap.cli.option.design import DesignOptions
+from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit, RunOptions
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.voice import voice
+from joulemap.system.errors import UsageError
+
+if TYPE_CHECKING:
+    from joulemap.answer.explore.answer import ExploreAnswer
+    from joulemap.present.document import Document
+
+
+@command
+def explore(
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="MODEL...", help=MODEL_HELP, autocompletion=complete_models)
+    ] = None,
+    *,
+    limit: Limit = 12,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Every chip of the catalogue (or of --like) as it is, at every mode, for all models (or those "
+            "named): the best of each, and the one chip for all that loses least, by the first objective.",
+        ),
+    ] = False,
+    save_as: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-as",
+            help="Write the design that is best at the first objective as a hardware file, .toml.",
+            show_default="not written",
+        ),
+    ] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Also draw the front and its band in characters.")] = False,
+    design: DesignOptions,
+    run: RunOptions,
+    output: OutputOptions,
+) -> None:
+    """Find the best of many designs like a chip, and those that cannot be told apart from them.
+
+    What is varied moves what follows from it: peaks follow units and clock, voltage the clock, wires and static power
+    the area (--notes lists the rules).
+
+    \b
+    joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --max-power 15W
+    joulemap explore resnet50 vit_b_16 --share resnet50=0.7 --like l4 --vary units=x0.5,x1 --vary clock=x0.5:x1.2:8
+    joulemap explore "llama-3.1-8b(cached=2176)" --like l4 --vary dram.bandwidth=x1:x4:4 --precision int8
+    joulemap explore mobilenet_v2 --like kpu_t256 --solve dram.bandwidth --for "latency = 150us" --precision int8
+    joulemap explore resnet18 mobilenet_v2 vit_b_16 --all --like gpus --precision int8,fp16 --max-power 75W
+    """
+    if everything:
+        _explore_all(tuple(models or ()), limit, design, run, output)
+        return
+    if not models:
+        raise UsageError("name a model, or --all for every model and chip; see `joulemap models`")
+    with output.watched_workspace() as workspace:
+        answer = workspace.explore(models, run.settings(), **design.keywords())
+    if save_as is not None:
+        voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
+    document = answer.document(limit=limit, repeated=output.repeat(run))
+    output.write(_draw(document, answer) if plot else document)
+
+
+def _explore_all(
+    models: tuple[str, ...], limit: int, design: DesignOptions, run: RunOptions, output: OutputOptions
+) -> None:
+    given = design.keywords()
+    if given["vary"] or given["solve"]:
+        raise UsageError("--all takes chips as they are: leave out --vary and --solve")
+    precision = run.precision if run.precision != RunOptions().precision else CandidateRunOptions().precision
+    settings = attrs.evolve(run, precision=precision).settings(hardware=given["like"])
+    with output.watched_workspace() as workspace:
+        answer = workspace.explore_all(
+            models, settings, share=given["share"], objective=given["objectives"][0], limits=given["limits"]
+        )
+    output.write(answer.document(limit=limit))
+
+
+def _draw(document: Document, answer: ExploreAnswer) -> Document:
+    """Return the document with the front in characters first."""
+    from joulemap.figure.sketch import make_sketches
+    from joulemap.present.document import Section
+
+    drawn = [one for figure in answer.figures() for one in make_sketches(figure, 40, frozenset())]
+    return document.after([Section("Sketch", drawn)]) if drawn else document

@@ -1,0 +1,62 @@
+"""Lakes: folders of points that were evaluated in bulk, which `sql` and `query` read as a database (--db FOLDER)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.output import OutputOptions
+
+app = typer.Typer(help=__doc__, rich_markup_mode=None)
+
+Lake = Annotated[Path, typer.Argument(metavar="LAKE", help="The folder.")]
+
+
+@app.command("list")
+@command
+def list_(lake: Lake, *, output: OutputOptions) -> None:
+    """List its files: models, hardware, what was varied, points, bytes, and which of them are not asked.
+
+    \b
+    joulemap lake list designs
+    joulemap sql "SELECT * FROM runs ORDER BY energy_j LIMIT 5" --db designs
+    """
+    output.write(output.workspace().shards(lake).document())
+
+
+@app.command()
+@command
+def check(lake: Lake, *, output: OutputOptions) -> None:
+    """Read every byte of it: exit code 6 where a shard is not as it was written.
+
+    \b
+    joulemap lake check designs
+    """
+    from joulemap.system.errors import ConservationError
+
+    answer = output.workspace().check_shards(lake)
+    output.write(answer.document())
+    if damaged := answer.count("damaged"):
+        raise ConservationError(
+            f"{damaged} of {len(answer.shards)} files are damaged; `joulemap lake clean` names them"
+        )
+
+
+@app.command()
+@command
+def clean(
+    lake: Lake,
+    *,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
+    output: OutputOptions,
+) -> None:
+    """List its garbage: shards of other formulas, damaged ones, those that are there twice, unfinished files.
+
+    \b
+    joulemap lake clean designs
+    joulemap lake clean designs --remove
+    """
+    output.write(output.workspace().clean_shards(lake, remove=remove).document())

@@ -1,0 +1,177 @@
+"""Options for what is varied of a chip, and what designs must keep to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from joulemap.cli.complete import complete_hardware
+from joulemap.cli.value import read_quantity, split_assignments
+from joulemap.domain.name import split_names
+from joulemap.system.errors import UsageError
+from joulemap.system.number import read_real
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.settings import Limits
+
+
+@frozen(kw_only=True)
+class DesignOptions:
+    """Which designs there are, and what they are judged by."""
+
+    like: Annotated[
+        str,
+        typer.Option(
+            "--like",
+            help="Chips that designs are like: ids, aliases, classes or files, comma-separated, with @MODE or without.",
+            autocompletion=complete_hardware,
+            show_default="none",
+        ),
+    ] = ""
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="NAME=VALUES",
+            help="A constant and its values: units=16:1024:*2 (each twice the one before), clock=0.5GHz:2GHz:16 (so "
+            "many, evenly), dram.bandwidth=1TB/s,2TB/s, tdp=x0.5,x1; repeat for several.",
+        ),
+    ] = None
+    share: Annotated[
+        list[str] | None,
+        typer.Option("--share", metavar="MODEL=SHARE", help="Of the inferences, of one model of several; repeat."),
+    ] = None
+    random: Annotated[
+        int | None,
+        typer.Option("--random", min=1, help="Draw so many designs in place of all.", show_default="all"),
+    ] = None
+    search: Annotated[
+        str,
+        typer.Option(
+            "--search",
+            metavar="optuna",
+            help="Look for the best of a large space (NSGA-II; of one objective TPE) in place of drawing evenly.",
+            show_default="none",
+        ),
+    ] = ""
+    points: Annotated[
+        int | None, typer.Option("--points", min=1, help="Designs that --search looks at.", show_default="none")
+    ] = None
+    seed: Annotated[int, typer.Option("--seed", min=0, help="What is drawn.")] = 0
+    solve: Annotated[
+        str,
+        typer.Option(
+            "--solve",
+            metavar="NAME[,NAME]",
+            help="Find the value of one or two constants that meet --for.",
+            show_default="none",
+        ),
+    ] = ""
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for", metavar="OBJECTIVE=VALUE", help='What --solve meets, as "latency = 10ms"; repeat for two.'
+        ),
+    ] = None
+    lake: Annotated[
+        Path | None,
+        typer.Option(
+            "--lake", help="A folder that keeps every design; what it has is not evaluated again. See `joulemap lake`."
+        ),
+    ] = None
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Processes that evaluate.")] = 1
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", help="tcp://HOST:PORT of a Dask scheduler, or local:N; needs --lake."),
+    ] = ""
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective",
+            help="What designs are best at, comma-separated: latency, energy, edp, throughput, efficiency, power, "
+            "memory, area or cost (of the die). Energies are of one inference.",
+        ),
+    ] = "energy,latency"
+    max_latency: Annotated[
+        str, typer.Option(help="At most this latency of a batch of each model, e.g. 33ms.", show_default="any")
+    ] = ""
+    max_energy_per_inference: Annotated[
+        str, typer.Option(help="At most this energy of one inference, e.g. 100mJ.", show_default="any")
+    ] = ""
+    max_power: Annotated[str, typer.Option(help="At most this power while it runs, e.g. 15W.", show_default="any")] = ""
+    max_memory: Annotated[
+        str, typer.Option(help="At most this memory for weights and activations, e.g. 512MB.", show_default="any")
+    ] = ""
+    min_throughput: Annotated[str, typer.Option(help="At least so many inferences, e.g. 30/s.", show_default="any")] = (
+        ""
+    )
+    max_area: Annotated[
+        str, typer.Option(help="At most this area of units and memories, e.g. 100mm2.", show_default="any")
+    ] = ""
+    max_die_cost: Annotated[str, typer.Option(help="At most this cost of the die, e.g. 20USD.", show_default="any")] = (
+        ""
+    )
+
+    def keywords(self) -> dict[str, Any]:
+        """Return what is asked by them; UsageError names the option that cannot be read."""
+        if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
+            raise UsageError("--search optuna and --points 2000 go together; --random N draws evenly, without --search")
+        return {
+            "like": split_names(self.like) if "/" not in self.like else self.like,
+            "vary": _read_pairs("--vary", self.vary, "units=16:1024:*2"),
+            "share": {name: _read_share(name, text) for name, text in _read_pairs("--share", self.share, "").items()},
+            "objectives": split_names(self.objective),
+            "count": self.random if self.points is None else self.points,
+            "search": self.search,
+            "seed": self.seed,
+            "solve": split_names(self.solve),
+            "target": tuple(self.target or ()),
+            "lake": self.lake,
+            "jobs": self.jobs,
+            "cluster": self.cluster,
+            "limits": self._read_limits(),
+            "max_area_mm2": read_area(self.max_area),
+            "max_die_cost_usd": read_quantity("--max-die-cost", self.max_die_cost, "USD"),
+        }
+
+    def _read_limits(self) -> Limits:
+        from joulemap.domain.settings import Limits
+
+        return Limits(
+            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
+            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
+            max_power_w=read_quantity("--max-power", self.max_power, "W"),
+            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
+            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
+        )
+
+
+def read_area(text: str) -> float | None:
+    """Return what was written as `100mm2` or `1cm2` in mm2; UsageError for another unit, or none."""
+    if not text:
+        return None
+    for unit, factor in (("mm2", 1.0), ("mm²", 1.0), ("cm2", 100.0), ("cm²", 100.0)):
+        if text.strip().endswith(unit):
+            try:
+                return read_real(text.strip().removesuffix(unit)) * factor
+            except ValueError as error:
+                raise UsageError(f"--max-area: {error}") from error
+    raise UsageError(f"--max-area: {text!r} is no area: write 100mm2")
+
+
+def _read_pairs(option: str, written: list[str] | None, example: str) -> dict[str, str]:
+    try:
+        return split_assignments(written)
+    except UsageError as error:
+        told = f": write NAME=VALUES, each name once, e.g. {example}" if example else ": write MODEL=SHARE"
+        raise UsageError(f"{option}: {error}{told}") from None
+
+
+def _read_share(name: str, text: str) -> float:
+    try:
+        return read_real(text)
+    except ValueError as error:
+        raise UsageError(f"--share {name}: {error}") from error

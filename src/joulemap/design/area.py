@@ -1,0 +1,158 @@
+"""Area and cost of the silicon of a design, by a stated table.
+
+    unit   = MACs a clock at its widest x area of one / share of the datapath      at the chip's node
+    memory = bytes on the chip x area of a byte
+    area   = units x unit + memory
+    cost   = area x price of the wafer / (area of the wafer x yield)               yield = (1 + D area / 3)^-3
+
+Pads, interfaces and what else is on a die are not in it, so that areas compare designs of one node and are no die
+sizes. Source of the yield: negative binomial model of defects, with three clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
+from joulemap.domain.quantity import Quantity
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.hardware import Hardware
+    from joulemap.model.workload import Floats
+
+HOROWITZ: Final = "M. Horowitz, Computing's energy problem, ISSCC 2014: multiplier and adder at 45 nm"
+CSET: Final = "S. Khan, A. Mann, AI Chips, CSET 2020: wafers of 300 mm by node"
+
+
+def _recalled(value: float, unit: str, source: str) -> Quantity:
+    return Quantity(value=value, unit=unit, basis="recalled", source=source, note="")
+
+
+def _assumed(value: float, unit: str, source: str) -> Quantity:
+    return Quantity(value=value, unit=unit, basis="assumed", source=source, note="")
+
+
+MAC_AREA: Final[Mapping[float, Quantity]] = {
+    0.5: _assumed(210e-6, "mm2", f"half of eight bits; {HOROWITZ}"),
+    1.0: _recalled(419e-6, "mm2", f"8-bit multiplier 282 and 32-bit adder 137 um2; {HOROWITZ}"),
+    2.0: _recalled(5824e-6, "mm2", f"16-bit multiplier 1640 and 32-bit adder 4184 um2, floating; {HOROWITZ}"),
+    4.0: _recalled(11884e-6, "mm2", f"32-bit multiplier 7700 and adder 4184 um2, floating; {HOROWITZ}"),
+    8.0: _assumed(47536e-6, "mm2", f"four times that of 32 bits; {HOROWITZ}"),
+}
+"""Bytes of an operand -> area of a multiplier and an adder at 45 nm."""
+
+MAC_NODE_NM: Final = 45.0
+
+DENSITY: Final[Mapping[float, float]] = {
+    3.0: 60.0, 4.0: 41.0, 5.0: 38.0, 7.0: 27.0, 10.0: 16.0, 12.0: 10.0, 16.0: 8.6, 20.0: 5.4, 28.0: 3.4, 45.0: 1.0,
+    65.0: 0.5,
+}  # fmt: skip
+"""Node in nm -> transistors in an area of logic, relative to 45 nm. Basis: recalled. Source: densities of logic that
+TSMC claims from node to node."""
+
+MEMORY_AREA: Final[Mapping[float, float]] = {
+    3.0: 0.29, 4.0: 0.31, 5.0: 0.31, 7.0: 0.40, 10.0: 0.62, 12.0: 0.95, 16.0: 1.1, 20.0: 1.2, 28.0: 1.9, 45.0: 4.2,
+    65.0: 8.0,
+}  # fmt: skip
+"""Node in nm -> mm2 of a megabyte of SRAM. Basis: recalled. Source: high-density cells of TSMC, 0.021 um2 at 5, 0.027
+at 7, 0.074 at 16, 0.127 at 28 nm, of which arrays fill about 0.55."""
+
+DATAPATH: Final[Mapping[str, Quantity]] = {
+    "gpu": _assumed(0.032, "1", "A100: 108 units of 1,024 MACs of 16 bits and 64 of 32 on a die of 826 mm2"),
+    "tpu": _assumed(0.13, "1", "TPU v1: 65,536 MACs of 8 bits take 24 % of a die of at most 331 mm2 at 28 nm"),
+    "kpu": _assumed(0.13, "1", "as of a systolic array"),
+    "npu": _assumed(0.10, "1", "between a systolic array and a GPU"),
+    "dsp": _assumed(0.05, "1", "between a GPU and an NPU"),
+    "cgra": _assumed(0.05, "1", "between a GPU and an NPU"),
+    "dpu": _assumed(0.03, "1", "of an FPGA: logic takes tens of times its area as cells"),
+    "cpu": _assumed(0.01, "1", "a core is mostly what keeps its units busy"),
+}
+"""Class -> share of a unit's area, without its memories, that multipliers and adders take."""
+
+WAFER_PRICE: Final[Mapping[float, float]] = {
+    3.0: 19500.0, 4.0: 17000.0, 5.0: 16988.0, 7.0: 9346.0, 10.0: 5992.0, 12.0: 3984.0, 16.0: 3984.0, 20.0: 3677.0,
+    28.0: 2891.0, 45.0: 1937.0, 65.0: 1937.0,
+}  # fmt: skip
+"""Node in nm -> USD of a wafer of 300 mm. Basis: recalled; 3 and 45 nm assumed. Source: CSET."""
+
+WAFER_MM2: Final = _recalled(70685.8, "mm2", "a disc of 300 mm")
+DEFECTS: Final = _assumed(0.001, "1/mm2", "0.1 of a cm2: a process in production")
+
+BYTES_PER_MB: Final = 1e6
+
+
+ARRAY: Final = ("geometry.array_rows", "geometry.array_columns")
+"""Constants that are the sides of a unit's array of processing elements."""
+
+
+@frozen(kw_only=True)
+class Area:
+    """What the area of a chip is made of, before anything is varied."""
+
+    unit_mm2: float
+    """Of one unit, without its memories."""
+    unit_count: float
+    byte_mm2: float
+    """Of a byte of memory on the chip."""
+    node_nm: float
+    levels: Mapping[str, tuple[float, str]]
+    """Memory level -> bytes of one instance, and what each instance belongs to."""
+    sides: Mapping[str, float]
+    """Those of `ARRAY` that the chip states."""
+
+    @classmethod
+    def of(cls, hardware: Hardware) -> Area:
+        """Return what the area of a chip is made of."""
+        node = hardware.process_node.value
+        widest = max(
+            _mac_area(PRECISION_BYTES[precision]) * peak.operations_per_clock / FLOPS_PER_MAC * peak.unit_count
+            for precision, peak in hardware.peaks.items()
+        )
+        share = DATAPATH[hardware.architecture].value
+        stated = {name: hardware.geometry.get(name.partition(".")[2]) for name in ARRAY}
+        return cls(
+            unit_mm2=widest / hardware.units / at_node(DENSITY, node) / share,
+            unit_count=hardware.unit_count.value,
+            byte_mm2=at_node(MEMORY_AREA, node) / BYTES_PER_MB,
+            node_nm=node,
+            levels={one.name: (one.capacity.value, one.per) for one in hardware.memory_levels},
+            sides={name: side.value for name, side in stated.items() if side is not None},
+        )
+
+    def array_ratio(self, values: Mapping[str, Floats]) -> Floats | float:
+        """Return how many times its own elements a unit's array has, where constants have these values."""
+        return math.prod(values[name] / own for name, own in self.sides.items() if name in values)
+
+    def find_mm2(self, values: Mapping[str, Floats]) -> Floats:
+        """Return the area where constants have these values, by their names; the chip's own for what is not named."""
+        units = np.asarray(values.get("unit_count", self.unit_count), dtype=np.float64)
+        grown = self.array_ratio(values)
+        elements = grown * math.prod(self.sides.values())
+        memory: Floats = np.zeros(1)
+        for name, (own, per) in self.levels.items():
+            instances = {"chip": np.ones(1), "processing_element": units * elements}.get(per, units)
+            memory = memory + values.get(f"memory.{name}.capacity", np.array([own])) * instances
+        found: Floats = units * grown * self.unit_mm2 + memory * self.byte_mm2
+        return found
+
+    def find_usd(self, area_mm2: Floats) -> Floats:
+        """Return what dies of these areas cost, of those that work."""
+        price = at_node(WAFER_PRICE, self.node_nm) / WAFER_MM2.value
+        found: Floats = area_mm2 * price * (1.0 + area_mm2 * DEFECTS.value / 3.0) ** 3
+        return found
+
+
+def at_node(table: Mapping[float, float], node_nm: float) -> float:
+    """Return a number of a table by node, between its rows along their logarithms; the last one beyond its ends."""
+    nodes = sorted(table)
+    logs = [math.log(table[node]) for node in nodes]
+    return float(np.exp(np.interp(math.log(node_nm), np.log(nodes), logs)))
+
+
+def _mac_area(byte_count: float) -> float:
+    return next(area.value for width, area in MAC_AREA.items() if width >= byte_count)

@@ -1,0 +1,27 @@
+"""Designs that are surveyed together: like one chip, at one precision, batch and runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from joulemap.design.outcome import Load
+from joulemap.design.space import Space
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.model.workload import Integers
+
+
+@frozen(kw_only=True, eq=False)
+class Group:
+    """Designs like one chip, at one precision, batch and runtime."""
+
+    hardware: str
+    """With its power mode."""
+    dimensions: Mapping[str, str]
+    batch: int
+    space: Space
+    loads: tuple[Load, ...]
+    numbers: Integers
+    """Of the designs in their space."""

@@ -1,0 +1,219 @@
+"""What designs take: the totals of one model, or of several that share the chip's time.
+
+of so many inferences, s of each model        latency = sum s latency        energy = sum s energy / batch
+throughput = 1 / sum (s interval / batch)     power = energy x throughput    memory: the most of one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import attrs
+import numpy as np
+
+from joulemap.design.place import place_values
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.metric import METRIC
+from joulemap.model.total import PointColumns, evaluate_points
+from joulemap.system.record import define, frozen
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+if TYPE_CHECKING:
+    from joulemap.design.space import Space
+    from joulemap.domain.configuration import Configuration
+    from joulemap.domain.workload import Workload
+    from joulemap.model.pipeline import Evaluator
+    from joulemap.model.workload import Booleans, Floats, Integers, Texts
+
+
+@frozen(kw_only=True)
+class Objective:
+    """What designs are judged by."""
+
+    name: str
+    label: str
+    unit: str
+    column: str
+    """Of `Outcomes`."""
+    is_higher_better: bool = False
+    latency_power: float = 0.0
+    """How its logarithm follows that of the latency."""
+    energy_power: float = 0.0
+
+    @property
+    def sign(self) -> float:
+        """Of its logarithm where less is better."""
+        return -1.0 if self.is_higher_better else 1.0
+
+    def half_width(self, latency_square: float, energy_square: float, joint_square: float) -> float:
+        """Return the half-width of the logarithm of what two designs' objectives differ by: the SQL's
+        `difference_half_width`.
+        """
+        t, e = self.latency_power, self.energy_power
+        return float(np.sqrt(max(t * t * latency_square + e * e * energy_square + 2.0 * t * e * joint_square, 0.0)))
+
+
+def _of_metric(name: str, metric: str, column: str) -> Objective:
+    one = METRIC[metric]  # type: ignore[index]
+    return Objective(
+        name=name,
+        label=one.label,
+        unit=one.unit,
+        column=column,
+        is_higher_better=one.is_higher_better,
+        latency_power=one.latency_power,
+        energy_power=one.energy_power,
+    )
+
+
+OBJECTIVES: Final[Mapping[str, Objective]] = {
+    one.name: one
+    for one in (
+        _of_metric("latency", "latency", "latency_s"),
+        _of_metric("energy", "energy_per_inference", "energy_per_inference_j"),
+        _of_metric("edp", "edp_per_inference", "edp_per_inference_js"),
+        _of_metric("throughput", "throughput", "throughput_per_s"),
+        _of_metric("efficiency", "efficiency", "inferences_per_j"),
+        _of_metric("power", "power", "average_power_w"),
+        _of_metric("memory", "memory", "peak_memory_bytes"),
+        Objective(name="area", label="area", unit="mm2", column="area_mm2"),
+        Objective(name="cost", label="cost of the die", unit="USD", column="die_cost_usd"),
+    )
+}
+"""What designs may be best at; energies are of one inference."""
+
+
+@frozen(kw_only=True)
+class Load:
+    """A model that a design runs, and its share of the inferences."""
+
+    evaluator: Evaluator
+    configuration: Configuration
+    share: float
+    workload: Workload | None = None
+    """Its records, where designs are kept."""
+    calibration: tuple[str, str] = (UNCALIBRATED, "")
+    """Label and digest of the one that is in the hardware."""
+
+
+@define(kw_only=True, eq=False)
+class Outcomes:
+    """A row for each design; numbers of a refused one are not a number."""
+
+    latency_s: Floats
+    slowest_s: Floats
+    """Latency of the model that takes longest."""
+    energy_per_inference_j: Floats
+    throughput_per_s: Floats
+    peak_memory_bytes: Floats
+    area_mm2: Floats
+    die_cost_usd: Floats
+    latency_fs: Integers
+    """Of all models together, exact; 0 where it is refused."""
+    energy_fj: Integers
+    """Of a batch of each model, exact."""
+    clock_fraction: Floats
+    """The least of the models: below 1 where the power limit gives way."""
+    limit: Texts
+    """What the throughput of the first model waits for."""
+    refusal: Texts
+
+    def __len__(self) -> int:
+        return len(self.latency_s)
+
+    @cached_property
+    def average_power_w(self) -> Floats:
+        """Of batches one after the other."""
+        return self.energy_per_inference_j * self.throughput_per_s
+
+    @cached_property
+    def edp_per_inference_js(self) -> Floats:
+        """Energy of an inference x latency of its batch."""
+        return self.energy_per_inference_j * self.latency_s
+
+    @cached_property
+    def inferences_per_j(self) -> Floats:
+        """The energy's inverse."""
+        return 1.0 / self.energy_per_inference_j
+
+    @property
+    def is_evaluated(self) -> Booleans:
+        """Which designs run all models."""
+        found: Booleans = self.refusal == ""
+        return found
+
+    def value(self, objective: Objective) -> Floats:
+        """Return an objective of each design."""
+        found: Floats = getattr(self, objective.column)
+        return found
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of several, one behind the other."""
+        names = [field.name for field in attrs.fields(cls)]
+        return cls(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
+
+
+def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> Outcomes:
+    """Return what designs of a space take, by their numbers."""
+    return evaluate_values(space, space.values_at(numbers), loads, len(numbers))
+
+
+def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[Load], count: int) -> Outcomes:
+    """Return what designs take whose parameters have these values: so many, in arrays of that length."""
+    return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
+
+
+def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> PointColumns:
+    """Return the totals of one model on designs whose parameters have these values."""
+    law = space.law
+    varied = place_values(law.hardware, law.follow(values)) if values else {}
+    return _spread(evaluate_points(load.evaluator, law.hardware, load.configuration, varied), count)
+
+
+def combine(
+    space: Space, values: Mapping[str, Floats], loads: Sequence[Load], whole: Sequence[Any], count: int
+) -> Outcomes:
+    """Return what designs take, from the totals of each model: columns as `PointColumns` has them."""
+    law = space.law
+    refusal = np.asarray(whole[0].refusal)
+    for one in whole[1:]:
+        refusal = np.where(refusal == "", one.refusal, refusal)
+    area = np.broadcast_to(law.area.find_mm2(values), (count,))
+    nothing = np.where(refusal == "", 1.0, np.nan)
+    batches = [float(load.configuration.batch) for load in loads]
+    each = list(zip(whole, loads, batches, strict=True))
+    latency = [one.latency_fs / FS_PER_S for one in whole]
+    per_inference_s = sum(load.share * one.interval_fs / FS_PER_S / batch for one, load, batch in each)
+    return Outcomes(
+        latency_s=nothing * sum(load.share * one for one, load in zip(latency, loads, strict=True)),
+        slowest_s=nothing * np.max(latency, axis=0),
+        energy_per_inference_j=nothing
+        * sum(load.share * (one.energy_fj / FJ_PER_J) / batch for one, load, batch in each),
+        throughput_per_s=nothing / np.where(refusal == "", per_inference_s, 1.0),
+        peak_memory_bytes=nothing * np.max([one.weight_bytes + one.activation_bytes for one in whole], axis=0),
+        area_mm2=area,
+        die_cost_usd=law.area.find_usd(area),
+        latency_fs=np.sum([one.latency_fs for one in whole], axis=0),
+        energy_fj=np.sum([one.energy_fj for one in whole], axis=0),
+        clock_fraction=nothing * np.min([one.clock_fraction for one in whole], axis=0),
+        limit=np.asarray(whole[0].throughput_limit),
+        refusal=refusal,
+    )
+
+
+def _spread(total: PointColumns, count: int) -> PointColumns:
+    """Return the totals of so many designs where nothing that is varied made more than one point."""
+    if len(total) == count:
+        return total
+    rows = np.zeros(count, dtype=np.int64)
+
+    def take(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: take(column) for name, column in value.items()}
+        return value[rows] if isinstance(value, np.ndarray) else value
+
+    columns: dict[str, Any] = {one.name: take(getattr(total, one.name)) for one in attrs.fields(PointColumns)}
+    return PointColumns(**columns)

@@ -1,0 +1,121 @@
+"""A space of designs: what is varied of a chip, and the values that it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Self
+
+import attrs
+import numpy as np
+
+from joulemap.design.area import Area
+from joulemap.design.rule import Law, check_together
+from joulemap.domain.constant import SHORT, list_constants, match_names
+from joulemap.domain.name import find_nearest
+from joulemap.domain.value import read_values
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.constant import Constant
+    from joulemap.domain.hardware import Hardware
+    from joulemap.model.workload import Floats, Integers
+
+MOST_POINTS: Final = 100_000_000
+"""That are evaluated one by one: of more, some are drawn."""
+
+
+@frozen(kw_only=True)
+class Parameter:
+    """A constant of a chip, and the values that it takes."""
+
+    constant: Constant
+    values: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """That of the constant."""
+        return self.constant.name
+
+
+@frozen(kw_only=True)
+class Space:
+    """All designs like one chip: every value of each parameter with each of the others."""
+
+    hardware: Hardware
+    parameters: tuple[Parameter, ...]
+    law: Law
+
+    @classmethod
+    def of(cls, hardware: Hardware, vary: Mapping[str, str | Sequence[float]]) -> Self:
+        """Return the designs like a chip, by what was written; UsageError for what cannot be read or contradicts."""
+        constants = list_constants(hardware)
+        parameters: dict[str, Parameter] = {}
+        for written, values in vary.items():
+            label = f"--vary {written}={values}"
+            constant = constants[_find_name(written, constants, hardware.id, label)]
+            if constant.name in parameters:
+                raise UsageError(f"{label}: {constant.name} is varied twice")
+            try:
+                texts = [values] if isinstance(values, str) else list(values)
+                found = tuple(dict.fromkeys(one for text in texts for one in read_values(text, constant)))
+            except ValueError as error:
+                raise UsageError(f"{label}: {error}") from error
+            if not found:
+                raise UsageError(f"{label}: there is no value")
+            parameters[constant.name] = Parameter(constant=constant, values=found)
+        check_together(parameters)
+        highest = hardware.clock_die or hardware.full_clock
+        hardware = attrs.evolve(hardware, clock_die=highest, loads=())  # what was measured was another chip
+        law = Law(hardware=hardware, area=Area.of(hardware), constants=constants)
+        return cls(hardware=hardware, parameters=tuple(parameters.values()), law=law)
+
+    @property
+    def size(self) -> int:
+        """How many designs there are."""
+        return math.prod(len(one.values) for one in self.parameters)
+
+    def draw(self, count: int, seed: int) -> Integers:
+        """Return the numbers of so many designs, each once, drawn evenly; all where there are no more."""
+        if count >= self.size:
+            return np.arange(self.size, dtype=np.int64)
+        generator = np.random.default_rng(seed)
+        if self.size <= MOST_POINTS // 10:
+            return np.sort(generator.choice(self.size, size=count, replace=False)).astype(np.int64)
+        found = np.empty(0, dtype=np.int64)
+        while len(found) < count:
+            more = self._draw_numbers(generator, count - len(found))
+            found = np.unique(np.concatenate([found, more]))
+        return found
+
+    def _draw_numbers(self, generator: np.random.Generator, count: int) -> Integers:
+        sides = [generator.integers(0, len(one.values), size=count) for one in self.parameters]
+        return self.number(sides)
+
+    def number(self, places: Sequence[Integers]) -> Integers:
+        """Return the numbers of designs by the place of each parameter's value."""
+        found = np.zeros(np.shape(places[0]) if places else 1, dtype=np.int64)
+        for one, place in zip(self.parameters, places, strict=True):
+            found = found * len(one.values) + place
+        return found
+
+    def values_at(self, numbers: Integers) -> dict[str, Floats]:
+        """Return the values of each parameter in designs by their numbers; the last parameter varies first."""
+        rest, found = np.asarray(numbers, dtype=np.int64), {}
+        for one in reversed(self.parameters):
+            rest, place = np.divmod(rest, len(one.values))
+            found[one.name] = np.asarray(one.values)[place]
+        return dict(reversed(found.items()))
+
+
+def _find_name(written: str, constants: dict[str, Constant], hardware: str, label: str) -> str:
+    matched = match_names(written.strip(), constants)
+    if len(matched) == 1:
+        return matched[0]
+    if matched:
+        raise UsageError(f"{label}: it may be {' or '.join(matched)}: name one")
+    names = [(short, short) for short, name in SHORT.items() if name in constants]
+    near = find_nearest(written, [*names, *((name, name.partition(".")[2] or name) for name in constants)])
+    advice = f"did you mean {' or '.join(near)}?" if near else "see `joulemap sensitivity MODEL HARDWARE` for names"
+    raise UsageError(f"{label}: {hardware} has no constant {written!r}; {advice}")

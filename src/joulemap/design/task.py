@@ -1,0 +1,95 @@
+"""Designs that are evaluated in blocks, by several processes, and kept in a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import numpy as np
+
+from joulemap.design.outcome import Load, Outcomes, combine, evaluate_load
+from joulemap.domain.block import Block
+from joulemap.lake.block import describe
+from joulemap.lake.fill import Filled, fill
+from joulemap.store.point import read_points
+from joulemap.system.record import frozen
+from joulemap.system.resource import digest_code
+
+if TYPE_CHECKING:
+    from joulemap.design.group import Group
+    from joulemap.design.space import Space
+    from joulemap.model.total import PointColumns
+    from joulemap.model.workload import Floats, Integers
+
+BLOCK: Final = 65_536
+"""Designs of a shard."""
+
+SMALLEST: Final = 256
+"""Designs of a block where there are few for the processes."""
+
+READ: Final = (
+    "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
+    "refusal",
+)  # fmt: skip
+"""Columns of a shard that outcomes follow from."""
+
+
+@frozen(kw_only=True, eq=False)
+class DesignTask:
+    """A block of designs, of one of their models."""
+
+    block: Block
+    space: Space
+    load: Load
+    values: Mapping[str, Floats]
+
+
+def evaluate_task(task: DesignTask) -> PointColumns:
+    """Return the totals of a block."""
+    return evaluate_load(task.space, task.values, task.load, task.block.point_count)
+
+
+def survey_lake(
+    lake: Path, groups: Sequence[Group], jobs: int, cluster: str, tell: Callable[[int, int], None]
+) -> list[Outcomes]:
+    """Return the outcomes of every design of groups, in their order, kept in a lake: what is there is not evaluated.
+
+    What `tell` raises ends it; finished shards stay.
+    """
+    parts = [(group, numbers) for group in groups for numbers in cut_blocks(group.numbers, jobs)]
+    tasks = [[_make_task(group, numbers, load) for load in group.loads] for group, numbers in parts]
+    total = sum(len(one.numbers) * len(one.loads) for one in groups)
+
+    def told(filled: Filled) -> None:
+        tell(min(filled.point_count, total), total)
+
+    fill(lake, (one for each in tasks for one in each), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    found = []
+    for (group, numbers), each in zip(parts, tasks, strict=True):
+        totals = [SimpleNamespace(**read_points(lake, one.block, READ)) for one in each]
+        found.append(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
+    return found
+
+
+def cut_blocks(numbers: Integers, jobs: int) -> list[Integers]:
+    """Return designs in blocks: large ones, or as many as give each process its part."""
+    size = min(BLOCK, max(SMALLEST, -(-len(numbers) // (2 * jobs))))
+    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+
+
+def _make_task(group: Group, numbers: Integers, load: Load) -> DesignTask:
+    values = group.space.values_at(numbers)
+    constants = group.space.law.constants
+    assert load.workload is not None
+    block = describe(
+        load.workload,
+        group.space.hardware,
+        load.configuration,
+        {name: (constants[name].unit, np.ascontiguousarray(column)) for name, column in values.items()},
+        calibration=load.calibration,
+        rules=digest_code("design/area.py", "design/rule.py", "design/place.py", "domain/change.py"),
+    )
+    return DesignTask(block=block, space=group.space, load=attrs.evolve(load, workload=None), values=values)

@@ -1,0 +1,135 @@
+"""A block of points: one question about many configurations of a model, whose answer is a shard of a lake."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+
+from joulemap.system.record import frozen
+
+QUESTION: Final[Mapping[str, str]] = {
+    "model": "text",
+    "source": "text",
+    "input_spec": "text",
+    "input_shape": "text",
+    "workload_key": "text",
+    "work": "text",
+    "parameter_count": "whole",
+    "torch_version": "text",
+    "torchvision_version": "text",
+    "tracer_version": "text",
+    "hardware": "text",
+    "hardware_digest": "text",
+    "architecture": "text",
+    "unit_name": "text",
+    "deployment": "text",
+    "projection": "text",
+    "unavailable": "text",
+    "host": "text",
+    "needs_host": "text",
+    "boundary": "text",
+    "power_mode": "text",
+    "precision": "text",
+    "weight_precision": "text",
+    "batch": "count",
+    "runtime": "text",
+    "calibration": "text",
+    "calibration_digest": "text",
+    "formula_version": "text",
+    "full_clock_hz": "number",
+    "rules": "text",
+}
+"""Column -> what it holds: all that the points of a block depend on beside the constants that are varied.
+
+`deployment` are words with commas between, `full_clock_hz` is the clock before a power cap, `rules` a digest of the
+rules by which other numbers follow those that are varied; empty for none.
+"""
+
+SUFFIXES: Final[Mapping[str, str]] = {
+    "Hz": "hz",
+    "W": "w",
+    "J": "j",
+    "s": "s",
+    "B": "bytes",
+    "B/s": "bytes_per_s",
+    "ops/s": "ops_per_s",
+    "USD": "usd",
+    "USD/h": "usd_per_hour",
+}
+"""Unit -> how the name of a column ends that holds it; counts, shares and ratios say by their names what they are."""
+
+PREFIX: Final = "set_"
+"""Of the columns of varied constants, which are no columns of runs: `runs.clock_hz` is what a power cap leaves."""
+
+
+def name_column(constant: str, unit: str) -> str:
+    """Return the column that a varied constant is in: `memory.l2.capacity` -> `set_memory_l2_capacity_bytes`."""
+    plain = "".join(letter if letter.isalnum() else "_" for letter in constant.lower())
+    ending = SUFFIXES.get(unit, "")
+    return PREFIX + (plain if not ending or plain.endswith(f"_{ending}") else f"{plain}_{ending}")
+
+
+@frozen(kw_only=True, eq=False)
+class Block:
+    """Points of one class of hardware that are evaluated together and kept in one shard.
+
+    Raises ValueError where a column is missing or unknown, or columns differ in length.
+    """
+
+    columns: Mapping[str, Any]
+    """Column of `QUESTION` -> its value, or a value for each point."""
+    varied: Mapping[str, tuple[str, Any]] = attrs.field(factory=dict)
+    """Constant -> its unit and its value at each point."""
+
+    def __attrs_post_init__(self) -> None:
+        wrong = sorted(self.columns.keys() ^ QUESTION.keys())
+        if wrong:
+            raise ValueError(
+                f"a block has the columns of QUESTION, all of them and no others: not so {', '.join(wrong)}"
+            )
+        lengths = {len(values) for values in self._lists.values()}
+        if len(lengths) > 1:
+            raise ValueError(f"columns of a block have one length, found {', '.join(map(str, sorted(lengths)))}")
+        if not isinstance(self.columns["architecture"], str) or not isinstance(self.columns["formula_version"], str):
+            raise ValueError("a block is of one class of hardware and one version of its formulas")
+
+    @property
+    def _lists(self) -> dict[str, Any]:
+        listed = {name: value for name, value in self.columns.items() if not isinstance(value, str | int | float)}
+        return {**listed, **{f"set {name}": values for name, (_, values) in self.varied.items()}}
+
+    @property
+    def point_count(self) -> int:
+        """Points that it has."""
+        return max(map(len, self._lists.values()), default=1)
+
+    @cached_property
+    def digest(self) -> str:
+        """32 hexadecimal digits over all that the answer depends on: the name of its shard."""
+        lists = self._lists
+        fixed = {name: value for name, value in self.columns.items() if name not in lists}
+        units = {name: unit for name, (unit, _) in self.varied.items()}
+        digest = hashlib.sha256(json.dumps([fixed, units], sort_keys=True).encode())
+        for name in sorted(lists):
+            digest.update(f"\n{name} {len(lists[name])}\n".encode())
+            is_text = QUESTION.get(name) == "text"
+            digest.update("\n".join(map(str, lists[name])).encode() if is_text else _list_bytes(lists[name]))
+        return digest.hexdigest()[:32]
+
+    @property
+    def folder(self) -> str:
+        """Of its shard in a lake: class and version of the formulas, so that stale ones are known by their place."""
+        return f"{self.columns['architecture']}-{self.columns['formula_version']}"
+
+
+def _list_bytes(values: Any) -> bytes:
+    """Return numbers, of a list or an array, as the bytes of doubles."""
+    if hasattr(values, "astype"):
+        return bytes(values.astype("<f8").tobytes())
+    return struct.pack(f"<{len(values)}d", *values)

@@ -1,0 +1,119 @@
+"""Values of a constant as people write them: one, several, or a range of them.
+
+31pJ   x1.5   1TB/s,2TB/s   0.5GHz:2GHz:16 (so many, evenly)   16:1024:*2 (each twice the one before)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from joulemap.domain.change import check_value
+from joulemap.system.number import check_digits, read_real, read_whole
+from joulemap.system.units import format_si, parse_si
+
+if TYPE_CHECKING:
+    from joulemap.domain.constant import Constant
+
+MOST_VALUES: Final = 1_000_000
+"""Of one range."""
+
+WAYS: Final = "write VALUES A,B,C, LOW:HIGH:COUNT (0.5GHz:2GHz:16) or LOW:HIGH:*FACTOR (16:1024:*2)"
+
+_FACTOR: Final = re.compile(r"[x*]\s*([-+.\de]+)|([-+.\de]+)\s*x", re.IGNORECASE)
+_BARE: Final = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?", re.IGNORECASE)
+
+_PREFIXED: Final = ("J", "W", "Hz", "B", "B/s", "s", "ops/s")
+"""Units that people read with a prefix."""
+
+_SLACK: Final = 1.0 + 1e-9
+"""By which the last step of a range may pass its end: steps are rounded."""
+
+
+def read_value(written: str | float, constant: Constant) -> float:
+    """Return what was written in the unit of a constant; ValueError says which that is."""
+    if not isinstance(written, str):
+        return float(written)
+    text = written.strip()
+    check_digits(text)
+    factor = _FACTOR.fullmatch(text)
+    if factor is not None:
+        return constant.value * float(factor[1] or factor[2])
+    if constant.per:
+        text = text.removesuffix(f"/{constant.per}")
+    example = show_constant(constant.value, constant.unit).replace(" ", "")
+    try:
+        if constant.unit == "1":
+            return read_real(text)
+        if _BARE.fullmatch(text):
+            raise ValueError(f"{text!r} has no unit")
+        return parse_si(text, constant.unit)
+    except ValueError as error:
+        is_plain = constant.unit == "1"
+        told = f"{text!r} is not a number" if is_plain else str(error)
+        what = "a number without a unit" if is_plain else f"in {constant.unit}"
+        raise ValueError(f"{told}; {constant.name} is {what}: write {example}, or a factor, x1.5") from error
+
+
+def is_several(written: str | float) -> bool:
+    """Whether a text means more values than one."""
+    return isinstance(written, str) and ("," in written or ":" in written)
+
+
+def read_values(written: str | float, constant: Constant) -> tuple[float, ...]:
+    """Return the values that were written, each once and in their order, in the unit of a constant.
+
+    In a range what counts something is rounded. ValueError for a range that is empty, or a value that it cannot be.
+    """
+    found: dict[float, None] = {}
+    for part in written.split(",") if isinstance(written, str) else (written,):
+        if isinstance(part, str) and not part.strip():
+            raise ValueError(f"{written!r} names no value at one place; {WAYS}")
+        for value in _read_part(part, constant):
+            value = float(round(value)) if constant.is_whole and ":" in str(part) else value
+            check_value(constant, value)
+            found[value] = None
+    return tuple(found)
+
+
+def _read_part(part: str | float, constant: Constant) -> Iterator[float]:
+    if not isinstance(part, str) or ":" not in part:
+        yield read_value(part, constant)
+        return
+    ends = part.split(":")
+    if len(ends) != 3 or not all(end.strip() for end in ends):
+        raise ValueError(f"{part.strip()!r} is no range; {WAYS}")
+    low, high = read_value(ends[0], constant), read_value(ends[1], constant)
+    step = ends[2].strip()
+    if low > high:
+        low_told, high_told = (show_constant(end, constant.unit) for end in (low, high))
+        raise ValueError(f"{part.strip()!r} is empty: {low_told} is above {high_told}")
+    if step.startswith(("*", "x")):
+        yield from _multiply(part, low, high, step[1:])
+        return
+    count = read_whole(step)
+    if not 1 <= count <= MOST_VALUES or (count == 1 and low < high):
+        least = 2 if low < high else 1
+        raise ValueError(f"{part.strip()!r}: a range has {least} to {MOST_VALUES:,} values, found {count:,}")
+    yield from (low + (high - low) * index / max(count - 1, 1) for index in range(count))
+
+
+def _multiply(part: str, low: float, high: float, step: str) -> Iterator[float]:
+    factor = read_real(step)
+    if not factor > 1.0 or not low > 0.0:
+        what = f"steps by {factor:g}: a factor is above 1" if low > 0.0 else "begins at 0, which no factor leaves"
+        raise ValueError(f"{part.strip()!r} {what}")
+    count = math.floor(math.log(high / low * _SLACK) / math.log(factor)) + 1
+    if count > MOST_VALUES:
+        raise ValueError(f"{part.strip()!r} has {count:,} values, more than {MOST_VALUES:,}")
+    yield from (low * factor**index for index in range(count))
+
+
+def show_constant(value: float, unit: str, digits: int = 6) -> str:
+    """Return a value of a constant as people read it, to so many digits where it has no prefix."""
+    if unit in _PREFIXED:
+        return format_si(value, unit)
+    told = f"{float(f'{value:.{digits}g}'):g}"
+    return told if unit == "1" else f"{told} {unit}"

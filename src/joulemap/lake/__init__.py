@@ -1,0 +1,1 @@
+"""Blocks of points: evaluated where there is room, kept as the shards of a lake."""

@@ -1,0 +1,71 @@
+"""Blocks made of what is evaluated: a workload on versions of a hardware that differ in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from joulemap.domain.block import Block
+from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.workload import Workload
+from joulemap.model.version import formula_version
+
+
+def describe(
+    workload: Workload,
+    hardware: Hardware,
+    configuration: Configuration,
+    varied: Mapping[str, tuple[str, Any]],
+    *,
+    input_shape: str = "",
+    calibration: tuple[str, str] = (UNCALIBRATED, ""),
+    rules: str = "",
+) -> Block:
+    """Return the block of a workload on a hardware, of which constants are varied: constant -> unit and values.
+
+    `hardware` is as runs have it, at its mode and boundary; `calibration` is label and digest of the one that is in it,
+    `rules` a digest of those by which other numbers follow.
+    """
+    key = workload.key
+    full_clock: Any = hardware.full_clock.value
+    if "clock" in varied:
+        full_clock = np.asarray(varied["clock"][1]) * (full_clock / hardware.clock.value)
+    return Block(
+        columns={
+            "model": workload.model,
+            "source": key.source,
+            "input_spec": key.input_spec,
+            "input_shape": input_shape or key.input_spec,
+            "workload_key": key.digest,
+            "work": workload.work,
+            "parameter_count": workload.parameter_count,
+            "torch_version": key.torch_version,
+            "torchvision_version": key.torchvision_version,
+            "tracer_version": key.tracer_version,
+            "hardware": hardware.id,
+            "hardware_digest": hardware.digest,
+            "architecture": hardware.architecture,
+            "unit_name": hardware.unit_name,
+            "deployment": ",".join(hardware.deployment),
+            "projection": hardware.projection,
+            "unavailable": hardware.unavailable,
+            "host": hardware.host,
+            "needs_host": hardware.needs_host,
+            "boundary": hardware.boundary,
+            "power_mode": configuration.power_mode,
+            "precision": configuration.precision,
+            "weight_precision": configuration.weight_precision or configuration.precision,
+            "batch": workload.batch,
+            "runtime": configuration.runtime,
+            "calibration": calibration[0],
+            "calibration_digest": calibration[1],
+            "formula_version": formula_version(hardware.architecture),
+            "full_clock_hz": full_clock,
+            "rules": rules,
+        },
+        varied=varied,
+    )

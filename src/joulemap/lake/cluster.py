@@ -1,0 +1,58 @@
+"""Blocks on the workers of a Dask cluster, which write shards to a folder that all of them share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator
+from importlib import import_module
+from typing import Any
+
+from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, read_cluster
+from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
+
+
+def run_on_cluster(
+    work: Callable[[One], Done], tasks: Iterator[One], cluster: str, news: Callable[[], None]
+) -> Generator[Done]:
+    """Yield what tasks came to, as workers end them. What a lost worker had is given to another.
+
+    Raises UsageError where there is no scheduler, MissingPackageError without Dask, JoulemapError where workers were
+    lost with a task again and again.
+    """
+    try:
+        engine: Any = import_module("distributed")
+    except ImportError as error:
+        raise MissingPackageError("distributed", "dask") from error
+    with contextlib.ExitStack() as stack:
+        client = _open(stack, engine, cluster)
+        pending: dict[Any, None] = {}
+        source = iter(tasks)
+        while True:
+            room = BESIDE * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+            while len(pending) < room and (task := next(source, None)) is not None:
+                pending[client.submit(work, task, key=f"block-{task.block.digest}", retries=TRIES)] = None
+            if not pending:
+                return
+            try:
+                ended = engine.wait(list(pending), timeout=HEED_S, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                news()
+                continue
+            for future in ended:
+                del pending[future]
+                try:
+                    yield future.result()
+                except engine.KilledWorker as error:
+                    raise JoulemapError(f"workers of {cluster} were lost with one block: {error}") from error
+
+
+def _open(stack: contextlib.ExitStack, engine: Any, cluster: str) -> Any:
+    address, count = read_cluster(cluster)
+    try:
+        if count:
+            address = stack.enter_context(
+                engine.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
+            )
+        return stack.enter_context(engine.Client(address, timeout=10))
+    except OSError as error:
+        raise UsageError(f"--cluster {cluster}: no scheduler answers there ({error})") from error

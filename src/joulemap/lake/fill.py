@@ -1,0 +1,184 @@
+"""Blocks that a lake lacks: planned, evaluated in this process, in several, or on a cluster, and kept as they come.
+
+A block that has its shard is not evaluated. Whoever is stopped or killed leaves whole shards, and the same call goes on
+from there; two that fill one lake at once evaluate some blocks twice and keep each once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, run_task
+from joulemap.store.lake import survey
+from joulemap.store.shard import open_lake
+from joulemap.system.errors import JoulemapError
+from joulemap.system.record import define
+
+if TYPE_CHECKING:
+    from joulemap.store.shard import Points
+
+
+@define(kw_only=True)
+class Filled:
+    """What filling a lake came to; told as it goes on too."""
+
+    block_count: int = 0
+    """That were asked for, as far as they have been counted."""
+    known_count: int = 0
+    """Of those, that had their shard before."""
+    written_count: int = 0
+    point_count: int = 0
+    """Points that were evaluated now."""
+    refused_count: int = 0
+    """Of those, that the hardware cannot run."""
+    evaluate_s: float = 0.0
+    """Of all processes together."""
+    write_s: float = 0.0
+    """The same, for shards."""
+    wall_s: float = 0.0
+
+    @property
+    def point_per_s(self) -> float:
+        """Points that were evaluated in a second."""
+        return self.point_count / self.wall_s if self.wall_s > 0.0 else 0.0
+
+
+def fill(
+    lake: Path,
+    tasks: Iterable[One],
+    evaluate: Callable[[One], Points],
+    *,
+    jobs: int = 1,
+    cluster: str = "",
+    tell: Callable[[Filled], None] | None = None,
+) -> Filled:
+    """Evaluate the tasks whose blocks have no shard in a lake, and keep their points there; return what it came to.
+
+    `evaluate` is a function of a module, for other processes find it by its name. `jobs` processes of this machine
+    work, or those of a `cluster`: `tcp://HOST:PORT` of a Dask scheduler, or `local:N` for N workers here. `tell` is
+    told at each shard and now and then; what it raises ends the filling, with every finished shard kept.
+    Raises UsageError for a folder that cannot be a lake, or a cluster that is not there.
+    """
+    open_lake(lake)
+    began, told = time.perf_counter(), Filled()
+    work = partial(run_task, lake.absolute(), evaluate)
+    missing = _list_missing(lake, tasks, told)
+
+    def news() -> None:
+        told.wall_s = time.perf_counter() - began
+        if tell is not None:
+            tell(told)
+
+    if cluster:
+        from joulemap.lake.cluster import run_on_cluster
+
+        results = run_on_cluster(work, missing, cluster, news)
+    elif jobs > 1:
+        results = _run_in_processes(work, missing, jobs, news)
+    else:
+        results = (work(task) for task in missing)
+    with contextlib.closing(results):
+        for one in results:
+            told.written_count += 1
+            told.point_count += one.point_count
+            told.refused_count += one.refused_count
+            told.evaluate_s += one.evaluate_s
+            told.write_s += one.write_s
+            news()
+    news()
+    return told
+
+
+def _list_missing(lake: Path, tasks: Iterable[One], told: Filled) -> Iterator[One]:
+    """Yield the tasks whose blocks have no whole shard, each question once."""
+    known = {one.question for one in survey(lake).shards}
+    for task in tasks:
+        told.block_count += 1
+        if task.block.digest in known:
+            told.known_count += 1
+            continue
+        known.add(task.block.digest)
+        yield task
+
+
+def _run_in_processes(
+    work: Callable[[One], Done], tasks: Iterator[One], jobs: int, news: Callable[[], None]
+) -> Generator[Done]:
+    """Yield what tasks came to, in the order in which processes end them; one that is killed is replaced."""
+    tries: dict[str, int] = {}
+    again: list[One] = []
+    source = iter(tasks)
+    pool = _open_pool(jobs)
+    pending: dict[Future[Done], One] = {}
+    try:
+        while True:
+            while len(pending) < BESIDE * jobs and (task := again.pop() if again else next(source, None)) is not None:
+                pending[pool.submit(work, task)] = task
+            if not pending:
+                return
+            ended, _ = wait(pending, timeout=HEED_S, return_when=FIRST_COMPLETED)
+            if not ended:
+                news()
+            broken = False
+            for future in ended:
+                task = pending.pop(future)
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    broken = True
+                    again.append(task)
+            if broken:
+                again += pending.values()
+                pending.clear()
+                pool.shutdown(wait=False, cancel_futures=True)
+                pool = _open_pool(jobs)
+                _count_tries(again, tries)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(getattr(pool, "_processes", None) or ()):
+            with contextlib.suppress(Exception):
+                pool._processes[process].terminate()
+
+
+def _count_tries(again: list[Any], tries: dict[str, int]) -> None:
+    for task in again:
+        digest = task.block.digest
+        tries[digest] = tries.get(digest, 0) + 1
+        if tries[digest] > TRIES:
+            raise JoulemapError(
+                f"a process was killed {tries[digest]} times while it evaluated a block of "
+                f"{task.block.point_count} points: is there memory for them? use smaller blocks or fewer jobs"
+            )
+
+
+def _open_pool(jobs: int) -> ProcessPoolExecutor:
+    """Return processes that start anew: a copy of this one would share what it has open."""
+    import multiprocessing
+
+    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_process)
+
+
+def _begin_process() -> None:
+    """Leave Ctrl-C to the process that asks, and end with it."""
+    import multiprocessing
+    import signal
+    from threading import Thread
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=follow, daemon=True).start()

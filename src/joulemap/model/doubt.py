@@ -1,0 +1,124 @@
+"""Half-widths of points: what `totals_between` of the store says of a run, of many points at once.
+
+    latency  ‖errors of its group, own numbers‖          own numbers: of what bounds each part of the latency
+    price    ‖parts of one basis together, bases by themselves, static energy with the time‖
+    energy   ((n (errors^2 + own prices^2) + m price^2) / (n + m))^(1/2)      n groups of errors, m = FULL_GROUPS
+
+Errors of other hardware know nothing of this one's own numbers, which count beside them; what a question set is
+taken as given. docs/doubt.md says where the numbers come from and how they have done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.change import SOURCE
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.doubt import FULL_GROUPS, Doubt, ErrorScale
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.point import Path
+from joulemap.model.total import PointColumns
+from joulemap.model.workload import Floats
+
+OWN_LEVEL: Final = 6
+"""Level of the errors of a hardware itself."""
+
+CLASS_LEVEL: Final = 2
+"""Least level of the errors of a hardware's own class."""
+
+
+def half_widths(
+    points: PointColumns,
+    hardware: Hardware,
+    configuration: Configuration,
+    doubt: Doubt,
+    *,
+    work: str = "model",
+    varied: AbstractSet[Path] = frozenset(),
+    left_out: tuple[float | None, float | None] = (None, None),
+) -> tuple[Floats, Floats]:
+    """Return half-widths of 80 % intervals of the logarithms of latency and energy of each point, 0 of a refused one.
+
+    `varied` are the numbers of the hardware that the points differ in, `left_out` what its calibration was off on
+    models that its fit had not seen, of latency and energy, where it has one. Raises ValueError where nothing is known
+    of the errors.
+    """
+    latency_off, energy_off = left_out
+    latency = _find_scale(doubt, "latency", hardware, configuration, work)
+    energy = _find_scale(doubt, "energy", hardware, configuration, work)
+    spreads = dict(zip((one.number_basis for one in doubt.spreads), doubt.spreads, strict=True))
+    beyond = dict(zip(spreads, doubt.own_half_widths(), strict=True))
+    whole = np.maximum(points.latency_fs, 1).astype(np.float64)
+    own = np.zeros(len(points))
+    if latency_off is None and latency.level != OWN_LEVEL:
+        widths = np.array(
+            _own_widths(hardware, configuration, {name: two for name, (_, two) in beyond.items()}, varied)
+        )
+        own = np.sqrt(np.square(points.share_fs * widths).sum(axis=1)) / whole
+    latency_width = np.hypot(latency.half_width if latency_off is None else latency_off, own)
+
+    total = np.maximum(points.energy_fj, 1).astype(np.float64)
+    parts, owned, static = ({name: np.zeros(len(points)) for name in spreads} for _ in range(3))
+    for key, spent in points.spent_fj.items():
+        parts[key.basis] += spent
+        owned[key.basis] += spent * key.is_own
+        static[key.basis] += spent * (key.common_category == "static")
+    basis_square = sum(np.square(spreads[name].half_width.value * part / total) for name, part in parts.items())
+    own_square = sum(np.square(beyond[name][0] * part / total) for name, part in owned.items())
+    static_share = sum(static.values(), np.zeros(len(points))) / total
+    price_square = basis_square + np.square(static_share * latency_width)
+    if energy_off is not None:
+        energy_width = np.full(len(points), energy_off)
+    elif energy.level < CLASS_LEVEL:
+        has_load = any(load.covers == "board" for load in hardware.loads)
+        energy_width = np.sqrt(price_square + (0.0 if has_load else energy.half_width**2))
+    else:
+        own_energy = 0.0 if energy.level == OWN_LEVEL else own_square + np.square(static_share * own)
+        errors = energy.group_count * (energy.half_width**2 + own_energy)
+        energy_width = np.sqrt((errors + FULL_GROUPS * price_square) / (energy.group_count + FULL_GROUPS))
+    is_there = points.refusal == ""
+    return np.where(is_there, latency_width, 0.0), np.where(is_there, energy_width, 0.0)
+
+
+def _find_scale(doubt: Doubt, quantity: str, hardware: Hardware, configuration: Configuration, work: str) -> ErrorScale:
+    """Return the finest group of measurements that runs of a configuration are in."""
+    runtime = configuration.runtime
+    if runtime == "fused" and hardware.architecture not in ("cpu", "gpu"):
+        runtime = "engine"
+    asked = {
+        "work": work,
+        "architecture": hardware.architecture,
+        "runtime": runtime,
+        "precision": configuration.precision,
+        "hardware": hardware.id,
+    }
+    found = [
+        one
+        for one in doubt.scales
+        if one.quantity == quantity and all(getattr(one, name) in ("", text) for name, text in asked.items())
+    ]
+    if not found:
+        raise ValueError(f"nothing is known of errors of {quantity} of {hardware.id}")
+    return max(found, key=lambda one: one.level)
+
+
+def _own_widths(
+    hardware: Hardware, configuration: Configuration, beyond: dict[str, float], varied: AbstractSet[Path]
+) -> tuple[float, float, float]:
+    """Return what the hardware's own numbers leave open of what compute, memory and starts bound."""
+    precision = configuration.precision
+    if hardware.architecture == "tpu" and precision == "fp32":
+        precision = "bf16"
+    has_peak = hardware.architecture not in ("cgra", "dpu") and precision in hardware.peaks
+
+    def width(path: Path) -> float:
+        quantity = hardware.peaks[precision].rate if path[0] == "peaks" else getattr(hardware, str(path[0]))
+        is_given = quantity.source.endswith(SOURCE) or any(one[: len(path)] == path for one in varied)
+        return 0.0 if is_given else beyond[quantity.basis]
+
+    clock = width(("clock",))
+    compute = max(clock, width(("peaks", precision))) if has_peak else clock
+    return compute, width(("memory_bandwidth",)), clock

@@ -1,0 +1,75 @@
+"""Kinds of kernels: those that no formula tells apart are evaluated once, and stand for as many as there are.
+
+    kernels ─► the first of each kind, with how often it occurs ─► times, counts, energies ─► all of them again
+
+Two kernels are alike whose members are alike in every column, in the same order. Sums over a workload weigh each by how
+many there are, so that totals and ledgers are the same numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import numpy as np
+
+from joulemap.model.kernel import OPERATOR_COLUMNS, KernelColumns
+from joulemap.model.workload import WORK_COLUMNS, Integers
+from joulemap.system.record import define
+
+TEXTS: Final = ("operation", "variant")
+"""Columns of work that are texts."""
+
+
+@define(kw_only=True, eq=False)
+class Kinds:
+    """Kernels that formulas do not tell apart: the first of each, and which of them every other is like.
+
+    The first kernel of a workload is alone: it takes what a division over all of them leaves.
+    """
+
+    kernels: KernelColumns
+    """Of each kind the first, in order."""
+    row: Integers
+    """Of each operator: the row of `kernels` that it is like."""
+    kernel: Integers
+    """Of each kernel: the one of `kernels` that it is like."""
+
+    @classmethod
+    def of(cls, kernels: KernelColumns) -> Kinds:
+        """Return the kinds of kernels; what exchanges data while others compute has a place of its own."""
+        found = kernels.memo.get(("kinds",))
+        if not isinstance(found, cls):
+            found = kernels.memo["kinds",] = cls._find(kernels)
+        return found
+
+    @classmethod
+    def _find(cls, kernels: KernelColumns) -> Kinds:
+        work, leader = kernels.work, kernels.leader
+        order = np.argsort(kernels.kernel_index, kind="stable")
+        starts = np.searchsorted(kernels.kernel_index[order], np.arange(kernels.kernel_count + 1))
+        if work.of_kind("communication").any():
+            first = np.arange(kernels.kernel_count)
+            return cls(kernels=kernels.take(first, np.ones(len(first))), row=np.arange(len(order)), kernel=first)
+        is_other = work.subgraph_index != work.subgraph_index[leader][kernels.kernel_index]
+        numbers = [getattr(work, name) for name in WORK_COLUMNS if name not in ("subgraph_index", *TEXTS)]
+        numbers += [getattr(kernels, name) for name in OPERATOR_COLUMNS if name != "operator_index"]
+        numbers += [np.unique(getattr(work, name), return_inverse=True)[1] for name in TEXTS]
+        numbers += [kernels.leads, is_other, kernels.workload_index]
+        columns = np.ascontiguousarray(np.array(numbers, dtype=np.float64).T[order])
+        lines = columns.view(np.dtype((np.void, columns.itemsize * columns.shape[1]))).ravel()
+        code = np.unique(lines, return_inverse=True)[1].ravel().tolist()
+        new = np.unique(kernels.workload_index[leader], return_index=True)[1].tolist()
+        number: dict[object, int] = {}
+        kind = np.zeros(kernels.kernel_count, dtype=np.int64)
+        for kernel, (start, end) in enumerate(itertools.pairwise(starts.tolist())):
+            key = (-1, kernel) if kernel in new else tuple(code[start:end])
+            kind[kernel] = number.setdefault(key, len(number))
+        _, first, times = np.unique(kind, return_index=True, return_counts=True)
+        found = kernels.take(first, times.astype(np.float64))
+        own = np.argsort(found.kernel_index, kind="stable")
+        own_starts = np.searchsorted(found.kernel_index[own], np.arange(len(first)))
+        row = np.zeros(len(order), dtype=np.int64)
+        rank = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))
+        row[order] = own[own_starts[kind[kernels.kernel_index[order]]] + rank]
+        return cls(kernels=found, row=row, kernel=kind)

@@ -1,0 +1,218 @@
+"""Totals of many configurations of a workload: a row each, without ledger lines.
+
+    numbers of a hardware, as arrays ─► kinds of kernels placed, timed, counted, priced as for a ledger ─► sums
+
+They are the sums of the ledger that an evaluation of each would write, to the femtojoule and the femtosecond, and a
+point does not depend on those beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.point import Path, point_hardware
+from joulemap.domain.reference import COMMON_CATEGORIES
+from joulemap.model.pipeline import Asked, Evaluator, describe_precision
+from joulemap.model.point import WIDE, Points, Spent, name_spent
+from joulemap.model.run import BOTTLENECKS, RunColumns
+from joulemap.model.workload import Floats, Integers, Texts
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import define
+from joulemap.system.units import FJ_PER_J, FS_PER_S
+
+
+@define(kw_only=True, eq=False)
+class PointColumns:
+    """One row per point; numbers of a refused one are 0."""
+
+    latency_fs: Integers
+    interval_fs: Integers
+    energy_fj: Integers
+    spent_fj: Mapping[Spent, Integers]
+    """Energy by what it is of."""
+    clock_fraction: Floats
+    voltage_factor: Floats
+    uncapped_power_w: Floats
+    dram_bytes: Floats
+    moved_bytes: Floats
+    """Crossing kernel boundaries at any level."""
+    mac_count: Floats
+    """Of the operators."""
+    computed_mac_count: Floats
+    """That the chip computes."""
+    peak_ops_per_s: Floats
+    memory_bandwidth_bytes_per_s: Floats
+    weight_bytes: Integers
+    activation_bytes: Integers
+    bottleneck: Integers
+    """Code in `run.BOTTLENECKS`: what bounds the subgraphs that take most of the latency together."""
+    bound_fs: Integers
+    """Point x code in `run.BOTTLENECKS`: the latency of the subgraphs that it bounds."""
+    share_fs: Integers
+    """Point x code in `run.BOTTLENECKS`: the part of the latency that follows each; starts are of the launch."""
+    throughput_limit: Texts
+    """In `run.THROUGHPUT_LIMITS`."""
+    refusal: Texts
+    """Why the hardware cannot run it, in the sentence that `evaluate` raises; empty where it can."""
+
+    def __len__(self) -> int:
+        return len(self.latency_fs)
+
+    @property
+    def category_fj(self) -> dict[str, Integers]:
+        """Energy by common category, of those that occur, in their order."""
+        none = np.zeros(len(self), dtype=np.int64)
+        found = {
+            name: sum((one for key, one in self.spent_fj.items() if key.common_category == name), none)
+            for name in COMMON_CATEGORIES
+        }
+        return {name: one for name, one in found.items() if one.any()}
+
+    @property
+    def peak_memory_bytes(self) -> Integers:
+        """Of weights and live activations."""
+        return self.weight_bytes + self.activation_bytes
+
+    @property
+    def latency_s(self) -> Floats:
+        """Of a batch."""
+        return self.latency_fs / FS_PER_S
+
+    @property
+    def energy_j(self) -> Floats:
+        """Of a batch."""
+        return self.energy_fj / FJ_PER_J
+
+    @property
+    def average_power_w(self) -> Floats:
+        """Of a run that is repeated without a pause."""
+        return _divide(self.energy_fj.astype(np.float64), self.interval_fs.astype(np.float64))
+
+    @property
+    def compute_utilization_fraction(self) -> Floats:
+        """Of the peak, in steady state."""
+        attained = _divide(FLOPS_PER_MAC * self.computed_mac_count, self.interval_fs / FS_PER_S)
+        return _divide(attained, self.peak_ops_per_s)
+
+    @property
+    def bandwidth_utilization_fraction(self) -> Floats:
+        """Of the memory's bandwidth, in steady state."""
+        attained = _divide(self.dram_bytes, self.interval_fs / FS_PER_S)
+        return _divide(attained, self.memory_bandwidth_bytes_per_s)
+
+    def throughput_per_s(self, batch: int) -> Floats:
+        """Return samples per second of batches one after the other without a pause."""
+        return _divide(np.full(len(self), float(batch)), self.interval_fs / FS_PER_S)
+
+    def energy_per_inference_j(self, batch: int) -> Floats:
+        """Return the energy of a sample."""
+        return self.energy_j / batch
+
+
+def _divide(share: Floats, whole: Floats) -> Floats:
+    found: Floats = np.divide(share, whole, out=np.zeros(len(share)), where=whole > 0.0)
+    return found
+
+
+def evaluate_points(
+    evaluator: Evaluator, hardware: Hardware, configuration: Configuration, varied: Mapping[Path, Floats]
+) -> PointColumns:
+    """Return the totals of the versions of a hardware that differ in numbers: for each path an array of one length.
+
+    Raises KeyError for a path that the hardware does not have, ValueError for arrays of several lengths, and as
+    `evaluate` for what is wrong of all.
+    """
+    numbers = {path: np.asarray(column, dtype=np.float64) for path, column in varied.items()}
+    counts = {len(column) for column in numbers.values()} or {1}
+    if len(counts) > 1:
+        raise ValueError(f"numbers of {' and '.join(map(str, sorted(counts)))} points, expected as many of each")
+    (count,) = counts
+    if evaluator.falls_back(hardware) or count == 1:
+        return _stack([_evaluate_one(evaluator, hardware, configuration, numbers, index) for index in range(count)])
+    if configuration.precision not in hardware.peaks:
+        raise UnsupportedError(describe_precision(hardware, configuration.precision))
+    kernels = evaluator.form(configuration, configuration.runtime)
+    points = Points.of(kernels, hardware, numbers, count)
+    points.evaluate()
+    given: dict[str, Any] = {
+        "peak_ops_per_s": points.whole.peaks[configuration.precision].rate.value,
+        "memory_bandwidth_bytes_per_s": points.whole.memory_bandwidth.value,
+        "weight_bytes": round(float(kernels.total_weight_bytes)),
+        "activation_bytes": points.activation_bytes,
+        "mac_count": float(kernels.work.mac_count.sum()),
+    }
+    is_there = np.array(points.refusal) == ""
+    columns = {name: np.where(is_there, np.ravel(one), 0) for name, one in given.items()}
+    columns |= {"refusal": np.array(points.refusal, dtype=np.str_), **points.columns}
+    for field in attrs.fields(PointColumns):
+        if field.name not in columns and field.name != "spent_fj":
+            columns[field.name] = empty(field, count)
+    return PointColumns(**columns, spent_fj=points.spent)
+
+
+def empty(field: attrs.Attribute[Any], count: int) -> NDArray[Any]:
+    """Return a column of so many points of which nothing is known."""
+    kind = {"Integers": np.int64, "Floats": np.float64, "Texts": np.str_}[str(field.type)]
+    return np.zeros((count, len(BOTTLENECKS)) if field.name in WIDE else count, dtype=kind)
+
+
+def evaluate_totals(evaluator: Evaluator, asked: Sequence[Asked]) -> PointColumns:
+    """Return the totals of each configuration."""
+    return _stack(evaluator.evaluate_all(asked))
+
+
+def _evaluate_one(
+    evaluator: Evaluator, hardware: Hardware, configuration: Configuration, numbers: Mapping[Path, Floats], index: int
+) -> RunColumns | Exception:
+    try:
+        return evaluator.evaluate(point_hardware(hardware, numbers, index), configuration)
+    except (UnsupportedError, ValueError) as error:
+        return error
+
+
+def _stack(runs: Sequence[RunColumns | Exception]) -> PointColumns:
+    rows = [_total(run) if isinstance(run, RunColumns) else ({"refusal": str(run)}, {}) for run in runs]
+    columns: dict[str, Any] = {}
+    for field in attrs.fields(PointColumns):
+        if field.name != "spent_fj":
+            none = empty(field, 1)[0]
+            columns[field.name] = np.array([row.get(field.name, none) for row, _ in rows])
+    keys = dict.fromkeys(key for _, spent in rows for key in spent)
+    return PointColumns(**columns, spent_fj={key: np.array([spent.get(key, 0) for _, spent in rows]) for key in keys})
+
+
+def _total(run: RunColumns) -> tuple[dict[str, Any], dict[Spent, int]]:
+    """Return the columns of a run, and what it spends."""
+    reference, ledger, parts = run.hardware.reference, run.ledger, run.subgraphs
+    by_action = np.zeros(len(reference), dtype=np.int64)
+    np.add.at(by_action, ledger.action_index, ledger.energy_fj)
+    spent: dict[Spent, int] = {}
+    for action, energy in zip(reference, by_action.tolist(), strict=True):
+        if energy:
+            key = name_spent(action, frozenset())
+            spent[key] = spent.get(key, 0) + energy
+    bound = np.zeros(len(BOTTLENECKS), dtype=np.int64)
+    np.add.at(bound, parts.bottleneck, parts.latency_fs)
+    launch_fs = np.minimum(np.rint(parts.launch_s * FS_PER_S).astype(np.int64), parts.latency_fs)
+    busy_fs, computes = parts.latency_fs - launch_fs, parts.compute_s >= parts.memory_s
+    same = (
+        "latency_fs", "interval_fs", "energy_fj", "clock_fraction", "voltage_factor", "uncapped_power_w",
+        "peak_ops_per_s", "memory_bandwidth_bytes_per_s", "weight_bytes", "activation_bytes", "throughput_limit",
+    )  # fmt: skip
+    return {
+        **{name: getattr(run, name) for name in same},
+        "mac_count": float(run.mac_count),
+        "computed_mac_count": float(parts.computed_mac_count.sum()),
+        "dram_bytes": float(parts.dram_bytes.sum()),
+        "moved_bytes": float(parts.moved_bytes.sum()),
+        "bound_fs": bound,
+        "share_fs": np.array([busy_fs[computes].sum(), busy_fs[~computes].sum(), launch_fs.sum()]),
+        "bottleneck": int(np.argmax(bound)),
+    }, spent

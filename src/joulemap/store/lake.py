@@ -1,0 +1,352 @@
+"""A lake: a folder of shards, read as a database is, by the same views.
+
+The views stand in a database of its own that lives as long as the question: a copy of the template, in which scans of
+the shards are in the place of the tables of runs. A shard is looked through once: its digest, which its name says, is
+compared, and what changes of a file when it is written is remembered beside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.block import QUESTION
+from joulemap.domain.dimension import fill_dimensions, spell_labels
+from joulemap.model.version import formula_version
+from joulemap.store.connection import Connection, configure, telling
+from joulemap.store.engine import connect
+from joulemap.store.literal import execute
+from joulemap.store.quote import quote_name, quote_text
+from joulemap.store.shard import CATEGORIES, KEY, MOST_POINTS, PART, TOTALS, Shard, digest_bytes, is_lake, read_name
+from joulemap.store.sharing import Kind
+from joulemap.store.surface import load_surface
+from joulemap.system.draft import drafting
+from joulemap.system.errors import DatabaseError
+from joulemap.system.record import frozen
+from joulemap.system.resource import cache_folder, folder as resource_folder
+
+ABSENT: Final = (
+    "subgraph_results", "operator_results", "energy_ledger", "energy_ledger_wide", "energy_parts", "event_counts",
+    "run_overheads", "operators", "uncounted", "assumptions", "caveats", "placements", "placement_ledger", "estimates",
+    "run_subgraph", "run_operator", "ledger_line", "run_action", "workload_operator",
+)  # fmt: skip
+"""Views, and tables behind them, of what a lake does not hold: parts of runs."""
+
+HARDWARE_ERROR: Final = "r.hardware_digest"
+"""What tells apart, in errors of runs, hardware of one name."""
+
+_ERRING: Final = re.compile(r"CREATE MACRO erring\(.*?\n\);", re.DOTALL)
+
+_TABLE: Final = re.compile(r'"table_name":"(\w+)"')
+"""What a statement reads, as the engine writes out how it is understood."""
+
+_TYPES: Final[Mapping[str, str]] = {
+    "text": "VARCHAR", "whole": "BIGINT", "count": "INTEGER", "number": "DOUBLE",
+    "int64": "BIGINT", "int32": "INTEGER", "float64": "DOUBLE", "string": "VARCHAR",
+}  # fmt: skip
+
+_COLUMNS: Final[Mapping[str, str]] = {
+    **{name: _TYPES[kind] for name, kind in QUESTION.items()},
+    **{name: _TYPES[kind] for name, (kind, _) in TOTALS.items()},
+    "package_version": "VARCHAR",
+    "is_edge": "BOOLEAN",
+}
+"""Columns of a shard -> their types."""
+
+
+@frozen(kw_only=True)
+class Survey:
+    """What is in a lake."""
+
+    shards: tuple[Shard, ...]
+    """Whole ones of the formulas of today, by question."""
+    stale: tuple[Shard, ...]
+    """Of other formulas."""
+    damaged: tuple[tuple[Shard, str], ...]
+    """Cut short or altered -> how that is known."""
+    twice: tuple[Shard, ...]
+    """Of questions that another shard answers."""
+    unfinished: tuple[Path, ...]
+    """Being written, or left by a process that was killed."""
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What who asks the lake must know of it."""
+        told = [f"left out {one.path}: {why}" for one, why in self.damaged]
+        if self.stale:
+            count = len(self.stale)
+            told.append(
+                f"left out {count} stale {'shard' if count == 1 else 'shards'}, of other formulas than those of today"
+            )
+        return tuple(told)
+
+
+def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
+    """Return what is in a lake; `is_thorough` reads all of every shard, else only those that were written since.
+
+    Raises DatabaseError for a folder that is no lake.
+    """
+    if not is_lake(lake):
+        raise DatabaseError(f"{lake} is a folder and no lake; choose another --db")
+    current = {f"{one}-{formula_version(one)}" for one in CLASS_HARDWARE}
+    paths = sorted({*lake.glob("*/*"), *lake.glob("*/.*.part")})
+    unfinished = [path for path in paths if PART.fullmatch(path.name)]
+    found = [shard for path in paths if (shard := read_name(path)) is not None]
+    fresh = [one for one in found if one.folder in current]
+    reasons = _look_through(lake, fresh, is_thorough=is_thorough)
+    whole: dict[tuple[str, str], Shard] = {}
+    for one in fresh:
+        if one.path not in reasons:
+            whole.setdefault((one.folder, one.question), one)
+    kept = {one.path for one in whole.values()}
+    return Survey(
+        shards=tuple(whole.values()),
+        stale=tuple(one for one in found if one.folder not in current),
+        damaged=tuple((one, reasons[one.path]) for one in fresh if one.path in reasons),
+        twice=tuple(one for one in fresh if one.path not in kept and one.path not in reasons),
+        unfinished=tuple(unfinished),
+    )
+
+
+def _look_through(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> dict[Path, str]:
+    """Return path -> why its shard is not as it was written."""
+    kept = cache_folder() / f"lake-{hashlib.sha256(str(lake.resolve()).encode()).hexdigest()[:16]}.json"
+    seen: dict[str, list[int]] = {}
+    if not is_thorough:
+        with contextlib.suppress(OSError, ValueError):
+            seen = json.loads(kept.read_text(encoding="utf-8"))
+    sights = {one.path.name: _sight(one.path) for one in shards}
+    new = [one for one in shards if seen.get(one.path.name) != sights[one.path.name]]
+    with ThreadPoolExecutor(2) as pool:
+        reasons = {one.path: why for one, why in zip(new, pool.map(_judge, new), strict=True) if why}
+    if new:
+        sound = {name: at for name, at in sights.items() if name not in {path.name for path in reasons}}
+        with contextlib.suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with drafting(kept.parent) as draft:
+                (draft / kept.name).write_text(json.dumps(sound), encoding="utf-8")
+                (draft / kept.name).replace(kept)
+    return reasons
+
+
+def _sight(path: Path) -> list[int]:
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    return []
+
+
+def _judge(shard: Shard) -> str:
+    try:
+        found = digest_bytes(shard.path)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+    return (
+        "" if found == shard.content else "it was cut short or altered (its content has another digest than its name)"
+    )
+
+
+@contextlib.contextmanager
+def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> Iterator[Connection]:
+    """Give out a connection that asks the shards of a lake as a database is asked; `tell` is told what is left out.
+
+    `template` is a database with the catalogue and no runs. Raises DatabaseError for what is no lake.
+    """
+    found = survey(lake)
+    for text in found.doubts:
+        tell(text)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(telling(lake))
+        connection = stack.enter_context(contextlib.closing(_open(stack, template)))
+        connection.execute(f"SET threads = {os.cpu_count() or 1 if len(found.shards) > 1 else 1}")
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+        _fill(connection, found.shards)
+        connection.execute(f"SET allowed_directories = [{quote_text(f'{lake.resolve()}/')}]")
+        configure(connection, kind)
+        yield connection
+
+
+def _open(stack: contextlib.ExitStack, template: Path | None) -> Connection:
+    """Return a database of this question alone, with the catalogue and no runs."""
+    from joulemap.store.connection import open_in_memory
+
+    if template is None:
+        return open_in_memory()
+    import shutil
+
+    place = stack.enter_context(drafting(cache_folder()))
+    shutil.copyfile(template, place / "lake.duckdb")
+    return connect(place / "lake.duckdb")
+
+
+def _fill(connection: Connection, shards: Sequence[Shard]) -> None:
+    """Put scans of shards in the place of the tables of runs, and what they say of workloads and hardware in theirs."""
+    paths = [str(one.path.resolve()) for one in shards]
+    told = _read_footers(connection, paths)
+    columns = {one["column"]: one["name"] for about in told for one in about["varied"]}
+    workloads = {one["workload_key"]: one for about in told for one in about["workloads"]}
+    connection.execute("DROP TABLE internal.run; DROP TABLE internal.run_total")
+    _insert_workloads(connection, workloads.values())
+    _insert_hardware(connection, {one["hardware_digest"]: one for about in told for one in about["hardware"]}.values())
+    connection.execute("SET parquet_metadata_cache = true")
+    connection.execute(_scan(connection, shards, paths, list(workloads), sorted(columns)))
+    connection.execute(_views(connection, dict(sorted(columns.items()))))
+
+
+def read_footers(shards: Sequence[Shard]) -> dict[str, dict[str, Any]]:
+    """Return question -> what the footer of its shard says; raises duckdb.Error for a file that is not whole."""
+    with contextlib.closing(duckdb.connect()) as connection:
+        told = _read_footers(connection, [str(one.path.resolve()) for one in shards])
+    return {str(one["question"]): one for one in told}
+
+
+def _read_footers(connection: Connection, paths: Sequence[str]) -> list[dict[str, Any]]:
+    if not paths:
+        return []
+    statement = (
+        f"SELECT decode(value) FROM parquet_kv_metadata([{', '.join(map(quote_text, paths))}]) "
+        f"WHERE decode(key) = '{KEY}' ORDER BY file_name"
+    )
+    return [json.loads(value) for (value,) in connection.execute(statement).fetchall()]
+
+
+def number_shards(shards: Iterable[Shard]) -> list[int]:
+    """Return a number for each shard that follows from its question, 33 bits long; who comes later gives way."""
+    found: dict[int, None] = {}
+    for one in shards:
+        number = int(one.question, 16) >> 95
+        while number in found:
+            number += 1
+        found[number] = None
+    return list(found)
+
+
+def _scan(
+    connection: Connection, shards: Sequence[Shard], paths: Sequence[str], workloads: Sequence[str], varied: list[str]
+) -> str:
+    """Return the view of all points, with the columns that no shard has as nulls."""
+    if not shards:
+        nulls = {**_COLUMNS, "shard": "VARCHAR", "point_index": "BIGINT", "run_id": "BIGINT", "workload_id": "INTEGER",
+                 "created_at": "TIMESTAMP"}  # fmt: skip
+        none = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in nulls.items())
+        return f"CREATE VIEW internal.point AS SELECT {none} WHERE FALSE"
+    source = f"read_parquet([{', '.join(map(quote_text, paths))}], union_by_name = true)"
+    there = {str(name) for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    listed = [
+        f"s.{quote_name(name)}" if name in there else f"CAST(NULL AS {kind}) AS {quote_name(name)}"
+        for name, kind in _COLUMNS.items()
+    ]
+    numbers = ", ".join(str(number * MOST_POINTS) for number in number_shards(shards))
+    questions = ", ".join(quote_text(one.question[:16]) for one in shards)
+    times = ", ".join(quote_text(_written_at(one)) for one in shards)
+    keys = ", ".join(map(quote_text, workloads))
+    listed += [
+        *(f"s.{quote_name(name)}" for name in varied),
+        f"[{questions}][CAST(s.file_index AS BIGINT) + 1] AS shard",
+        "s.file_row_number AS point_index",
+        f"[{numbers}][CAST(s.file_index AS BIGINT) + 1] + s.file_row_number AS run_id",
+        f"CAST(list_position([{keys}], s.workload_key) AS INTEGER) AS workload_id",
+        f"CAST([{times}][CAST(s.file_index AS BIGINT) + 1] AS TIMESTAMP) AS created_at",
+    ]
+    return f"CREATE VIEW internal.point AS SELECT {', '.join(listed)} FROM {source} AS s"
+
+
+def _written_at(shard: Shard) -> str:
+    return str(datetime.fromtimestamp(shard.path.stat().st_mtime, UTC).replace(tzinfo=None))
+
+
+def _views(connection: Connection, varied: Mapping[str, str]) -> str:
+    """Return the views of a lake; `varied` are column -> constant."""
+    promised = [
+        str(name)
+        for (name,) in connection.execute(
+            "SELECT column_name FROM duckdb_columns() WHERE table_name = 'run_figures' ORDER BY column_index"
+        ).fetchall()
+    ]
+    told = ", ".join(
+        f"CASE WHEN p.{column} IS NOT NULL THEN {quote_text(f'{name}=')} || p.{column} END"
+        for column, name in varied.items()
+    )
+    labels = {name: _of_points(text) for name, text in spell_labels().items() if name != "error_case"}
+    sql = (resource_folder("schemas") / "lake" / "views.sql").read_text(encoding="utf-8")
+    width = "sqrt(greatest(pow(p.latency_half_width, 2) + pow(p.energy_half_width, 2) {} 2 * error_correlation() * "
+    width += "p.latency_half_width * p.energy_half_width, 0e0))"
+    filled = {
+        "p.{label}": ", ".join(f"{text} AS {name}" for name, text in labels.items()),
+        "p.{category}": ", ".join(f"p.{name}" for name in CATEGORIES),
+        ",\n    p.{varied}": "".join(f", p.{name}" for name in varied),
+        ", p.{varied}": "".join(f", p.{name}" for name in varied),
+        "p.{promised}": ", ".join(f"p.{name}" for name in promised),
+        "{changes}": " AND ".join(["TRUE", *(f"p.{name} IS NULL" for name in varied)]),
+        "{told}": f"list_filter([{told}], lambda one: one IS NOT NULL)" if told else "CAST([] AS VARCHAR[])",
+        "{power_half_width}": width.format("-"),
+        "{edp_half_width}": width.format("+"),
+        "{dimensions}": _of_points(fill_dimensions("{dimensions}")),
+    }
+    for mark, text in filled.items():
+        sql = sql.replace(mark, text)
+    return f"{sql}\n{_tell_designs_apart()}"
+
+
+def _tell_designs_apart() -> str:
+    """Return the macro of what runs err by, in which designs of one hardware are as different as versions of it."""
+    found = _ERRING.search(load_surface().sql)
+    assert found is not None
+    told = found[0].replace(f"{HARDWARE_ERROR},", f"{HARDWARE_ERROR}, CAST(r.changes AS VARCHAR),")
+    return told.replace("CREATE MACRO", "CREATE OR REPLACE MACRO")
+
+
+def _of_points(sql: str) -> str:
+    """Return SQL over the tables of runs, workloads and hardware as SQL over points, which have their columns."""
+    return re.sub(r"\b[rwv]\.", "p.", sql)
+
+
+def _insert_workloads(connection: Connection, workloads: Iterable[Mapping[str, Any]]) -> None:
+    for number, one in enumerate(workloads, 1):
+        execute(
+            connection,
+            "INSERT INTO internal.workload (workload_id, workload_key, model, source, input_spec, input_shape, batch, "
+            "inner_batch, parameter_count, weight_bytes, work, torch_version, torchvision_version, tracer_version, "
+            "notes, created_at) VALUES ($number, $workload_key, $model, $source, $input_spec, $input_shape, $batch, 1, "
+            "$parameter_count, 0, $work, $torch_version, $torchvision_version, $tracer_version, [], now()::TIMESTAMP)",
+            {"number": number, **one},
+        )
+
+
+def _insert_hardware(connection: Connection, hardware: Iterable[Mapping[str, Any]]) -> None:
+    """Store what shards say of hardware that the catalogue does not have, or has otherwise."""
+    for one in hardware:
+        execute(
+            connection,
+            "INSERT INTO internal.hardware_version (hardware_digest, hardware, name, vendor, architecture, deployment, "
+            "microarchitecture, unit_name, memory_type, projection, unavailable, package_version, power_mode, aliases, "
+            "doubts, priced_at, boundary, described_digest, needs_host, host) SELECT $hardware_digest, $hardware, "
+            "$hardware, '', $architecture, string_split($deployment, ','), '', $unit_name, '', $projection, "
+            "$unavailable, '', $power_mode, [], [], $boundary, $boundary, '', $needs_host, $host "
+            "WHERE $hardware_digest NOT IN (SELECT hardware_digest FROM internal.hardware_version)",
+            dict(one),
+        )
+
+
+def tell_absent(connection: Connection, sql: str) -> str:
+    """Return what is said of a statement that asks for parts of runs, which a lake does not hold; empty for others."""
+    with contextlib.suppress(duckdb.Error):
+        ((tree,),) = execute(connection, "SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
+        asked = set(_TABLE.findall(tree))
+        if found := [name for name in ABSENT if name in asked]:
+            return (
+                f"a lake holds totals of points and no parts of them: {', '.join(found)} "
+                f"{'is' if len(found) == 1 else 'are'} empty here; `joulemap analyze` has the parts of a configuration"
+            )
+    return ""

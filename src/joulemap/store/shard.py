@@ -1,0 +1,340 @@
+"""A shard: the points of a block in one Parquet file that never changes.
+
+    LAKE/joulemap-lake.json                         the marker: a folder without it is no lake
+    LAKE/tpu-3f0c…/                                 class and version of its formulas
+        QUESTION-CONTENT.parquet                    digest of the block, digest of every byte of the file
+        .QUESTION.HOST-PID-RANDOM.part              being written, or left by a process that was killed
+
+A file is written beside its place, kept on the disk, and renamed. Two processes that evaluate one block write the same
+bytes under the same name. Row n of a shard is point n of its block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from joulemap.domain.block import QUESTION, Block, name_column
+from joulemap.domain.reference import COMMON_CATEGORIES
+from joulemap.model.run import BOTTLENECKS
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+from joulemap.system.resource import package_version
+
+MARKER: Final = "joulemap-lake.json"
+FORMAT: Final = 1
+"""Of shards: a lake of another one is refused."""
+
+KEY: Final = "joulemap"
+"""Of the metadata in a footer."""
+
+ROW_GROUP: Final = 122_880
+"""Rows that a thread of the engine reads at once."""
+
+MOST_POINTS: Final = 1 << 20
+"""Of a shard: its number and the number of a row in it are a run id, which must be exact as a double too."""
+
+NAME: Final = re.compile(r"([0-9a-f]{32})-([0-9a-f]{16})\.parquet")
+PART: Final = re.compile(r"\.[0-9a-f]{32}\..+\.part")
+
+WORKLOAD: Final = (
+    "workload_key", "model", "source", "input_spec", "input_shape", "batch", "parameter_count", "work", "torch_version",
+    "torchvision_version", "tracer_version",
+)  # fmt: skip
+HARDWARE: Final = (
+    "hardware_digest", "hardware", "architecture", "unit_name", "deployment", "projection", "unavailable", "host",
+    "needs_host", "boundary", "power_mode",
+)  # fmt: skip
+"""Columns that say what a workload and a hardware are: the footer lists those of its points."""
+
+CATEGORIES: Final = tuple(f"{name}_fj" for name in COMMON_CATEGORIES)
+
+TOTALS: Final[Mapping[str, tuple[str, str]]] = {
+    "latency_fs": ("int64", "1e-15 s"),
+    "interval_fs": ("int64", "1e-15 s"),
+    "energy_fj": ("int64", "1e-15 J"),
+    **dict.fromkeys(CATEGORIES, ("int64", "1e-15 J")),
+    "clock_fraction": ("float64", "1"),
+    "voltage_factor": ("float64", "1"),
+    "uncapped_power_w": ("float64", "W"),
+    "dram_bytes": ("float64", "B"),
+    "moved_bytes": ("float64", "B"),
+    "unit_fs": ("int64", "1e-15 s"),
+    "mac_count": ("int64", "1"),
+    "computed_mac_count": ("int64", "1"),
+    "peak_ops_per_s": ("float64", "ops/s"),
+    "memory_bandwidth_bytes_per_s": ("float64", "B/s"),
+    "units_total_count": ("int32", "1"),
+    "weight_bytes": ("int64", "B"),
+    "activation_bytes": ("int64", "B"),
+    "latency_half_width": ("float64", "1"),
+    "energy_half_width": ("float64", "1"),
+    "bottleneck": ("string", ""),
+    "throughput_limit": ("string", ""),
+    "refusal": ("string", ""),
+}
+"""Column of an answer -> its type and unit. One that the points do not have is left out, and null where it is read."""
+
+ASKED_MOST: Final = ("latency_fs", "interval_fs", "energy_fj")
+"""Columns that winners and fronts are of: as they are, which takes a fifth more room and half the time to read."""
+
+_REPEATED: Final = ("bottleneck", "throughput_limit", "refusal", "peak_ops_per_s", "memory_bandwidth_bytes_per_s",
+                    "mac_count", "computed_mac_count", "dram_bytes", "moved_bytes", "units_total_count",
+                    "weight_bytes", "activation_bytes", "latency_half_width")  # fmt: skip
+"""Columns with few values, which are written once each; all others would only be looked through for such."""
+
+
+class Points(Protocol):
+    """Totals of points as `PointColumns` has them: attributes of the names in `TOTALS`, a row each."""
+
+    @property
+    def latency_fs(self) -> Any:
+        """Femtoseconds."""
+
+    @property
+    def energy_fj(self) -> Any:
+        """Femtojoules."""
+
+    @property
+    def category_fj(self) -> Mapping[str, Any]:
+        """Common category -> femtojoules."""
+
+    @property
+    def refusal(self) -> Any:
+        """Why the hardware cannot run it; empty where it can."""
+
+
+@frozen
+class Shard:
+    """A file of points."""
+
+    path: Path
+    question: str
+    """Digest of its block."""
+    content: str
+    """Digest of its bytes."""
+    size_bytes: int
+
+    @property
+    def folder(self) -> str:
+        """Class and formula version."""
+        return self.path.parent.name
+
+
+def open_lake(folder: Path) -> None:
+    """Make a folder a lake if it is new or empty; UsageError where it is neither, or cannot be written."""
+    if is_lake(folder):
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(one.name != MARKER and not one.name.startswith(f".{MARKER}") for one in folder.iterdir()):
+            raise UsageError(f"{folder} is a folder with other files: name a lake, or a folder that is new or empty")
+        draft = folder / f".{MARKER}.{_token()}"
+        draft.write_text(json.dumps({"format": FORMAT}), encoding="utf-8")
+        draft.replace(folder / MARKER)
+    except OSError as error:
+        raise UsageError(f"cannot make a lake of {folder}: {error.strerror or error}") from error
+
+
+def is_lake(folder: Path) -> bool:
+    """Return whether a folder is a lake; UsageError for one of another format."""
+    try:
+        found = json.loads((folder / MARKER).read_text(encoding="utf-8")).get("format")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError, AttributeError) as error:
+        raise UsageError(f"{folder / MARKER} cannot be read: {error}") from error
+    if found != FORMAT:
+        raise UsageError(f"{folder} is a lake of format {found}, this joulemap reads format {FORMAT}")
+    return True
+
+
+def find_shard(lake: Path, block: Block) -> Shard | None:
+    """Return the shard that answers a block; None where there is none."""
+    place = lake / block.folder
+    for path in sorted(place.glob(f"{block.digest}-*.parquet")) if place.is_dir() else ():
+        if (shard := read_name(path)) is not None:
+            return shard
+    return None
+
+
+def read_name(path: Path) -> Shard | None:
+    """Return the shard that a file is by its name; None for another file."""
+    found = NAME.fullmatch(path.name)
+    if found is None:
+        return None
+    try:
+        return Shard(path, found[1], found[2], path.stat().st_size)
+    except FileNotFoundError:
+        return None
+
+
+def digest_bytes(path: Path) -> str:
+    """Return what the name of a shard says of its content."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+
+
+def write_shard(lake: Path, block: Block, points: Points) -> Shard:
+    """Write the points of a block, whose shard is there whole or not at all; return it, or the one that was there.
+
+    Raises ValueError where points and block differ in length, OSError where it cannot be written.
+    """
+    there = find_shard(lake, block)
+    if there is not None and digest_bytes(there.path) == there.content:
+        return there
+    content = encode(block, points)
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    place = lake / block.folder
+    place.mkdir(exist_ok=True)
+    draft = place / f".{block.digest}.{_token()}.part"
+    path = place / f"{block.digest}-{digest}.parquet"
+    try:
+        with draft.open("xb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.rename(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    _keep(place)
+    return Shard(path, block.digest, digest, len(content))
+
+
+def encode(block: Block, points: Points) -> Any:
+    """Return the bytes of a shard, which follow from its block, its points and the versions of what writes it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    count = block.point_count
+    if len(points.latency_fs) != count or count > MOST_POINTS:
+        raise ValueError(f"{len(points.latency_fs)} points for a block of {count}, of at most {MOST_POINTS}")
+    columns = {name: _column(block.columns[name], kind, count) for name, kind in QUESTION.items()}
+    varied = {name: name_column(name, unit) for name, (unit, _) in block.varied.items()}
+    columns |= {varied[name]: pa.array(np.asarray(values, np.float64)) for name, (_, values) in block.varied.items()}
+    repeated = [*columns, *_REPEATED]
+    evaluated = np.asarray(points.refusal) == ""
+    for name, values in _list_totals(points):
+        columns[name] = _total(values, TOTALS[name][0], evaluated if name == "refusal" else ~evaluated)
+    columns["is_edge"] = pa.array(evaluated & _find_edge(block, points))
+    columns["package_version"] = _column(package_version(KEY), "text", count)
+    about = _describe(block, points, varied)
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
+        compression={name: "none" if name in ASKED_MOST else "zstd" for name in columns},
+        use_dictionary=[name for name in (*repeated, "package_version") if name in columns],
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP)
+        writer.add_key_value_metadata({KEY: json.dumps(about, sort_keys=True)})
+    return sink.getvalue()
+
+
+def _find_edge(block: Block, points: Points) -> Any:
+    """Return which points may be on a front of latency and energy: no other of the shard beats them in both.
+
+    All of them where the block has several models: each has a front of its own.
+    """
+    count = block.point_count
+    if not isinstance(block.columns["workload_key"], str) or not isinstance(block.columns["batch"], int):
+        return np.ones(count, np.bool_)
+    rows = np.flatnonzero(np.asarray(points.refusal) == "")
+    latency, energy = np.asarray(points.latency_fs)[rows], np.asarray(points.energy_fj)[rows]
+    order = np.lexsort((energy, latency))
+    found = np.zeros(count, np.bool_)
+    found[rows[order]] = energy[order] <= np.minimum.accumulate(energy[order])
+    return found
+
+
+def _list_totals(points: Points) -> list[tuple[str, Any]]:
+    """Return the columns of an answer that the points have."""
+    found = [(name, getattr(points, name, None)) for name in TOTALS if name not in CATEGORIES]
+    found += [(f"{name}_fj", values) for name, values in points.category_fj.items()]
+    return [(name, values) for name, values in found if values is not None]
+
+
+def _total(values: Any, kind: str, unknown: Any) -> Any:
+    """Return a column of an answer; null where it is unknown: of a refused point all but the refusal."""
+    import pyarrow as pa
+
+    array, mask = np.asarray(values), unknown if unknown.any() else None
+    if kind != "string":
+        return pa.array(array.astype(kind, copy=False), mask=mask)
+    texts = np.array(BOTTLENECKS)[array] if array.dtype.kind in "iu" else array
+    return pa.array(texts, pa.string(), mask=mask).dictionary_encode()
+
+
+def _column(value: Any, kind: str, count: int) -> Any:
+    import pyarrow as pa
+
+    is_one = isinstance(value, str | int | float)
+    if kind == "text":
+        if is_one:
+            return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [str(value)])
+        return pa.array([*map(str, value)], pa.string()).dictionary_encode()
+    plain = {"whole": np.int64, "count": np.int32, "number": np.float64}[kind]
+    return pa.array(np.full(count, value, plain) if is_one else np.asarray(value, plain))
+
+
+def _describe(block: Block, points: Points, varied: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a footer says: versions, digests, units, what was varied, and of which workloads and hardware."""
+    fixed = {name: value for name, value in block.columns.items() if isinstance(value, str | int | float)}
+    refused = int(np.count_nonzero(np.asarray(points.refusal) != ""))
+    return {
+        "format": FORMAT,
+        "question": block.digest,
+        "point_count": block.point_count,
+        "refused_count": refused,
+        "fixed": fixed,
+        "varied": [
+            {"name": name, "column": varied[name], "unit": unit, "low": float(np.min(at)), "high": float(np.max(at))}
+            for name, (unit, at) in block.varied.items()
+        ],
+        "units": {name: unit for name, (_, unit) in TOTALS.items() if unit},
+        "workloads": _distinct(block, WORKLOAD),
+        "hardware": _distinct(block, HARDWARE),
+        "package_version": package_version(KEY),
+    }
+
+
+def _distinct(block: Block, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the different rows that a block has in some columns, in their order."""
+    lists = {
+        name: list(map(_plain, value)) for name in names if not isinstance(value := block.columns[name], str | int)
+    }
+    fixed = {name: block.columns[name] for name in names if name not in lists}
+    rows = dict.fromkeys(zip(*lists.values(), strict=True)) if lists else {(): None}
+    return [{**fixed, **dict(zip(lists, row, strict=True))} for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _token() -> str:
+    host = re.sub(r"[^A-Za-z0-9]", "", socket.gethostname())[:20]
+    return f"{host}-{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def _keep(place: Path) -> None:
+    """Have the name of a file outlast a failure of the power."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(place, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

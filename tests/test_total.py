@@ -1,0 +1,218 @@
+"""Totals of many points are the sums of their ledgers, and no point depends on those beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import attrs
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from chips import FORMS, find
+from compare import assert_close
+from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.point import Path, point_hardware, read_number
+from joulemap.model.column import list_numbers
+from joulemap.model.kind import Kinds
+from joulemap.model.pipeline import Evaluator
+from joulemap.model.run import RunColumns
+from joulemap.model.total import PointColumns, evaluate_points, evaluate_totals
+from joulemap.model.workload import Floats
+from joulemap.system.errors import UnsupportedError
+from lazy import Lazy
+from models import SelfAttention, columns, shipped
+from own_decoder import HEADS, LAYERS, SIZE, Stacked
+
+POINTS = 4
+ONE_OF_EACH_CLASS = tuple({one.architecture: one for one in reversed(FORMS)}.values())
+SHARES = ("efficiency", "share", "voltage")
+"""In the names of coefficients that are shares: none is raised."""
+
+MODELS = ("convolutions", "attention", "recurrence", "decode")
+
+
+def _evaluator(name: str) -> Evaluator:
+    match name:
+        case "convolutions":
+            return Evaluator(shipped("resnet18"))
+        case "attention":
+            return Evaluator(columns(SelfAttention(), torch.empty(2, 8, 16, device="meta")))
+        case "recurrence":
+            return Evaluator(columns(nn.GRU(8, 16, 2, device="meta"), torch.empty(6, 2, 8, device="meta")))
+        case _:
+            with torch.device("meta"):
+                past = torch.empty(LAYERS, 2, 1, HEADS, 40, SIZE)
+                return Evaluator(columns(Stacked(), torch.zeros(1, 1, dtype=torch.int64), past))
+
+
+EVALUATORS: Lazy[str, Evaluator] = Lazy(_evaluator)
+
+
+def vary_clock(hardware: Hardware, ratio: Floats) -> dict[Path, Floats]:
+    """Return clocks and peaks that follow them."""
+    names = ("clock", "clock_base", "clock_boost", "clock_die")
+    varied: dict[Path, Floats] = {
+        (name,): quantity.value * ratio for name in names if (quantity := getattr(hardware, name)) is not None
+    }
+    for name, peak in hardware.peaks.items():
+        varied["peaks", name, "rate"] = peak.rate.value * ratio
+        varied["peaks", name, "clock_hz"] = peak.clock_hz * ratio
+    return varied
+
+
+def vary_any(hardware: Hardware, precision: str, seed: int) -> dict[Path, Floats]:
+    """Return random numbers of a hardware: a power cap that holds some points, and whatever formulas ask for."""
+    draw = np.random.default_rng(seed)
+    varied = vary_clock(hardware, draw.choice([0.5, 0.8, 1.0, 1.3], POINTS))
+    for path, own in list_numbers(hardware, precision).items():
+        if path in varied or path[0] == "peaks" or "clock" in str(path[0]) or own == 0.0 or draw.random() > 0.4:
+            continue
+        values = own * np.exp(draw.normal(0.0, 0.5, POINTS))
+        if path[0] in ("geometry", "unit_count"):
+            values = np.maximum(np.rint(values), own if path[0] == "unit_count" else 1.0)
+        if any(share in str(path[-1]) for share in SHARES):
+            values = np.minimum(values, own)
+        varied[path] = values
+    cap = np.maximum(hardware.tdp.value * draw.choice([0.3, 1.0, 3.0], POINTS), hardware.static_power.value * 1.2)
+    return {**varied, ("tdp",): cap, ("static_power",): np.full(POINTS, hardware.static_power.value)}
+
+
+def assert_sums(found: PointColumns, index: int, run: RunColumns) -> None:
+    """Assert that a point is what the ledger and the parts of its run add up to."""
+    assert found.latency_fs[index] == run.latency_fs
+    assert found.interval_fs[index] == run.interval_fs
+    assert found.energy_fj[index] == run.energy_fj
+    names = np.array([action.common_category for action in run.hardware.reference])[run.ledger.action_index]
+    for name in set(names.tolist()):
+        spent = int(run.ledger.energy_fj[names == name].sum())
+        assert spent == (found.category_fj[name][index] if spent else 0), name
+    assert sum(found.category_fj.values())[index] == run.energy_fj  # type: ignore[index]
+    numbers = ("clock_fraction", "voltage_factor", "uncapped_power_w", "weight_bytes", "activation_bytes", "mac_count",
+               "peak_ops_per_s", "memory_bandwidth_bytes_per_s", "throughput_limit")  # fmt: skip
+    for name in numbers:
+        assert getattr(found, name)[index] == getattr(run, name), name
+    assert found.dram_bytes[index] == run.operators.dram_bytes.sum()
+    assert found.moved_bytes[index] == run.operators.moved_bytes.sum()
+    assert found.computed_mac_count[index] == run.subgraphs.computed_mac_count.sum()
+    longest = np.zeros(3, dtype=np.int64)
+    np.add.at(longest, run.subgraphs.bottleneck, run.subgraphs.latency_fs)
+    assert (found.bound_fs[index] == longest).all()
+    assert found.bottleneck[index] == np.argmax(found.bound_fs[index])
+    assert found.share_fs[index].sum() == run.latency_fs
+
+
+def check(evaluator: Evaluator, hardware: Hardware, precision: str, runtime: str, seed: int) -> int:
+    """Return how many points were compared with their ledgers."""
+    configuration = Configuration(hardware=hardware.id, precision=precision, runtime=runtime)
+    varied = vary_any(hardware, precision, seed)
+    found, compared = evaluate_points(evaluator, hardware, configuration, varied), 0
+    for index in range(POINTS):
+        if refusal := str(found.refusal[index]):
+            with pytest.raises((UnsupportedError, ValueError), match=re.escape(refusal)):
+                evaluator.evaluate(point_hardware(hardware, varied, index), configuration)
+        else:
+            assert_sums(found, index, evaluator.evaluate(point_hardware(hardware, varied, index), configuration))
+            compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_totals_are_sums_of_ledgers(model: str) -> None:
+    place = MODELS.index(model)
+    compared = sum(
+        check(EVALUATORS[model], hardware, next(iter(hardware.peaks)), RUNTIMES[(seed + place) % 4], seed)
+        for seed, hardware in enumerate(ONE_OF_EACH_CLASS)
+    )
+    assert compared > len(ONE_OF_EACH_CLASS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_totals_are_sums_of_ledgers_everywhere(model: str) -> None:
+    for seed, hardware in enumerate(FORMS):
+        for precision in hardware.peaks:
+            for runtime in RUNTIMES:
+                check(EVALUATORS[model], hardware, precision, runtime, 100 + seed)
+
+
+def test_a_point_does_not_depend_on_those_beside_it() -> None:
+    hardware = find("kpu_t256")
+    configuration = Configuration(hardware=hardware.id, precision="int8", runtime="fused")
+    varied = {
+        **vary_clock(hardware, np.linspace(0.5, 1.2, 40)),
+        ("tdp",): np.linspace(hardware.static_power.value * 1.1, hardware.tdp.value, 40),
+        ("memory_levels", 2, "capacity"): np.geomspace(1e5, 1e8, 40),
+    }
+    together = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, varied)
+    assert len(np.unique(together.clock_fraction)) > 5
+    some = [3, 11, 12, 39]
+    apart = evaluate_points(
+        EVALUATORS["convolutions"], hardware, configuration, {path: column[some] for path, column in varied.items()}
+    )
+    for field in attrs.fields(PointColumns):
+        if field.name != "spent_fj":
+            assert (getattr(together, field.name)[some] == getattr(apart, field.name)).all(), field.name
+
+
+def test_totals_of_chips_are_those_of_their_runs() -> None:
+    evaluator = EVALUATORS["convolutions"]
+    asked = [(one, Configuration(hardware=one.id, precision="int8", runtime="graph")) for one in FORMS]
+    found = evaluate_totals(evaluator, asked)
+    for index, run in enumerate(evaluator.evaluate_all(asked)):
+        if isinstance(run, RunColumns):
+            assert_sums(found, index, run)
+        else:
+            assert found.refusal[index] == str(run)
+    assert {"", *(str(one) for one in found.refusal)} - {""}
+
+
+def refusals(hardware: Hardware, varied: Mapping[Path, list[float]]) -> list[str]:
+    configuration = Configuration(hardware=hardware.id, precision="bf16", runtime="graph")
+    arrays = {path: np.array(column) for path, column in varied.items()}
+    found = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, arrays)
+    return [str(one) for one in found.refusal]
+
+
+def test_a_point_is_refused_in_the_words_of_its_record() -> None:
+    chip = find("tpu_v4")
+    static_w = chip.static_power.value
+    assert refusals(chip, {("tdp",): [static_w, 2.0 * static_w]}) == [
+        f"static_power: {static_w:g} W is not below the tdp of {static_w:g} W",
+        "",
+    ]
+    memory = refusals(chip, {("memory_capacity",): [1e6, 1e9]})
+    assert memory == ["tpu_v4 has 0.001 GB of memory; this configuration needs 0.0 GB", ""]
+    with pytest.raises(KeyError, match=r"no number geometry\.nothing"):
+        refusals(chip, {("geometry", "nothing"): [1.0, 2.0]})
+    with pytest.raises(ValueError, match="numbers of 1 and 2 points"):
+        refusals(chip, {("tdp",): [200.0], ("memory_capacity",): [1e9, 2e9]})
+
+
+def test_a_record_of_a_point_has_its_numbers() -> None:
+    chip = find("tpu_v4")
+    varied: dict[Path, Floats] = {("peaks", "bf16"): np.array([1e14]), ("reference", "dram.read"): np.array([5e3])}
+    point = point_hardware(chip, varied, 0)
+    assert read_number(point, ("peaks", "bf16")) == 1e14
+    before, after = chip.peaks["bf16"], point.peaks["bf16"]
+    assert_close(after.operations_per_clock / before.operations_per_clock, 1e14 / before.rate.value, rel=1e-12)
+    assert read_number(point, ("reference", "dram.read")) == 5e3
+    assert point.digest != chip.digest
+    static = point_hardware(chip, {("static_power",): np.array([50.0])}, 0)
+    assert read_number(static, ("reference", "chip.static_power")) == 50e15
+
+
+def test_kinds_stand_for_all_kernels() -> None:
+    evaluator = EVALUATORS["convolutions"]
+    for runtime in RUNTIMES:
+        kernels = evaluator.form(Configuration(hardware="tpu_v4", precision="bf16", runtime=runtime), runtime)
+        kinds = Kinds.of(kernels)
+        assert kinds.kernels.kernel_count < kernels.kernel_count
+        assert kinds.kernels.times is not None
+        assert kinds.kernels.times.sum() == kernels.kernel_count
+        for name in ("input_bytes", "weight_bytes", "host_launch_count"):
+            assert (getattr(kinds.kernels, name)[kinds.row] == getattr(kernels, name)).all(), name
+        assert (kinds.kernels.kernel_index[kinds.row] == kinds.kernel[kernels.kernel_index]).all()
