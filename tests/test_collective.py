@@ -97,14 +97,14 @@ def test_kernels_that_read_each_other_by_hand() -> None:
 def test_paths_by_hand() -> None:
     # of a mesh of eight, two devices have one link of seven; over PCIe more than two reach 0.55 of it
     mesh = find_path(find("mi300x"), 2)
-    assert_close(mesh.ring_rate, 448e9 / 7, rel=1e-3)
+    assert_close(float(mesh.ring_rate), 448e9 / 7, rel=1e-3)
     assert find_path(find("mi300x"), 8).ring_rate == find("mi300x").links[0].bandwidth.value
     l40s = find("l40s")
-    assert_close(find_path(l40s, 4).ring_rate, 0.55 * find_path(l40s, 2).ring_rate, rel=1e-9)
+    assert_close(float(find_path(l40s, 4).ring_rate), 0.55 * float(find_path(l40s, 2).ring_rate), rel=1e-9)
     assert not find_path(l40s, 4).is_direct
     # 256 chips in a square of 16 x 16: a byte passes four links on either axis, on the mean
     assert_close(find_path(find("tpu_v5e"), 256).hops, 8.0, rel=1e-9)
-    assert_close(find_path(find("tpu_v5e"), 4).peer_rate, 50e9, rel=1e-3)
+    assert_close(float(find_path(find("tpu_v5e"), 4).peer_rate), 50e9, rel=1e-3)
     # the pair of an A100 on a PCIe board is its bridge, more go through the host
     assert find_path(find("a100_pcie_80gb"), 2).ring_rate == 300e9
     assert find_path(find("a100_pcie_80gb"), 4).ring_rate < 32e9

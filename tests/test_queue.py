@@ -310,8 +310,8 @@ def test_servers_of_a_pool_share_its_requests() -> None:
     """Two at once: alone the second prompt waits for the first, 110 ms each; two servers work on one each."""
     load = Load(requests=2, prompt_tokens=1000, output_tokens=11)
     tight = attrs.evolve(ROOMY, step_tokens=1000)
-    alone = simulate_pools(pools(PLAIN, tight), load)
-    shared = simulate_pools(pools(PLAIN, tight, prompts=2, answers=2), load)
+    alone, _ = simulate_pools(pools(PLAIN, tight), load)
+    shared, _ = simulate_pools(pools(PLAIN, tight, prompts=2, answers=2), load)
     assert alone.first_token.p99 == near(0.220)
     assert shared.first_token.p99 == near(0.110)
     assert shared.latency.p99 == near(0.110 + 0.1001)
@@ -320,7 +320,7 @@ def test_servers_of_a_pool_share_its_requests() -> None:
 
 def test_two_pools_hand_the_cache_over() -> None:
     """Prompt 110 ms, 20 ms over the link, then ten passes of 10 ms, the first with a token of its own to work out."""
-    served = simulate_pools(
+    served, _ = simulate_pools(
         pools(PLAIN, ROOMY),
         Load(requests=1, prompt_tokens=1000, output_tokens=11),
         handover_s=0.010,
@@ -335,7 +335,7 @@ def test_two_pools_hand_the_cache_over() -> None:
 
 @pytest.mark.parametrize("load", LOADS)
 def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
-    served = simulate_pools(pools(LENGTHY, TIGHT), LOADS[load], seed=1)
+    served, _ = simulate_pools(pools(LENGTHY, TIGHT), LOADS[load], seed=1)
     asked = draw_requests(LOADS[load], 1)
     assert served.requests == len(asked.prompt_tokens)
     assert served.energy_j == near((2.0 * served.duration_s - served.idle_s) * LENGTHY.watts + served.idle_j)
@@ -349,14 +349,14 @@ def test_two_pools_conserve_tokens_and_energy(load: str) -> None:
 def test_answers_of_a_pool_of_their_own_are_never_halted() -> None:
     """At the same rate no prompt lengthens a step, so that the longest is that of the sequences alone."""
     load = Load(rate_per_s=4.0, requests=300, prompt_tokens=900, output_tokens=100)
-    apart = simulate_pools(pools(PLAIN, ROOMY), load)
+    apart, _ = simulate_pools(pools(PLAIN, ROOMY), load)
     together = simulate(PLAIN, load, ROOMY)
     assert apart.between_tokens.p90 < 0.012 < 0.05 < together.between_tokens.p99
     assert apart.first_token.p50 <= together.first_token.p50
 
 
 def test_in_flight_is_never_exceeded_by_two_pools() -> None:
-    served = simulate_pools(pools(LENGTHY, ROOMY), LOADS["in flight"])
+    served, _ = simulate_pools(pools(LENGTHY, ROOMY), LOADS["in flight"])
     starts = [(start or 0.0, 1) for start in served.outcomes.arrival_s]
     ends = [(end or 0.0, -1) for end in served.outcomes.finished_s]
     present = most = 0

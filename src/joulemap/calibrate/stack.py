@@ -45,6 +45,7 @@ OWN: Final = (
     "kernel_index",
     "kernel_count",
     "leader",
+    "times",
     "workload_index",
     "workload_count",
 )
