@@ -43,7 +43,7 @@ BANDWIDTHS: Final = np.geomspace(1e11, 4e12, 128)
 FRONT: Final = """
     SELECT run_id, latency_s, energy_j FROM (
         SELECT run_id, latency_s, energy_j, min(energy_j) OVER (
-            ORDER BY latency_s, energy_j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+            ORDER BY latency_s, energy_j, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
         FROM points WHERE {})
     WHERE before IS NULL OR energy_j < before ORDER BY latency_s"""
 
