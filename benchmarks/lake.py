@@ -3,7 +3,7 @@
 python benchmarks/lake.py [--points 10_000_000] [--block 262_144] [--keep FOLDER]
 
 Points are made up: a grid of clock, units, bandwidth and cache of one model on one chip, with numbers of which hardly
-two are alike, so that nothing packs better than it would. Times of questions are the least of 5; the first opening,
+two are alike, so that nothing packs better than it would. Times of questions are the least of 3; the first opening,
 which looks through new shards, is told apart. Writers are timed over the same tables, one after the other, shard by
 shard. Beside each time stands that of the processors: on a machine that others use it is the one to compare.
 """
@@ -11,9 +11,9 @@ shard. Beside each time stands that of the processors: on a machine that others 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import resource
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,21 +30,31 @@ from joulemap.domain.block import QUESTION, Block
 from joulemap.model.version import formula_version
 from joulemap.plan.lake import reading
 from joulemap.plan.source import Source
-from joulemap.store.library import find_query
-from joulemap.store.query import run_query
 from joulemap.store.shard import ROW_GROUP, encode, open_lake, write_shard
 
-REPEATS: Final = 5
+REPEATS: Final = 3
+COMPARED: Final = 8
+"""Shards that the engines' writers write too."""
+
 CLOCKS: Final = np.linspace(0.5e9, 2e9, 64)
 UNITS: Final = np.array([16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0])
 BANDWIDTHS: Final = np.geomspace(1e11, 4e12, 128)
 
+FRONT: Final = """
+    SELECT run_id, latency_s, energy_j FROM (
+        SELECT run_id, latency_s, energy_j, min(energy_j) OVER (
+            ORDER BY latency_s, energy_j, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM points WHERE {})
+    WHERE before IS NULL OR energy_j < before ORDER BY latency_s"""
+
 ASKED: Final = {
     "count": "SELECT count(*) FROM runs",
-    "winner, energy": "SELECT run_id, energy_j FROM runs ORDER BY energy_j LIMIT 1",
+    "winner": "SELECT run_id, energy_j FROM runs ORDER BY energy_j LIMIT 1",
     "winner under a limit": "SELECT run_id, energy_j FROM runs WHERE latency_s < 2e-4 ORDER BY energy_j LIMIT 1",
     "least energy": "SELECT min(energy_j) FROM runs",
     "least at each unit count": "SELECT set_unit_count, min(energy_j), min(latency_s) FROM runs GROUP BY ALL",
+    "front": FRONT.format("is_edge"),
+    "front under a limit": FRONT.format("average_power_w < 60"),
     "mean of a slice": "SELECT avg(latency_s) FROM runs WHERE set_clock_hz > 1e9 AND set_unit_count = 256",
 }
 
@@ -111,58 +121,63 @@ def make(points: int, size: int) -> Iterator[tuple[Block, Any]]:
         yield block, make_points(number, block)
 
 
+class Clock:
+    """Seconds of the wall and of the processors, added up."""
+
+    def __init__(self) -> None:
+        self.wall_s = self.cpu_s = 0.0
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Add up what happens inside."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.wall_s += time.perf_counter() - wall
+        self.cpu_s += time.process_time() - cpu
+
+
 def compare_writers(lake: Path, folder: Path, points: int, size: int) -> None:
-    """Write every shard three ways and print rates and ratios."""
-    taken = dict.fromkeys(("shard", "pyarrow", "duckdb"), 0.0)
+    """Write every shard, and the same columns by the engines' writers; print rates and ratios."""
+    clocks = {name: Clock() for name in ("shards", "pyarrow", "duckdb")}
     done = 0
-    engine = duckdb.connect()
+    engine = duckdb.connect(config={"threads": 1})
     for block, totals in make(points, size):
-        begun = time.perf_counter()
-        shard = write_shard(lake, block, totals)
-        taken["shard"] += time.perf_counter() - begun
+        with clocks["shards"].running():
+            shard = write_shard(lake, block, totals)
         done += block.point_count
-        if done <= 8 * size:
+        if done <= COMPARED * size:
             table = pq.read_table(pa.BufferReader(encode(block, totals)))
-            begun = time.perf_counter()
-            pq.write_table(table, folder / "plain.parquet", compression="zstd", row_group_size=ROW_GROUP)
-            taken["pyarrow"] += time.perf_counter() - begun
-            begun = time.perf_counter()
-            engine.from_arrow(table).write_parquet(str(folder / "plain.parquet"), compression="zstd")
-            taken["duckdb"] += time.perf_counter() - begun
-    some = min(done, 8 * size)
-    rate = done / taken["shard"]
-    print(f"{done:,} points in {len(list(lake.glob('*/*.parquet')))} shards of {shard.size_bytes / size:.0f} B a point")
-    print(f"shards, digest, fsync and all   {rate / 1e6:6.2f} M points/s, {taken['shard']:.1f} s")
-    for name in ("pyarrow", "duckdb"):
-        own = some / taken[name]
-        print(f"{name + ' of the same columns':31} {own / 1e6:6.2f} M points/s, ratio {rate / own:.2f}")
+            with clocks["pyarrow"].running():
+                pq.write_table(table, folder / "plain.parquet", compression="zstd", row_group_size=ROW_GROUP)
+            with clocks["duckdb"].running():
+                engine.from_arrow(table).write_parquet(str(folder / "plain.parquet"), compression="zstd")
+    count = len(list(lake.glob("*/*.parquet")))
+    print(f"{done:,} points in {count} shards, {shard.size_bytes / size:.0f} B a point")
+    own = done / clocks["shards"].cpu_s
+    for name, clock in clocks.items():
+        some = done if name == "shards" else min(done, COMPARED * size)
+        rate = some / clock.cpu_s
+        told = f"{clock.wall_s:6.1f} s, {clock.cpu_s:6.1f} s of a processor, {rate / 1e6:.2f} M points in one of those"
+        print(f"{name:31} {told}" + ("" if name == "shards" else f"; ratio {own / rate:.2f}"))
 
 
 def ask(lake: Path) -> None:
     """Print what opening and each question takes."""
-    for label in ("first opening, digests compared", "opening"):
-        begun = time.perf_counter()
-        with reading(Source(path=lake)) as connection:
+    for label in ("first opening", "opening"):
+        clock = Clock()
+        with clock.running(), reading(Source(path=lake)) as connection:
             connection.execute("SELECT 1")
-            print(f"{label:31} {time.perf_counter() - begun:6.3f} s")
+        print(f"{label:31} {clock.wall_s:6.3f} s, {clock.cpu_s:6.3f} s of a processor")
     with reading(Source(path=lake)) as connection:
         for label, statement in ASKED.items():
-            print(f"{label:31} {median(lambda text=statement: connection.execute(text).fetchall()):6.3f} s")
-        for name, given in (("point.winner", {}), ("point.winner", {"max_latency_s": 2e-4}), ("point.front", {})):
-            query = find_query(name)
-            took = median(lambda query=query, given=given: run_query(connection, query, given))
-            rows = len(run_query(connection, query, given))
-            print(f"{f'{name} {given or str()}':31} {took:6.3f} s, {rows:,} rows")
-
-
-def median(action: Any) -> float:
-    """Return the seconds that an action takes."""
-    times = []
-    for _ in range(REPEATS):
-        begun = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - begun)
-    return statistics.median(times)
+            clocks = []
+            for _ in range(REPEATS):
+                clocks.append(Clock())
+                with clocks[-1].running():
+                    rows = connection.execute(statement).fetchall()
+            least = min(clocks, key=lambda one: one.wall_s)
+            cpu_s = min(one.cpu_s for one in clocks)
+            print(f"{label:31} {least.wall_s:6.3f} s, {cpu_s:6.3f} s of a processor, {len(rows):,} rows")
 
 
 def main() -> None:
