@@ -160,14 +160,16 @@ def test_a_point_does_not_depend_on_those_beside_it() -> None:
 
 def test_totals_of_chips_are_those_of_their_runs() -> None:
     evaluator = EVALUATORS["convolutions"]
-    asked = [(one, Configuration(hardware=one.id, precision="int8", runtime="graph")) for one in FORMS]
+    asked = [
+        (one, Configuration(hardware=one.id, precision="int8", runtime="graph")) for one in (*FORMS, find("p100_pcie"))
+    ]
     found = evaluate_totals(evaluator, asked)
     for index, run in enumerate(evaluator.evaluate_all(asked)):
         if isinstance(run, RunColumns):
             assert_sums(found, index, run)
         else:
             assert found.refusal[index] == str(run)
-    assert {"", *(str(one) for one in found.refusal)} - {""}
+    assert any(str(one) for one in found.refusal)
 
 
 def refusals(hardware: Hardware, varied: Mapping[Path, list[float]]) -> list[str]:

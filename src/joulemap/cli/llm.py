@@ -54,7 +54,7 @@ def llm(
     joulemap llm deepseek-r1 h200_sxm --precision fp8 --devices 8 --expert-devices 8 --batch 64
     """
     settings = run.settings(**hardware.keywords())
-    from joulemap.answer.llm.offload import is_divided
+    from joulemap.answer.llm.demand import is_divided
 
     if is_divided(settings):
         divided = output.workspace().offload(model, settings, serving=serving.read())

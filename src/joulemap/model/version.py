@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.system.resource import remember
 
 PACKAGE: Final = Path(__file__).parents[1]
@@ -50,7 +49,11 @@ def _digest(architecture: str) -> str:
 def formula_modules(architecture: str) -> tuple[str, ...]:
     """Return the names, below `joulemap`, of the modules that compute a run of a class, sorted."""
     found: set[str] = set()
-    classes = CLASS_HARDWARE if architecture == BOX else (architecture,)
+    classes = [architecture]
+    if architecture == BOX:
+        from joulemap.domain.architecture import CLASS_HARDWARE
+
+        classes = list(CLASS_HARDWARE)
     waiting = [PIPELINE, ANCHOR, *(f"model.architecture.{one}" for one in classes)]
     waiting += [BOX_COLUMN] if architecture == BOX else []
     while waiting:

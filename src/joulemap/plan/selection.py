@@ -398,7 +398,7 @@ def find_chip(known: Mapping[str, HardwareEntry], name: str) -> HardwareEntry:
 
         if isinstance(error, AmbiguousNameError) or not (near := list_near(name)):
             raise
-        raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*near, *error.near)) from error
+        raise UnknownNameError("hardware", name, (), LIST_HINT, near=(*error.near, *near)) from error
 
 
 def _describe(names: tuple[str, ...], settings: Settings) -> str:

@@ -25,7 +25,7 @@ from joulemap.domain.block import QUESTION
 from joulemap.domain.dimension import fill_dimensions, spell_labels
 from joulemap.model.version import formula_version
 from joulemap.store.connection import Connection, configure, telling
-from joulemap.store.engine import connect
+from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import execute
 from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.shard import CATEGORIES, KEY, MOST_POINTS, PART, TOTALS, Shard, digest_bytes, is_lake, read_name
@@ -206,7 +206,7 @@ def _fill(connection: Connection, shards: Sequence[Shard]) -> None:
 
 def read_footers(shards: Sequence[Shard]) -> dict[str, dict[str, Any]]:
     """Return question -> what the footer of its shard says; raises duckdb.Error for a file that is not whole."""
-    with contextlib.closing(duckdb.connect()) as connection:
+    with contextlib.closing(connect(IN_MEMORY)) as connection:
         told = _read_footers(connection, [str(one.path.resolve()) for one in shards])
     return {str(one["question"]): one for one in told}
 

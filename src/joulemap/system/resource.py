@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from joulemap.system.draft import drafting
-from joulemap.system.errors import ModelError
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -54,6 +53,8 @@ def package_version(name: str) -> str:
 def need_torch(what: str) -> None:
     """Raise ModelError where PyTorch, which `what` needs, is not installed."""
     if package_version("torch") == "absent":
+        from joulemap.system.errors import ModelError
+
         raise ModelError(f"{what} needs PyTorch: pip install 'joulemap[torch]'; what ships is answered without it")
 
 

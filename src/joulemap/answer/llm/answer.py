@@ -30,8 +30,8 @@ from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
-from joulemap.plan.box import find_mixed, open_boxes
 from joulemap.plan.decoder import read_decoder
+from joulemap.plan.divide import find_mixed, open_boxes
 from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import is_choice, name_pair, select_hardware

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.weight import label_precision
+from joulemap.plan.divide import find_mixed
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import name_pair
 from joulemap.plan.workload import find_model
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from joulemap.catalog.stack import Stack
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
-    from joulemap.domain.settings import Serving
+    from joulemap.domain.settings import Serving, Settings
     from joulemap.plan.evaluate import Targets
     from joulemap.plan.hold import StoredRuns
     from joulemap.plan.run import PlannedRun
@@ -387,3 +388,8 @@ def match(runs: StoredRuns) -> dict[RunKey, int]:
         for run in runs.plan.runs("")
     ]
     return dict(zip(keys, runs.ids, strict=True))
+
+
+def is_divided(settings: Settings) -> bool:
+    """Whether the hardware of settings is one box of unlike devices, between which layers are divided."""
+    return find_mixed(settings) is not None

@@ -127,13 +127,6 @@ class OffloadAnswer(Answer):
         return f"{said}; {best.tokens_per_s / host.tokens_per_s:.3g}x what {self.host} alone does."
 
 
-def is_divided(settings: Settings) -> bool:
-    """Whether the hardware of settings is one box of unlike devices, between which layers are divided."""
-    from joulemap.plan.box import find_mixed
-
-    return find_mixed(settings) is not None
-
-
 def offload(source: Source, model: str, settings: Settings = SERVED, *, serving: Serving = SERVING) -> OffloadAnswer:
     """Return how many layers of a language model go to the GPU of a box, the rest to its processor, at each batch.
 
@@ -141,8 +134,8 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     raises otherwise as `llm`.
     """
     from joulemap.catalog.stack import find_engine
-    from joulemap.plan.box import find_mixed
     from joulemap.plan.decoder import read_decoder
+    from joulemap.plan.divide import find_mixed
 
     box = find_mixed(settings)
     if box is None:
