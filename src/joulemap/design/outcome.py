@@ -15,7 +15,9 @@ import numpy as np
 
 from joulemap.design.place import place_values
 from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.doubt import CORRELATION, MODEL, Doubt
 from joulemap.domain.metric import METRIC
+from joulemap.model.doubt import half_widths
 from joulemap.model.total import PointColumns, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -96,6 +98,19 @@ class Load:
     """Its records, where designs are kept."""
     calibration: tuple[str, str] = (UNCALIBRATED, "")
     """Label and digest of the one that is in the hardware."""
+    doubt: Doubt | None = None
+    """How far predictions may be off, where designs are to say so."""
+    work: str = MODEL
+    """As errors tell workloads apart."""
+
+
+@define(kw_only=True, eq=False)
+class DesignColumns(PointColumns):
+    """Totals of designs, and how far they may be off."""
+
+    latency_half_width: Floats
+    """Of the 80 % interval of its logarithm; 0 of a refused one, not a number where nobody knows it."""
+    energy_half_width: Floats
 
 
 @define(kw_only=True, eq=False)
@@ -119,9 +134,19 @@ class Outcomes:
     limit: Texts
     """What the throughput of the first model waits for."""
     refusal: Texts
+    latency_half_width: Floats
+    """Mean by the shares of the models; not a number where nobody knows it."""
+    energy_half_width: Floats
 
     def __len__(self) -> int:
         return len(self.latency_s)
+
+    def half_width(self, row: int, objective: Objective) -> float | None:
+        """Return the half-width of the logarithm of a design's objective; None where it has none, or nobody knows."""
+        latency, energy = float(self.latency_half_width[row]), float(self.energy_half_width[row])
+        if not (objective.latency_power or objective.energy_power) or np.isnan(latency + energy):
+            return None
+        return objective.half_width(latency**2, energy**2, CORRELATION * latency * energy)
 
     @cached_property
     def average_power_w(self) -> Floats:
@@ -166,11 +191,22 @@ def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[
     return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
 
 
-def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> PointColumns:
-    """Return the totals of one model on designs whose parameters have these values."""
+def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> DesignColumns:
+    """Return the totals of one model on designs whose parameters have these values.
+
+    A design is no longer its chip: errors that were measured on that board alone are not taken for its own.
+    """
     law = space.law
     varied = place_values(law.hardware, law.follow(values)) if values else {}
-    return _spread(evaluate_points(load.evaluator, law.hardware, load.configuration, varied), count)
+    totals = _spread(evaluate_points(load.evaluator, law.hardware, load.configuration, varied), count)
+    latency = energy = np.full(count, np.nan)
+    if load.doubt is not None:
+        hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if varied else law.hardware
+        latency, energy = half_widths(
+            totals, hardware, load.configuration, load.doubt, work=load.work, varied=frozenset(varied)
+        )
+    columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
+    return DesignColumns(**columns, latency_half_width=latency, energy_half_width=energy)
 
 
 def combine(
@@ -201,6 +237,8 @@ def combine(
         clock_fraction=nothing * np.min([one.clock_fraction for one in whole], axis=0),
         limit=np.asarray(whole[0].throughput_limit),
         refusal=refusal,
+        latency_half_width=nothing * sum(load.share * one.latency_half_width for one, load, _ in each),
+        energy_half_width=nothing * sum(load.share * one.energy_half_width for one, load, _ in each),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.design.outcome import Load, Outcomes, combine, evaluate_load
+from joulemap.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
 from joulemap.domain.block import Block
 from joulemap.lake.block import describe
 from joulemap.lake.fill import Filled, fill
@@ -32,7 +32,7 @@ SMALLEST: Final = 256
 
 READ: Final = (
     "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
-    "refusal",
+    "refusal", "latency_half_width", "energy_half_width",
 )  # fmt: skip
 """Columns of a shard that outcomes follow from."""
 
@@ -47,7 +47,7 @@ class DesignTask:
     values: Mapping[str, Floats]
 
 
-def evaluate_task(task: DesignTask) -> PointColumns:
+def evaluate_task(task: DesignTask) -> DesignColumns:
     """Return the totals of a block."""
     return evaluate_load(task.space, task.values, task.load, task.block.point_count)
 

@@ -324,7 +324,7 @@ def explore(
         parameters=tuple(parameters),
         spelling=posed.spelling,
         survey=done,
-        sure=say_sure(posed, done, wanted),
+        sure=say_sure(done, wanted),
     )
 
 
