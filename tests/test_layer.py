@@ -134,7 +134,7 @@ LINES: dict[str, int] = {
     "serving": 2_400,
     "training": 1_480,
     "box": 1_560,
-    "design": 1_500,
+    "design": 1_560,
     "lake": 400,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""

@@ -6,7 +6,7 @@ throughput = 1 / sum (s interval / batch)     power = energy x throughput    mem
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -23,8 +23,10 @@ from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
+    from joulemap.design.rule import Law
     from joulemap.design.space import Space
     from joulemap.domain.configuration import Configuration
+    from joulemap.domain.point import Path
     from joulemap.domain.workload import Workload
     from joulemap.model.pipeline import Evaluator
     from joulemap.model.workload import Booleans, Floats, Integers, Texts
@@ -197,16 +199,36 @@ def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count:
     A design is no longer its chip: errors that were measured on that board alone are not taken for its own.
     """
     law = space.law
-    varied = place_values(law.hardware, law.follow(values)) if values else {}
-    totals = _spread(evaluate_points(load.evaluator, law.hardware, load.configuration, varied), count)
+    followed = law.follow(values) if values else {}
+    totals = _spread(
+        evaluate_points(load.evaluator, law.hardware, load.configuration, place_values(law.hardware, followed)), count
+    )
     latency = energy = np.full(count, np.nan)
     if load.doubt is not None:
-        hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if varied else law.hardware
-        latency, energy = half_widths(
-            totals, hardware, load.configuration, load.doubt, work=load.work, varied=frozenset(varied)
-        )
+        hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if followed else law.hardware
+        for given, mine in _list_given(law, followed, load.configuration.precision, count):
+            found = half_widths(totals, hardware, load.configuration, load.doubt, work=load.work, varied=given)
+            latency, energy = (np.where(mine, *one) for one in zip(found, (latency, energy), strict=True))
     columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
     return DesignColumns(**columns, latency_half_width=latency, energy_half_width=energy)
+
+
+def _list_given(
+    law: Law, followed: Mapping[str, Floats], precision: str, count: int
+) -> Iterator[tuple[frozenset[Path], Booleans]]:
+    """Yield what is given of the numbers that doubt asks for, with the designs of which it is, as a file of each says.
+
+    Peaks that follow are given where they were moved; nothing is of the chip as it is.
+    """
+    peak: Path = ("peaks", precision)
+    given = {(name,) for name in ("clock", "memory_bandwidth") if name in followed}
+    moves = {name: np.broadcast_to(column != law.constants[name].value, count) for name, column in followed.items()}
+    none = np.zeros(count, dtype=bool)
+    is_other = np.logical_or.reduce([none, *moves.values()])
+    has_peak = moves.get("clock", none) | moves.get("unit_count", none) | (f"peak.{precision}" in followed)
+    yield frozenset(), ~is_other
+    yield frozenset({*given, peak}), is_other & has_peak
+    yield frozenset(given), is_other & ~has_peak
 
 
 def combine(
