@@ -181,9 +181,7 @@ def _tell(run: PlannedRun) -> dict[str, str]:
     return {"precision": label, "runtime": run.point["runtime"]}
 
 
-def _find_doubt(
-    connection: Any, found: Sequence[tuple[Group, list[int]]]
-) -> dict[tuple[int, int], Difference]:
+def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:
     """Return what designs of each two groups differ by."""
     ids = sorted({one for _, mine in found for one in mine})
     if len(ids) > MOST_DOUBTED:
