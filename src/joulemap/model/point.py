@@ -30,10 +30,11 @@ from joulemap.model.pipeline import (
 from joulemap.model.run import BOTTLENECKS, THROUGHPUT_LIMITS
 from joulemap.model.workload import Booleans, Floats, Integers, sum_by
 from joulemap.system.errors import ConservationError, UnsupportedError
+from joulemap.system.heap import keep_freed
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
-TOGETHER: Final = 16384
+TOGETHER: Final = 32768
 """Rows of kinds of all points that are evaluated at once: fewer leave more to calls, more leave the caches."""
 
 WIDE: Final = ("bound_fs", "share_fs")
@@ -113,6 +114,7 @@ class Points:
                 values, place = np.unique(key[left], return_inverse=True)
                 group = group * len(values) + place
         group = np.unique(group, return_inverse=True)[1] if group.any() else group
+        keep_freed()
         most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
         for number in range(int(group.max(initial=-1)) + 1):
             mine = left[group == number]

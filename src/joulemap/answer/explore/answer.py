@@ -273,9 +273,9 @@ def explore(
     UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
     """
     from joulemap.answer.explore.pose import pose
-    from joulemap.answer.explore.watch import Watch
     from joulemap.design.outcome import OBJECTIVES as KNOWN
     from joulemap.design.survey import survey
+    from joulemap.design.watch import Watch
 
     names = (models,) if isinstance(models, str) else tuple(models)
     for name in objectives:
@@ -298,7 +298,7 @@ def explore(
         posed = solve_posed(posed, _texts(solve), _texts(target))
     with tempfile.TemporaryDirectory() as beside:
         place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        watch = Watch(source=source, objectives=wanted, bounds=bounds)
+        watch = Watch(say=source.talk, move=source.progress, objectives=wanted, bounds=bounds)
         done = survey(posed.groups, watch.tell, watch.see, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
     done.judge(wanted, bounds, posed.doubt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,14 +16,15 @@ from joulemap.system.record import define
 if TYPE_CHECKING:
     from joulemap.design.outcome import Objective, Outcomes
     from joulemap.model.workload import Floats
-    from joulemap.plan.source import Source
 
 
 @define(kw_only=True, eq=False)
 class Watch:
     """Designs as they come."""
 
-    source: Source
+    say: Callable[[str], None]
+    move: Callable[[int, int], None] | None
+    """Told (designs done, designs to do); what it raises ends the survey."""
     objectives: Sequence[Objective]
     bounds: tuple[Bound, ...]
     _front: Floats | None = None
@@ -45,6 +46,6 @@ class Watch:
             self._told = done
             rate = done / max(time.perf_counter() - self._began_s, 1e-9)
             front = "" if self._front is None else f"; {len(self._front):,} on the front so far"
-            self.source.talk(f"{done:,} of {total:,} designs, {rate:,.0f} a second{front}")
-        if self.source.progress is not None:
-            self.source.progress(done, total)
+            self.say(f"{done:,} of {total:,} designs, {rate:,.0f} a second{front}")
+        if self.move is not None:
+            self.move(done, total)
