@@ -188,7 +188,7 @@ class _Tiled:
 
 
 def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
-    """Return the tiles of products; those of small groups, and those whose K is never cut, have columns of their own."""
+    """Return the tiles of products; those of small groups, and those whose K is never cut, apart."""
     is_built = traits.kernels.runtime == "engine"
     tiles = (BUILT_TILES if is_built else TILES)[engine.mode]
     parts = []
