@@ -198,10 +198,45 @@ def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path)
         row["energy_fj"],
         row["latency_fs"],
     )
+    ((latency, energy),) = workspace.sql(
+        "SELECT latency_half_width, energy_half_width FROM run_uncertainty WHERE hardware = 'small'"
+    )
+    widths = answer.survey.outcomes
+    assert_close(float(widths.latency_half_width[best.design_index]), latency, rel=1e-12)
+    assert_close(float(widths.energy_half_width[best.design_index]), energy, rel=1e-12)
     assert {row["status"] for row in answer.rows.records()} <= {"front", "band"}
     data = json.loads(json.dumps(answer.data(), default=str))
     assert data["point_count"] == 4
     assert data["points_per_s"] > 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", sorted(EACH_CLASS))
+def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path: Path) -> None:
+    chip, workspace = EACH_CLASS[architecture], Workspace(tmp_path / "a.duckdb")
+    precision: Any = next((one for one in ("int8", "fp16", "bf16") if one in chip.peaks), next(iter(chip.peaks)))
+    vary = {"clock": "x0.4:x1:7", "dram.bandwidth": "x0.3:x3:*1.3", "tdp": "x0.5:x4:8"}
+    vary["unit_count"] = ",".join(str(round(chip.unit_count.value) * factor) for factor in (1, 2, 3, 5))
+    vary |= {f"memory.{chip.memory_levels[-1].name}.capacity": "x0.25:x4:*1.5"}
+    answer = workspace.explore("resnet18", like=chip.id, vary=vary, precision=precision, count=60, seed=7)
+    outcomes = answer.survey.outcomes
+    rows = np.flatnonzero(outcomes.is_evaluated).tolist()
+    files = [tmp_path / f"d{row}.toml" for row in rows]
+    for row, path in zip(rows, files, strict=True):
+        path.write_text(write_design(path.stem, chip.id, answer.survey.changes_at(row)))
+    asked = workspace.compare("resnet18", hardware=[str(path) for path in files], precision=precision)
+    found = {one.hardware: one for one in asked.rows}
+    widths = {
+        name: both
+        for name, *both in workspace.sql("SELECT hardware, latency_half_width, energy_half_width FROM run_uncertainty")
+    }
+    for row, path in zip(rows, files, strict=True):
+        one = found[path.stem]
+        assert round((one.energy_j or 0.0) * 1e15) == outcomes.energy_fj[row]
+        assert round((one.latency_s or 0.0) * 1e15) == outcomes.latency_fs[row]
+        assert_close(float(outcomes.latency_half_width[row]), widths[path.stem][0], rel=1e-12)
+        assert_close(float(outcomes.energy_half_width[row]), widths[path.stem][1], rel=1e-12)
+    assert len(rows) >= 20
 
 
 @pytest.mark.slow

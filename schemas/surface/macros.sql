@@ -628,11 +628,10 @@ FROM (
                     e.* EXCLUDE (run_id),
                     sqrt(
                         is_foreign(c.left_out_latency, c.latency_scale.level)
-                        * coalesce(
-                            pow(coalesce(t.compute_fs, 0) * g.compute_width, 2)
-                                + pow(coalesce(t.memory_fs, 0) * g.memory_width, 2)
-                                + pow(t.launch_fs * g.launch_width, 2),
-                            0e0
+                        * (
+                            pow(coalesce(t.compute_fs * g.compute_width, 0e0), 2)
+                            + pow(coalesce(t.memory_fs * g.memory_width, 0e0), 2)
+                            + pow(coalesce(t.launch_fs * g.launch_width, 0e0), 2)
                         )
                     ) / nullif(CAST(t.latency_fs AS DOUBLE), 0e0) AS latency_own_half_width
                 FROM scored AS c

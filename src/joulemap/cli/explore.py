@@ -66,7 +66,7 @@ def explore(
         return
     if not models:
         raise UsageError("name a model, or --all for every model and chip; see `joulemap models`")
-    with output.watched_workspace() as workspace:
+    with output.watched_workspace("designs") as workspace:
         answer = workspace.explore(models, run.settings(), **design.keywords())
     if save_as is not None:
         voice.inform(f"wrote {answer.save(save_as, force=output.force)}")

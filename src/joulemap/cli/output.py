@@ -199,12 +199,12 @@ class OutputOptions(DatabaseOptions):
         return self.open()
 
     @contextlib.contextmanager
-    def watched_workspace(self) -> Iterator[Workspace]:
+    def watched_workspace(self, noun: str = "runs") -> Iterator[Workspace]:
         """Give out the workspace with a progress bar on stderr, for people only, unless more or less is to be said."""
         from joulemap.present.progress import watching
 
         workspace = self.workspace()
-        with watching() as (say, move):
+        with watching(noun) as (say, move):
             if move is None or voice.is_quiet or voice.is_verbose:
                 yield workspace
                 return

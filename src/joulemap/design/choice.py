@@ -39,6 +39,8 @@ def find_choices(
         clock_fraction=totals.clock_fraction,
         limit=totals.throughput_limit,
         refusal=np.where(np.isnan(nothing), "it does not run", ""),
+        latency_half_width=nothing * np.nan,
+        energy_half_width=nothing * np.nan,
     )
     keeps, _ = find_excess(outcomes, bounds)
     cost = np.where(keeps, wanted.sign * np.log(outcomes.value(wanted)), np.inf)

@@ -6,7 +6,7 @@ throughput = 1 / sum (s interval / batch)     power = energy x throughput    mem
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,14 +15,18 @@ import numpy as np
 
 from joulemap.design.place import place_values
 from joulemap.domain.calibration import UNCALIBRATED
+from joulemap.domain.doubt import CORRELATION, MODEL, Doubt
 from joulemap.domain.metric import METRIC
+from joulemap.model.doubt import half_widths
 from joulemap.model.total import PointColumns, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
+    from joulemap.design.rule import Law
     from joulemap.design.space import Space
     from joulemap.domain.configuration import Configuration
+    from joulemap.domain.point import Path
     from joulemap.domain.workload import Workload
     from joulemap.model.pipeline import Evaluator
     from joulemap.model.workload import Booleans, Floats, Integers, Texts
@@ -96,6 +100,19 @@ class Load:
     """Its records, where designs are kept."""
     calibration: tuple[str, str] = (UNCALIBRATED, "")
     """Label and digest of the one that is in the hardware."""
+    doubt: Doubt | None = None
+    """How far predictions may be off, where designs are to say so."""
+    work: str = MODEL
+    """As errors tell workloads apart."""
+
+
+@define(kw_only=True, eq=False)
+class DesignColumns(PointColumns):
+    """Totals of designs, and how far they may be off."""
+
+    latency_half_width: Floats
+    """Of the 80 % interval of its logarithm; 0 of a refused one, not a number where nobody knows it."""
+    energy_half_width: Floats
 
 
 @define(kw_only=True, eq=False)
@@ -119,9 +136,19 @@ class Outcomes:
     limit: Texts
     """What the throughput of the first model waits for."""
     refusal: Texts
+    latency_half_width: Floats
+    """Mean by the shares of the models; not a number where nobody knows it."""
+    energy_half_width: Floats
 
     def __len__(self) -> int:
         return len(self.latency_s)
+
+    def half_width(self, row: int, objective: Objective) -> float | None:
+        """Return the half-width of the logarithm of a design's objective; None where it has none, or nobody knows."""
+        latency, energy = float(self.latency_half_width[row]), float(self.energy_half_width[row])
+        if not (objective.latency_power or objective.energy_power) or np.isnan(latency + energy):
+            return None
+        return objective.half_width(latency**2, energy**2, CORRELATION * latency * energy)
 
     @cached_property
     def average_power_w(self) -> Floats:
@@ -166,11 +193,42 @@ def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[
     return combine(space, values, loads, [evaluate_load(space, values, load, count) for load in loads], count)
 
 
-def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> PointColumns:
-    """Return the totals of one model on designs whose parameters have these values."""
+def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> DesignColumns:
+    """Return the totals of one model on designs whose parameters have these values.
+
+    A design is no longer its chip: errors that were measured on that board alone are not taken for its own.
+    """
     law = space.law
-    varied = place_values(law.hardware, law.follow(values)) if values else {}
-    return _spread(evaluate_points(load.evaluator, law.hardware, load.configuration, varied), count)
+    followed = law.follow(values) if values else {}
+    totals = _spread(
+        evaluate_points(load.evaluator, law.hardware, load.configuration, place_values(law.hardware, followed)), count
+    )
+    latency = energy = np.full(count, np.nan)
+    if load.doubt is not None:
+        hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if followed else law.hardware
+        for given, mine in _list_given(law, followed, load.configuration.precision, count):
+            found = half_widths(totals, hardware, load.configuration, load.doubt, work=load.work, varied=given)
+            latency, energy = (np.where(mine, *one) for one in zip(found, (latency, energy), strict=True))
+    columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
+    return DesignColumns(**columns, latency_half_width=latency, energy_half_width=energy)
+
+
+def _list_given(
+    law: Law, followed: Mapping[str, Floats], precision: str, count: int
+) -> Iterator[tuple[frozenset[Path], Booleans]]:
+    """Yield what is given of the numbers that doubt asks for, with the designs of which it is, as a file of each says.
+
+    Peaks that follow are given where they were moved; nothing is of the chip as it is.
+    """
+    peak: Path = ("peaks", precision)
+    given = {(name,) for name in ("clock", "memory_bandwidth") if name in followed}
+    moves = {name: np.broadcast_to(column != law.constants[name].value, count) for name, column in followed.items()}
+    none = np.zeros(count, dtype=bool)
+    is_other = np.logical_or.reduce([none, *moves.values()])
+    has_peak = moves.get("clock", none) | moves.get("unit_count", none) | (f"peak.{precision}" in followed)
+    yield frozenset(), ~is_other
+    yield frozenset({*given, peak}), is_other & has_peak
+    yield frozenset(given), is_other & ~has_peak
 
 
 def combine(
@@ -201,6 +259,8 @@ def combine(
         clock_fraction=nothing * np.min([one.clock_fraction for one in whole], axis=0),
         limit=np.asarray(whole[0].throughput_limit),
         refusal=refusal,
+        latency_half_width=nothing * sum(load.share * one.latency_half_width for one, load, _ in each),
+        energy_half_width=nothing * sum(load.share * one.energy_half_width for one, load, _ in each),
     )
 
 

@@ -161,15 +161,25 @@ class Survey:
         return found
 
 
-def survey(groups: Sequence[Group], tell: Tell, lake: Path | None = None, jobs: int = 1, cluster: str = "") -> Survey:
-    """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named."""
+def survey(
+    groups: Sequence[Group],
+    tell: Tell,
+    see: Callable[[Outcomes], None],
+    lake: Path | None = None,
+    jobs: int = 1,
+    cluster: str = "",
+) -> Survey:
+    """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named.
+
+    `see` is shown each block before `tell` is told of it.
+    """
     began = time.perf_counter()
     if lake is not None:
         from joulemap.design.task import survey_lake
 
-        parts = survey_lake(lake, groups, jobs, cluster, tell)
+        parts = survey_lake(lake, groups, jobs, cluster, tell, see)
     else:
-        parts = _evaluate_all(groups, tell)
+        parts = _evaluate_all(groups, tell, see)
     return Survey(
         groups=tuple(groups),
         group=np.concatenate([np.full(len(one.numbers), place) for place, one in enumerate(groups)]),
@@ -179,7 +189,7 @@ def survey(groups: Sequence[Group], tell: Tell, lake: Path | None = None, jobs: 
     )
 
 
-def _evaluate_all(groups: Sequence[Group], tell: Tell) -> list[Outcomes]:
+def _evaluate_all(groups: Sequence[Group], tell: Tell, see: Callable[[Outcomes], None]) -> list[Outcomes]:
     total = sum(len(one.numbers) for one in groups)
     done = 0
     parts: list[Outcomes] = []
@@ -187,6 +197,7 @@ def _evaluate_all(groups: Sequence[Group], tell: Tell) -> list[Outcomes]:
     for numbers, one in _cut(groups):
         parts.append(evaluate_designs(one.space, numbers, one.loads))
         done += len(numbers)
+        see(parts[-1])
         tell(done, total)
     return parts
 

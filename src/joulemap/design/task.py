@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import numpy as np
 
-from joulemap.design.outcome import Load, Outcomes, combine, evaluate_load
+from joulemap.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
 from joulemap.domain.block import Block
 from joulemap.lake.block import describe
 from joulemap.lake.fill import Filled, fill
@@ -21,7 +21,6 @@ from joulemap.system.resource import digest_code
 if TYPE_CHECKING:
     from joulemap.design.group import Group
     from joulemap.design.space import Space
-    from joulemap.model.total import PointColumns
     from joulemap.model.workload import Floats, Integers
 
 BLOCK: Final = 65_536
@@ -32,7 +31,7 @@ SMALLEST: Final = 256
 
 READ: Final = (
     "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
-    "refusal",
+    "refusal", "latency_half_width", "energy_half_width",
 )  # fmt: skip
 """Columns of a shard that outcomes follow from."""
 
@@ -47,13 +46,18 @@ class DesignTask:
     values: Mapping[str, Floats]
 
 
-def evaluate_task(task: DesignTask) -> PointColumns:
+def evaluate_task(task: DesignTask) -> DesignColumns:
     """Return the totals of a block."""
     return evaluate_load(task.space, task.values, task.load, task.block.point_count)
 
 
 def survey_lake(
-    lake: Path, groups: Sequence[Group], jobs: int, cluster: str, tell: Callable[[int, int], None]
+    lake: Path,
+    groups: Sequence[Group],
+    jobs: int,
+    cluster: str,
+    tell: Callable[[int, int], None],
+    see: Callable[[Outcomes], None],
 ) -> list[Outcomes]:
     """Return the outcomes of every design of groups, in their order, kept in a lake: what is there is not evaluated.
 
@@ -63,14 +67,17 @@ def survey_lake(
     tasks = [[_make_task(group, numbers, load) for load in group.loads] for group, numbers in parts]
     total = sum(len(one.numbers) * len(one.loads) for one in groups)
 
+    found: list[Outcomes] = []
+
     def told(filled: Filled) -> None:
+        while len(found) < len(parts) and filled.questions >= {one.block.digest for one in tasks[len(found)]}:
+            group, numbers = parts[len(found)]
+            totals = [SimpleNamespace(**read_points(lake, one.block, READ)) for one in tasks[len(found)]]
+            found.append(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
+            see(found[-1])
         tell(min(filled.point_count, total), total)
 
     fill(lake, (one for each in tasks for one in each), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
-    found = []
-    for (group, numbers), each in zip(parts, tasks, strict=True):
-        totals = [SimpleNamespace(**read_points(lake, one.block, READ)) for one in each]
-        found.append(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
     return found
 
 

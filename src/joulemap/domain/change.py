@@ -15,7 +15,7 @@ from joulemap.domain.reference import FJ_PER_J, EnergyReference
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.domain.hardware import Hardware, Load, Peak
+    from joulemap.domain.hardware import Hardware, Peak
     from joulemap.domain.reference import EnergyAction
 
 SOURCE: Final = "--set"
@@ -107,10 +107,9 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
     reference = _set_prices(hardware.reference, value)
     if STATIC in updates:
         reference = reference.with_static(updates[STATIC])
-    static, tdp = updates.get(STATIC, hardware.static_power), updates.get("tdp", hardware.tdp)
     return attrs.evolve(
         hardware,
-        loads=tuple(one for one in hardware.loads if is_within(one, static.value, tdp.value)),
+        loads=() if changes else hardware.loads,  # what was measured was the chip as it is
         id=name or hardware.id,
         **updates,
         geometry=_set_each(hardware.geometry.items(), "geometry", value),
@@ -121,11 +120,6 @@ def change_hardware(hardware: Hardware, changes: Sequence[Change], name: str = "
         described_digest=hardware.described_digest or hardware.digest,
         digest=changed_digest(hardware.digest, changes, name),
     )
-
-
-def is_within(load: Load, static_w: float, tdp_w: float) -> bool:
-    """Whether what was measured under a load does not contradict a static power and a power limit."""
-    return static_w < load.power.value and (load.covers != "board" or load.power.value <= tdp_w)
 
 
 def _set(quantity: Quantity, value: float) -> Quantity:

@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, run_task
 from joulemap.store.lake import survey
 from joulemap.store.shard import open_lake
@@ -32,6 +34,8 @@ class Filled:
 
     block_count: int = 0
     """That were asked for, as far as they have been counted."""
+    questions: set[str] = attrs.field(factory=set, repr=False)
+    """Digests of those of them that have their shard."""
     known_count: int = 0
     """Of those, that had their shard before."""
     written_count: int = 0
@@ -88,6 +92,7 @@ def fill(
     with contextlib.closing(results):
         for one in results:
             told.written_count += 1
+            told.questions.add(one.question)
             told.point_count += one.point_count
             told.refused_count += one.refused_count
             told.evaluate_s += one.evaluate_s
@@ -104,6 +109,7 @@ def _list_missing(lake: Path, tasks: Iterable[One], told: Filled) -> Iterator[On
         told.block_count += 1
         if task.block.digest in known:
             told.known_count += 1
+            told.questions.add(task.block.digest)
             continue
         known.add(task.block.digest)
         yield task

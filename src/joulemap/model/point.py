@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
 import attrs
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from joulemap.domain.change import SOURCE
 from joulemap.domain.hardware import CLOCK_SPREAD, Hardware
-from joulemap.domain.point import Path, point_hardware, set_numbers
+from joulemap.domain.point import Path, point_hardware, read_number, set_numbers
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
@@ -29,10 +30,11 @@ from joulemap.model.pipeline import (
 from joulemap.model.run import BOTTLENECKS, THROUGHPUT_LIMITS
 from joulemap.model.workload import Booleans, Floats, Integers, sum_by
 from joulemap.system.errors import ConservationError, UnsupportedError
+from joulemap.system.heap import keep_freed
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
-TOGETHER: Final = 16384
+TOGETHER: Final = 32768
 """Rows of kinds of all points that are evaluated at once: fewer leave more to calls, more leave the caches."""
 
 WIDE: Final = ("bound_fs", "share_fs")
@@ -103,6 +105,7 @@ class Points:
         decided = [one for one in found if not isinstance(one, str)]
         if self.kernels.work.of_kind("communication").any():
             decided += [column for path, column in self.numbers.items() if path[0] == "links"]
+        decided += self.set_prices.values()
         left = np.flatnonzero(np.array(self.refusal) == "")
         group = np.zeros(len(left), dtype=np.int64)
         for one in decided:
@@ -111,11 +114,21 @@ class Points:
                 values, place = np.unique(key[left], return_inverse=True)
                 group = group * len(values) + place
         group = np.unique(group, return_inverse=True)[1] if group.any() else group
+        keep_freed()
         most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
         for number in range(int(group.max(initial=-1)) + 1):
             mine = left[group == number]
             for start in range(0, len(mine), most):
                 self._evaluate_block(mine[start : start + most], 0.0)
+
+    @cached_property
+    def set_prices(self) -> dict[Path, Booleans]:
+        """Which points have another price than the hardware, of actions that are varied: others have its basis."""
+        return {
+            path: column != read_number(self.hardware, path)
+            for path, column in self.numbers.items()
+            if path[0] == "reference"
+        }
 
     def take(self, points: Integers) -> Hardware:
         """Return the hardware of some points: a number that is the same of all of them as that number."""
@@ -137,7 +150,8 @@ class Points:
                     return
                 parts = float(each[0])
             timed = Timed.of(self.kernels, hardware, parts)
-            found, spent = add_up(timed, frozenset(self.numbers))
+            own = {path for path, is_set in self.set_prices.items() if not is_set[points[0]]}
+            found, spent = add_up(timed, frozenset(self.numbers) - own)
         except (UnsupportedError, ConservationError) as error:
             if len(points) == 1:
                 self.refusal[points[0]] = str(error)

@@ -42,6 +42,14 @@ def find_workloads(connection: Connection, workload_keys: Iterable[str]) -> dict
     return {str(key): int(workload_id) for key, workload_id in rows}
 
 
+def read_work(connection: Connection, workload_id: int) -> str:
+    """Return what a stored workload is of, as errors of predictions are told apart."""
+    (work,) = connection.execute(
+        "SELECT work_of(model, work) FROM internal.workload WHERE workload_id = ?", [workload_id]
+    ).fetchall()[0]
+    return str(work)
+
+
 def _shape_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 

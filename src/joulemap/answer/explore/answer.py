@@ -275,6 +275,7 @@ def explore(
     from joulemap.answer.explore.pose import pose
     from joulemap.design.outcome import OBJECTIVES as KNOWN
     from joulemap.design.survey import survey
+    from joulemap.design.watch import Watch
 
     names = (models,) if isinstance(models, str) else tuple(models)
     for name in objectives:
@@ -297,7 +298,8 @@ def explore(
         posed = solve_posed(posed, _texts(solve), _texts(target))
     with tempfile.TemporaryDirectory() as beside:
         place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        done = survey(posed.groups, source.progress or _say_nothing, place, jobs, cluster)
+        watch = Watch(say=source.talk, move=source.progress, objectives=wanted, bounds=bounds)
+        done = survey(posed.groups, watch.tell, watch.see, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
     done.judge(wanted, bounds, posed.doubt)
     if not done.keeps.any():
@@ -324,7 +326,7 @@ def explore(
         parameters=tuple(parameters),
         spelling=posed.spelling,
         survey=done,
-        sure=say_sure(posed, done, wanted),
+        sure=say_sure(done, wanted),
     )
 
 
@@ -346,10 +348,6 @@ def _search(
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _say_nothing(_done: int, _total: int) -> None:
-    """Tell nobody."""
 
 
 def _list_told(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:

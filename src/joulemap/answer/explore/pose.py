@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from joulemap.catalog.doubt import load_doubt
 from joulemap.design.group import Group
 from joulemap.design.outcome import Load
 from joulemap.design.space import MOST_POINTS, Space
 from joulemap.design.survey import Difference
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.doubt import CORRELATION
 from joulemap.model.pipeline import Evaluator
 from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_selected
@@ -23,12 +23,11 @@ from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.row.explore import DesignDoubt
 from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
-from joulemap.store.workload import read_columns, read_workload
+from joulemap.store.workload import read_columns, read_work, read_workload
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.design.outcome import Objective
     from joulemap.domain.settings import Settings
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
@@ -44,8 +43,6 @@ class Posed:
     groups: tuple[Group, ...]
     models: Mapping[str, float]
     """Model -> share of the inferences."""
-    half_widths: Mapping[int, tuple[float, float]]
-    """Place of a group -> half-widths of latency and energy, those of its chip; without what nobody knows."""
     spelling: Mapping[str, str]
     """Chip -> what to write to ask for it, of files."""
     doubt: Mapping[tuple[int, int], Difference]
@@ -62,20 +59,12 @@ class Posed:
         return attrs.evolve(
             self,
             groups=tuple(groups.values()),
-            half_widths={place[own]: widths for own, widths in self.half_widths.items() if own in place},
             doubt={
                 (place[one], place[other]): squares
                 for (one, other), squares in self.doubt.items()
                 if one in place and other in place
             },
         )
-
-    def half_width(self, group: int, objective: Objective) -> float | None:
-        """Return the half-width of an objective's logarithm in a group; None where nobody knows it."""
-        if group not in self.half_widths or not (objective.latency_power or objective.energy_power):
-            return None
-        latency, energy = self.half_widths[group]
-        return objective.half_width(latency**2, energy**2, CORRELATION * latency * energy)
 
 
 def read_shares(models: Sequence[str], share: Mapping[str, float]) -> dict[str, float]:
@@ -130,6 +119,8 @@ def pose(
         works = [_find_work(connection, plan, place) for place in range(len(plan.models))]
         workloads = [read_workload(connection, workload_id) if keeps else None for _, workload_id in works]
         evaluators = [Evaluator(read_columns(connection, workload_id)) for _, workload_id in works]
+        sorts = [read_work(connection, workload_id) for _, workload_id in works]
+        doubts = load_doubt()
         asked = [plan.runs(key) for key, _ in works]
         ids = find_runs(connection, [run.run_key for each in asked for run in each])
         found: list[tuple[Group, list[int]]] = []
@@ -146,6 +137,8 @@ def pose(
                         calibration=(run.calibration.label, run.calibration.digest)
                         if run.calibration
                         else (UNCALIBRATED, ""),
+                        doubt=doubts,
+                        work=sorts[one],
                     )
                     for one in mine
                 )
@@ -159,11 +152,10 @@ def pose(
                     numbers=space.draw(part, seed + len(found)),
                 )
                 found.append((group, [ids[asked[one][number].run_key] for one in mine]))
-        half_widths, doubt = _find_doubt(connection, found)
+        doubt = _find_doubt(connection, found)
     return Posed(
         groups=tuple(group for group, _ in found),
         models={model.request.model: shares[model.request.model] for model in plan.models},
-        half_widths=half_widths,
         spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
         doubt=doubt,
     )
@@ -189,29 +181,19 @@ def _tell(run: PlannedRun) -> dict[str, str]:
     return {"precision": label, "runtime": run.point["runtime"]}
 
 
-def _find_doubt(
-    connection: Any, found: Sequence[tuple[Group, list[int]]]
-) -> tuple[dict[int, tuple[float, float]], dict[tuple[int, int], Difference]]:
-    """Return half-widths of groups, and what designs of each two of them differ by."""
+def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> dict[tuple[int, int], Difference]:
+    """Return what designs of each two groups differ by."""
     ids = sorted({one for _, mine in found for one in mine})
     if len(ids) > MOST_DOUBTED:
-        return {}, {}
+        return {}
     rows = {(row.run_id, row.other_run_id): row for row in fetch(connection, DesignDoubt, run_ids=ids).rows}
     weights = [[load.share for load in group.loads] for group, _ in found]
 
     def mean(parts: Sequence[float], place: int) -> float:
         return math.fsum(part * weight for part, weight in zip(parts, weights[place], strict=True))
 
-    half_widths: dict[int, tuple[float, float]] = {}
     doubt: dict[tuple[int, int], Difference] = {}
     for place, (_, mine) in enumerate(found):
-        own = [rows.get((one, one)) for one in mine]
-        if all(own):
-            known = [row for row in own if row is not None]
-            half_widths[place] = (
-                mean([row.latency_half_width for row in known], place),
-                mean([row.energy_half_width for row in known], place),
-            )
         for other, (_, theirs) in enumerate(found):
             pairs = [rows.get(pair) for pair in zip(mine, theirs, strict=True)]
             if all(pairs):
@@ -219,4 +201,4 @@ def _find_doubt(
                 latency, energy = (mean([math.sqrt(max(one, 0.0)) for one in each], place) for each in squares[:2])
                 joint = mean(squares[2], place)
                 doubt[place, other] = Difference(latency_square=latency**2, energy_square=energy**2, joint_square=joint)
-    return half_widths, doubt
+    return doubt

@@ -112,7 +112,7 @@ def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
         objective=objective.name,
         value=value,
         unit=objective.unit,
-        half_width=posed.half_width(place, objective),
+        half_width=done.outcomes.half_width(row, objective),
         design=describe_design(done, row),
         design_index=row,
         own_ratio=ratio,
@@ -156,11 +156,11 @@ def list_rules(posed: Posed) -> list[RuleRow]:
     return [RuleRow(rule=one.name, text=one.text, basis=one.basis, source=one.source) for one in used.values()]
 
 
-def say_sure(posed: Posed, done: Survey, wanted: Sequence[Objective]) -> str:
+def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return how far off the values of the best designs may be."""
     parts = []
     for one in wanted:
-        width = posed.half_width(int(done.group[done.find_best(one)]), one)
+        width = done.outcomes.half_width(done.find_best(one), one)
         if width is not None:
             parts.append(f"{one.label} {show_doubt(width)}")
     if not parts:

@@ -123,7 +123,7 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     tile_m, tile_n = edges[:, 0, None, None, None], edges[:, 1, None, None, None]
     least = engine.value("instruction_edge") if engine.mode == "tensor" else 0.0
     tile_n = np.where(tile_m < least, np.maximum(tile_n, least), tile_n)
-    split = np.array(SPLITS[engine.mode])[None, :, None, None]
+    split = np.array(SPLITS[engine.mode] if shapes.splits.any() else (1.0,))[None, :, None, None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner
     together = np.minimum(shapes.at_once, shapes.groups)
     turns = ceil_divide(shapes.groups, together)
@@ -155,9 +155,9 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     def chosen(values: Floats) -> Floats:
         edges, cuts, count, rows = values.shape
         found: Floats = values[
-            edge if edges > 1 else 0, cut if cuts > 1 else 0, point if count > 1 else 0, row if rows > 1 else 0
+            edge if edges > 1 else 0, cut if cuts > 1 else 0, point if count > 1 else 0, row if rows > 1 else 0 * row
         ]
-        return found if points > 1 else found[0]
+        return found[0] if points == 1 and found.ndim > 1 else found
 
     rows, columns, count = chosen(tile_m), chosen(tile_n), chosen(tiles)
     return Tiling(

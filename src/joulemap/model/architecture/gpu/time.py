@@ -188,11 +188,13 @@ class _Tiled:
 
 
 def _tile(traits: SortedTraits, engine: Engine, sorts: Sorted, memory_s: Floats, is_tiled: Booleans) -> _Tiled:
-    """Return the tiles of products; those of small groups have columns of their own."""
+    """Return the tiles of products; those of small groups, and those whose K is never cut, apart."""
     is_built = traits.kernels.runtime == "engine"
     tiles = (BUILT_TILES if is_built else TILES)[engine.mode]
     parts = []
-    for mine, edges in ((is_tiled & ~traits.is_native, tiles), (is_tiled & traits.is_native, NATIVE_TILES)):
+    wide, splits = is_tiled & ~traits.is_native, traits.is_of("product")
+    groups = (wide & splits, tiles), (wide & ~splits, tiles), (is_tiled & traits.is_native, NATIVE_TILES)
+    for mine, edges in groups:
         rows = np.flatnonzero(mine)
         if len(rows):
             shapes = _shapes(traits, engine, sorts, memory_s, rows)
