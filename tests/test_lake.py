@@ -189,7 +189,7 @@ def test_versioned_queries_answer_of_a_lake_what_they_answer_of_its_runs(databas
 FRONT = """
     SELECT run_id FROM (
         SELECT run_id, energy_j, min(energy_j) OVER (
-            ORDER BY latency_s, energy_j ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+            ORDER BY latency_s, energy_j, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
         FROM points WHERE {})
     WHERE before IS NULL OR energy_j < before ORDER BY run_id"""
 
