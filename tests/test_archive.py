@@ -108,6 +108,9 @@ def own_archive(exported: Path, tmp_path: Path) -> Path:
         ("./mine.py:net", "file:6fd2e297d4b211b3:other.py:net", False),
         ("./nets/../net.pt2", "exported:6fd2e297d4b211b3:net.pt2", True),
         ("gemm(m=8,n=4,k=2)", "operator:gemm m=8 n=4 k=2", True),
+        ("train(resnet50,devices=8)", "training:shipped-ec373dde32e072ad:train resnet50 devices=8", True),
+        ("train(resnet50,devices=8)", "training:shipped-ec373dde32e072ad:train resnet18 devices=8", False),
+        ("train(phi-4(tokens=8,logits=all),zero=1)", "training:4a:train phi-4 tokens=8 logits=all) zero=1", True),
     ],
 )
 def test_the_source_of_a_key_is_of_its_model_however_a_path_is_written(model: str, source: str, is_of: bool) -> None:

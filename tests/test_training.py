@@ -256,6 +256,13 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
     assert min(wide) > inference["h100_sxm5"]["latency"][0]
 
 
+def test_a_module_is_trained_at_the_batch_of_its_example(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "train.duckdb")
+    answer = workspace.train(torch.nn.Linear(16, 8), torch.zeros(4, 16), hardware="l4", batch=4)
+    assert [(row.status, row.batch) for row in answer.rows] == [("ok", 4)]
+    assert "not hidden" not in str(answer)
+
+
 @pytest.mark.slow
 def test_what_does_not_fit_says_what_would(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")

@@ -191,9 +191,9 @@ def _is_of(model: str, source: str) -> bool:
     kind, _, rest = source.partition(":")
     if kind == "module":
         return rest.startswith(model.rpartition("#")[2])
-    if kind == "decoder":
+    if kind in ("decoder", "training"):
         rest = rest.partition(":")[2]
-    if kind in ("operator", "decoder"):
+    if kind in ("operator", "decoder", "training"):
         model = re.sub("[(,]", " ", model.removesuffix(")"))
     elif kind in ("file", "exported"):
         model, rest = os.path.normpath(model), rest.partition(":")[2]

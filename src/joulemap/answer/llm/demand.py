@@ -18,7 +18,7 @@ from joulemap.plan.run import Plan
 from joulemap.plan.selection import name_pair
 from joulemap.plan.workload import find_model
 from joulemap.present.cell import show_quantity
-from joulemap.system.errors import JoulemapError, UnsupportedError, UsageError
+from joulemap.system.errors import JoulemapError, ModelError, UnsupportedError, UsageError
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
@@ -272,6 +272,8 @@ def _judge(
         if world > 1:
             find_path(target, world)
         deployment = question.deploy(run, target, devices)
+    except ModelError:
+        raise  # no hardware could serve it
     except JoulemapError as error:
         return attrs.evolve(case, reason=str(error))
     draft = question.draft(deployment)

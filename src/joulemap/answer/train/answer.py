@@ -187,6 +187,10 @@ class TrainAnswer(RunAnswer):
         refused = tuple(row for row in self.rows if row.status != OK)
         return attrs.evolve(self.rows, rows=(*self.trained, *refused)[:limit])
 
+    def _told(self, heading: str, name: str) -> tuple[tuple[str, str], ...]:
+        """Return a column of the rows, none where it would be empty."""
+        return ((heading, name),) if any(getattr(row, name) not in {None, ""} for row in self.rows) else ()
+
     def _figures(self, limit: int) -> Grid:
         return grid(
             self._select(limit),
@@ -203,7 +207,7 @@ class TrainAnswer(RunAnswer):
                 ("J/sample", "sample_j"),
                 ("power", "device_power_w"),
                 ("memory", "memory_fraction"),
-                ("not hidden", "exchange_seen_fraction"),
+                *self._told("not hidden", "exchange_seen_fraction"),
                 ("USD/M", lambda row: show_plain(row.usd_per_million)),
             ),
             limit=limit,
@@ -221,7 +225,7 @@ class TrainAnswer(RunAnswer):
                 ("optimizer", "state_bytes"),
                 ("activations", "activation_bytes"),
                 ("of it", "memory_fraction"),
-                ("would fit with", "fits_with"),
+                *self._told("would fit with", "fits_with"),
             ),
             limit=limit,
             keep=("batch", "weights", "gradients", "optimizer", "activations", "of it"),
@@ -235,7 +239,7 @@ class TrainAnswer(RunAnswer):
                 ("batch", "batch"),
                 *((WORDS[name], name) for name in PHASES),
                 *((("waits", "bubble_s"),) if self.training.pipeline_devices > 1 else ()),
-                ("exchange alone", "exchange_alone_s"),
+                *self._told("exchange alone", "exchange_alone_s"),
                 ("run", "run_id"),
             ),
             limit=limit,
@@ -252,10 +256,14 @@ class TrainAnswer(RunAnswer):
                 ("a million samples", "usd_per_million"),
                 ("80 %", lambda row: show_doubt(row.usd_half_width)),
                 ("CO2", "gco2_per_million"),
-                ("hours in all", lambda row: "" if row.total_s is None else f"{row.total_s / 3600.0:.3g}"),
-                ("energy in all", "total_kwh"),
-                ("cost in all", "total_usd"),
-                ("CO2 in all", "total_gco2"),
+                *(
+                    (("hours in all", lambda row: "" if row.total_s is None else f"{row.total_s / 3600.0:.3g}"),)
+                    if self.training.samples
+                    else ()
+                ),
+                *self._told("energy in all", "total_kwh"),
+                *self._told("cost in all", "total_usd"),
+                *self._told("CO2 in all", "total_gco2"),
             ),
             limit=limit,
             keep=("batch", "a million samples", "80 %", "CO2"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Training
     from joulemap.plan.run import Plan, PlannedRun
     from joulemap.plan.source import Source
+    from joulemap.plan.workload import Model
 
 Steps = Mapping[object, TrainedStep]
 """Place in a plan -> what its run takes."""
@@ -62,23 +63,28 @@ def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> Beside:
 def fetch_steps(runs: StoredRuns, told: Mapping[str, Any]) -> Steps:
     """Return what runs of a plan take, by their place in it."""
     rows = {row.run_id: row for row in fetch(runs.connection, TrainedStep, run_ids=list(runs.ids), **told)}
-    keys = [_key(model.request.batch, run) for model in runs.plan.models for run in runs.plan.runs("")]
+    keys = [_key(batch, run) for batch, _ in _pair(runs.plan) for run in runs.plan.runs("")]
     return {key: rows[run_id] for key, run_id in zip(keys, runs.ids, strict=True) if run_id in rows}
 
 
-def _key(batch: int | None, run: PlannedRun) -> object:
+def _pair(plan: Plan) -> tuple[tuple[int, Model], ...]:
+    """Return the models of a plan of one name, each after its batch: a request does not tell that of a held module."""
+    return tuple(zip(plan.settings.batch or (), plan.models, strict=True))
+
+
+def _key(batch: int, run: PlannedRun) -> object:
     return batch, run.target, tuple(run.point.values())
 
 
 def _measure(runs: StoredRuns, precision: str) -> Memories:
     """Return what a device holds of each workload of a plan."""
     found = {}
-    for model in runs.plan.models:
+    for batch, model in _pair(runs.plan):
         key = stored_key(runs.connection, model)
         assert key is not None
         work = read_columns(runs.connection, find_workload_id(runs.connection, key))
         for runtime in {run.point["runtime"] for run in runs.plan.runs("")}:
-            found[model.request.batch or 1, runtime] = measure(work, precision, runtime)
+            found[batch, runtime] = measure(work, precision, runtime)
     return found
 
 
@@ -94,9 +100,9 @@ def form_rows(
     made = []
     is_language = step.model.endswith(")") and "tokens=" in step.model
     memories = _measure(runs, step.precision)
-    for model in runs.plan.models:
+    for batch, _ in _pair(runs.plan):
         for run in runs.plan.runs(""):
-            batch, target = model.request.batch or 1, targets[run.target]
+            target = targets[run.target]
             place, capacity = (batch, run.point["runtime"]), target.memory_capacity.value
             memory = memories[place]
             if step.stages > 1:
