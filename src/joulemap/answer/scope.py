@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.caveat import describe_caveat
+from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.settings import Settings
@@ -419,8 +420,13 @@ def find_scope(runs: StoredRuns) -> Scope:
 
 
 def _find_engines(plan: Plan) -> dict[str, list[str]]:
-    """Return what `Scope.engines` has."""
-    entries = [entry for entry, _ in plan.selection.pairs]
+    """Return what `Scope.engines` has; a box has the engines of its devices."""
+    boxes = plan.selection.boxes
+    entries = [
+        one
+        for entry, _ in plan.selection.pairs
+        for one in (map(HardwareEntry.of, boxes[entry.id].devices) if entry.id in boxes else (entry,))
+    ]
     runtimes = plan.settings.runtime
     is_mixed = "fused" in runtimes and len({has_framework(entry.architecture) for entry in entries}) > 1
     return group_engines(entries) if "engine" in runtimes or is_mixed else {}
