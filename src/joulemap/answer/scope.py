@@ -236,6 +236,10 @@ class Scope:
         """Return a hardware as people read it: marked where it can be neither bought nor rented."""
         return mark_projected(hardware, self.projected)
 
+    def can_flip(self, *hardware: str) -> bool:
+        """Whether `flip` takes hardware, as it takes chips and no boxes."""
+        return not set(hardware) & set(self.placements)
+
     def spell(self, hardware: str) -> str:
         """Return a hardware as it must be asked for again."""
         return self.spelling.get(hardware, hardware)
