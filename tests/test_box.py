@@ -25,6 +25,7 @@ from joulemap.catalog.stack import find_engine
 from joulemap.decoder.name import find_decoder
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.settings import Serving, Settings
+from joulemap.plan.selection import select_hardware
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.offload import Offload, Way
 from joulemap.serving.surface import Passes
@@ -204,6 +205,13 @@ def test_layers_are_divided_as_the_times_of_either_side_say() -> None:
     prompt = fast.divide(Passes.of([1.0], tokens=512.0))
     assert float(prompt.host_s[0]) == 0.0  # the host's weights are sent: half of them
     assert_close(float(prompt.copy_s[0]), 0.5 * whole.rooms[0].weights * 1e-12, rel=1e-9)
+
+
+def test_a_box_of_the_catalogue_is_no_file_of_ones_own(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('id = "own"\n[[devices]]\nname = "cpu"\nhardware = "rk3588_cpu"\n')
+    chosen = select_hardware(Settings(hardware=("server_4x_l4", f"{own}@energy")))
+    assert chosen.spelling == {"own@energy": f"{own}@energy"}
 
 
 @pytest.mark.slow

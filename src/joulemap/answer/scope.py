@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.caveat import describe_caveat
+from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import MEASURED_HOST
 from joulemap.domain.engine import group_engines, has_framework, is_deployed
 from joulemap.domain.settings import Settings
@@ -235,6 +236,10 @@ class Scope:
         """Return a hardware as people read it: marked where it can be neither bought nor rented."""
         return mark_projected(hardware, self.projected)
 
+    def can_flip(self, *hardware: str) -> bool:
+        """Whether `flip` takes hardware, as it takes chips and no boxes."""
+        return not set(hardware) & set(self.placements)
+
     def spell(self, hardware: str) -> str:
         """Return a hardware as it must be asked for again."""
         return self.spelling.get(hardware, hardware)
@@ -419,8 +424,13 @@ def find_scope(runs: StoredRuns) -> Scope:
 
 
 def _find_engines(plan: Plan) -> dict[str, list[str]]:
-    """Return what `Scope.engines` has."""
-    entries = [entry for entry, _ in plan.selection.pairs]
+    """Return what `Scope.engines` has; a box has the engines of its devices."""
+    boxes = plan.selection.boxes
+    entries = [
+        one
+        for entry, _ in plan.selection.pairs
+        for one in (map(HardwareEntry.of, boxes[entry.id].devices) if entry.id in boxes else (entry,))
+    ]
     runtimes = plan.settings.runtime
     is_mixed = "fused" in runtimes and len({has_framework(entry.architecture) for entry in entries}) > 1
     return group_engines(entries) if "engine" in runtimes or is_mixed else {}

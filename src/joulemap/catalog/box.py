@@ -126,6 +126,8 @@ def is_box_file(path: Path) -> bool:
 
 def refuse_box(name: str) -> UnknownNameError:
     """Return what to raise for what is no box."""
+    if Path(name).is_file():
+        return UnknownNameError("box", name, (), "the file has no [[devices]] of a box")
     return UnknownNameError(
         "box", name, (), "see `joulemap hardware list --boxes`, or name devices with --on", near=list_near(name)
     )

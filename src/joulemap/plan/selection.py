@@ -75,8 +75,15 @@ class Selection:
 
     @property
     def spelling(self) -> dict[str, str]:
-        """How to ask again for hardware that was named by file: its name in an answer -> what to write."""
-        paths = {hardware.id: path for path, hardware in self.own.items()}
+        """How to ask again for hardware that was named by file: its name in an answer -> what to write.
+
+        A box of the catalogue, which is among the own ones under its id, is no file.
+        """
+        paths = {
+            hardware.id: path
+            for path, hardware in self.own.items()
+            if hardware.architecture != BOX or path != hardware.id
+        }
         paths |= {entry.id: entry.variant.place for entry, _ in self.pairs if entry.variant is not None}
         return {
             name_pair(entry.id, mode): name_pair(paths[entry.id], mode)

@@ -311,9 +311,10 @@ class CompareAnswer(ComparedAnswer):
         goal = self.available[0]
         rival = next(iter(goal.rivals), goal.runner_up or others[0].hardware)
         pair = [self.scope.spell(name) for name in (rival, goal.hardware)]
+        is_close = bool(goal.rivals) and metric != "memory" and self.scope.can_flip(rival, goal.hardware)
         ids = ",".join(str(row.run_id) for row in (best, *others))
         winner = "compare.part" if metric == "memory" else "compare.winner"
-        asked = "flip" if goal.rivals and metric != "memory" else "explain"
+        asked = "flip" if is_close else "explain"
         return [
             [asked, self.scope.model, *pair, *repeated, "--metric", metric],
             distribution,

@@ -164,7 +164,8 @@ class ExplainAnswer(DividedAnswer):
             first = next(iter(self.categories), None)  # static power and fixed time are what a larger batch spreads
             waits = first is not None and (first.quantity, first.category) in (("energy", "static"), ("time", "launch"))
             steps.insert(0 if waits else len(steps), sweep)
-        if self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]:
+        is_close = self.probability is not None and self.probability < LIKELY and pair[0] != pair[1]
+        if is_close and self.scope.can_flip(total.hardware_a, total.hardware_b):
             steps.insert(0, ["flip", total.model, *pair, *told, *repeated])
         return steps
 

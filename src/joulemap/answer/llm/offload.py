@@ -101,13 +101,17 @@ class OffloadAnswer(Answer):
             keep=("batch", f"layers on {self.device}", "between", "tokens/s", "J/token", "refused"),
         )
         rest = say_rest(len(self.rows), limit, "divisions")
+        widths = zip(("--precision", "--weight-precision"), self.precision.split("/"), strict=False)
         return Document(
             title=f"{self.model} on {self.box}: prompt {self.prompt:,}, output {self.output:,}, {self.precision}, "
             f"{self.engine}",
             answer=self._tell(),
             sections=(show_under(f"Layers on {self.device}, the rest on {self.host}", table, *rest),),
             notes=NOTES,
-            steps=(f"joulemap place '{self.model}(cached={self.prompt})' {self.box}",),
+            steps=(
+                f"joulemap place '{self.model}(cached={self.prompt})' {self.box} "
+                f"{' '.join(word for pair in widths for word in pair)}",
+            ),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
