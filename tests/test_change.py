@@ -11,6 +11,7 @@ import pytest
 import chip
 from compare import assert_close
 from conftest import Run
+from joulemap.catalog.digest import is_hardware_path
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.change import Change, change_hardware, changed_digest
 from joulemap.domain.constant import list_constants, match_names
@@ -153,6 +154,8 @@ def test_every_command_that_evaluates_takes_it_and_says_so(joulemap: Run, comman
         ("clock=0Hz", 2, "is not above 0"),
         ("tdp=1W", 2, "static_power: 19.6 W is not below the tdp of 1 W"),
         ("unit_count=1.5", 2, "is not a whole number"),
+        ("unit_count=1e12", 2, "1e+12 is above 2,147,483,647"),
+        ("clock=1.0001GHz,1.0002GHz", 2, "several values are 1 GHz to the three digits"),
         ("coefficient.voltage_floor=1.5", 2, "is not above 0 and at most 1"),
         ("coefficient.cap_share=many", 2, "coefficient.cap_share is a number without a unit: write 0.975"),
         ("process_node=4", 2, "has no constant 'process_node'"),
@@ -174,6 +177,14 @@ def test_what_cannot_be_set_is_one_clear_line(joulemap: Run, written: str, code:
 def test_a_measurement_is_of_a_machine_as_it_is(joulemap: Run) -> None:
     done = joulemap("measure", "resnet18", "--set", "tdp=60W")
     assert (done.returncode, "leave out --set" in done.stderr) == (2, True)
+
+
+def test_a_label_with_a_slash_in_its_unit_is_no_file() -> None:
+    assert [is_hardware_path(name) for name in ("l4[memory_bandwidth=200GB/s]", "a[1]/b.toml", "a/b[1]")] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_name_set_twice_is_refused() -> None:

@@ -24,6 +24,7 @@ from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import point_hardware
 from joulemap.domain.value import read_values
+from joulemap.model.power import PowerLaw
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 
@@ -113,6 +114,11 @@ def test_above_the_highest_clock_the_voltage_rises_on_the_same_line() -> None:
     action = next(one for one in chip.reference if one.follows_voltage and one.energy_per_action_fj > 0.0)
     name = ".".join(action.key)
     assert_close(float(found[name][0]), action.energy_per_action_fj / 1e15 * voltage**2, rel=1e-9)
+    design = change_hardware(chip, space.law.change_at(found, 0))
+    back = PowerLaw.of(design).energy_factor(
+        np.array([1.0 / highest])
+    )  # a cap that leaves the highest clock of the die
+    assert_close(float(back[0]) * voltage**2, 1.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("architecture", sorted(EACH_CLASS))

@@ -62,6 +62,9 @@ SHOWN_UNCALIBRATED: Final = 6
 SHOWN_CHANGES: Final = 3
 """Hardware with different changes that a heading names; all the others stand in the notes."""
 
+SHOWN_NUMBERS: Final = 6
+"""Numbers of one hardware that are named where they were set: a design of a file has dozens."""
+
 LEAST_OWN: Final = 0.1
 """Of a half-width: what a hardware's own numbers make of it at least, where that is said."""
 
@@ -170,7 +173,7 @@ class Scope:
         groups: dict[tuple[str, ...], list[str]] = {}
         for hardware, told in self.changes.items():
             groups.setdefault(told, []).append(self.mark(hardware))
-        return [f"{join_words(names)} with {join_words(told)}" for told, names in groups.items()]
+        return [f"{join_words(names)} with {join_words(_shorten(told))}" for told, names in groups.items()]
 
     def say_doubts(self, quantities: Collection[str]) -> list[str]:
         """Return how far off each hardware's figures may be, and what its own assumed numbers make of that."""
@@ -400,6 +403,12 @@ class Scope:
                 for name, widths in self.doubts.items()
             },
         }
+
+
+def _shorten(told: Sequence[str]) -> tuple[str, ...]:
+    """Return what was set of one hardware, of many numbers the first of them and how many more."""
+    hidden = len(told) - SHOWN_NUMBERS
+    return (*told[:SHOWN_NUMBERS], f"{hidden} more numbers") if hidden > 1 else tuple(told)
 
 
 def _first(reasons: Mapping[str, str]) -> tuple[str, str]:

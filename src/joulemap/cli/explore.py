@@ -65,7 +65,7 @@ def explore(
         _explore_all(tuple(models or ()), limit, design, run, output)
         return
     if not models:
-        raise UsageError("name a model, or --all for every model and chip; see `joulemap models`")
+        raise UsageError("name a model, or --all for every model and chip; see `joulemap model list`")
     with output.watched_workspace("designs") as workspace:
         answer = workspace.explore(models, run.settings(), **design.keywords())
     if save_as is not None:

@@ -1,7 +1,8 @@
 """What moves with the numbers of a chip that are varied, so that a design is one that could be built.
 
     peaks, bandwidths on the chip   x units, x clock                           by `change_hardware`, as in a power mode
-    voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it
+    voltage                         the chip's own law below its highest clock; v(x)^2 on prices of the chip above it,
+                                    and floor / v(x), knee / x in the law, so that a cap lowers it along the same line
     v(x)                            floor + (1 - floor) (x - knee) / (1 - knee)        x: clock over the highest
     peaks                           x elements of a unit's array
     wires                           x area^0.5, the length of the die
@@ -123,7 +124,12 @@ class Law:
             interface = MEMORY_SHARE * bandwidth / self.hardware.memory_bandwidth.value
             found[STATIC] = self.hardware.static_power.value * ((1.0 - MEMORY_SHARE) * area_ratio + interface)
         wire = area_ratio**LENGTH_POWER
-        supply = self._supply(clock_ratio)
+        above, voltage = self._raise_voltage(clock_ratio)
+        supply = np.square(voltage)
+        for name, ratio in (("voltage_floor", voltage), ("voltage_knee", above)):
+            key = f"coefficient.{name}"
+            if key not in values and key in self.constants and np.any(np.greater(voltage, 1.0)):
+                found[key] = self.hardware.coefficient(name) / ratio
         for action in self.hardware.reference:
             name = ".".join(action.key)
             factor = wire if action.common_category == "interconnect" else 1.0
@@ -138,15 +144,14 @@ class Law:
             name.startswith("memory.") and name.endswith(".capacity")
         )
 
-    def _supply(self, clock_ratio: Floats | float) -> Floats | float:
-        """Return what an action on the chip costs at clocks above the highest of its die, relative to that."""
+    def _raise_voltage(self, clock_ratio: Floats | float) -> tuple[Floats | float, Floats | float]:
+        """Return the clock and the voltage of designs relative to the highest of the die, both at least 1."""
         hardware = self.hardware
         floor, knee = hardware.coefficient("voltage_floor"), hardware.coefficient("voltage_knee")
-        above = clock_ratio * hardware.die_clock_fraction
+        above: Floats = np.maximum(clock_ratio * hardware.die_clock_fraction, 1.0)
         if knee >= 1.0:
-            return 1.0
-        rising: Floats = np.maximum(floor + (1.0 - floor) * (above - knee) / (1.0 - knee), 1.0)
-        return np.square(rising)
+            return 1.0, 1.0
+        return above, floor + (1.0 - floor) * (above - knee) / (1.0 - knee)
 
     def list_used(self, names: Iterable[str]) -> tuple[Rule, ...]:
         """Return the rules that hold where these constants are varied."""

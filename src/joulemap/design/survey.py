@@ -133,7 +133,7 @@ class Survey:
         texts, found = np.unique(self.outcomes.refusal, return_counts=True)
         for text, count in zip(texts.tolist(), found.tolist(), strict=True):
             if text:
-                counts[text.partition(":")[0] if "static_power" in text else text] += count
+                counts["static power is not below the tdp" if text.startswith("static_power:") else text] += count
         return counts.most_common()
 
     def tell_status(self, rows: Sequence[int]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     Pair = tuple[HardwareEntry, str]
     """A hardware at a power mode."""
+
+MOST_UNITS: Final = 2**31 - 1
+"""Units of one hardware that the store can hold."""
 
 
 @frozen(kw_only=True)
@@ -151,9 +154,15 @@ def _read_changes(demand: Demand, constant: Constant) -> tuple[Change, ...]:
     """Return what a constant is set to, one value or several, as people see them where there are several."""
     try:
         values = read_values(demand.written, constant)
-        if len(values) > 1:
+        if len(values := tuple(dict.fromkeys(values))) > 1:
             shown = [show_constant(value, constant.unit) for value in values]
-            values = tuple(dict.fromkeys(read_value(text.replace(" ", ""), constant) for text in shown))
+            if alike := next((text for text in shown if shown.count(text) > 1), None):
+                raise ValueError(
+                    f"several values are {alike} to the three digits of a variant's name: take them wider apart"
+                )
+            values = tuple(read_value(text.replace(" ", ""), constant) for text in shown)
+        if constant.name == "unit_count" and max(values) > MOST_UNITS:
+            raise ValueError(f"{max(values):g} is above {MOST_UNITS:,}")
     except ValueError as error:
         raise UsageError(f"{demand.label}: {error}") from error
     return tuple(

@@ -98,7 +98,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     Raises DatabaseError for a folder that is no lake.
     """
     if not is_lake(lake):
-        raise DatabaseError(f"{lake} is a folder and no lake; choose another --db")
+        raise DatabaseError(f"{lake} {'is no lake' if lake.exists() else 'is not there'}; name one that --lake filled")
     current = {f"{one}-{formula_version(one)}" for one in CLASS_HARDWARE}
     paths = sorted({*lake.glob("*/*"), *lake.glob("*/.*.part")})
     unfinished = [path for path in paths if PART.fullmatch(path.name)]
