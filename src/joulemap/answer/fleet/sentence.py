@@ -69,7 +69,9 @@ class FleetSentences(FleetTables):
             told.append(f"{join_words(unused)} is owned, but not among the hardware that is compared")
         unpriced = list(dict.fromkeys(row.hardware for row in self.ok if row.cost_per_month is None))
         if unpriced and self.demand.objective == "cost":
-            told.append(f"no price is known of {join_words(unpriced)}: not compared by cost")
+            price = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
+            other = "" if price == "price" else " (--pay both takes either)"
+            told.append(f"no {price} is known of {join_words(unpriced)}: not compared by cost{other}")
         if late:
             told.append(f"no number of {join_words([row.hardware for row in late[:3]])} keeps the promise (--details)")
         if best is None:
