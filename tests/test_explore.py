@@ -18,7 +18,7 @@ from joulemap.catalog.load import load_catalogue
 from joulemap.design.area import Area
 from joulemap.design.front import TOLD_SHARE, find_band, find_front
 from joulemap.design.place import place_values
-from joulemap.design.space import Space
+from joulemap.design.space import Space, vary_usual
 from joulemap.domain.change import change_hardware
 from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
@@ -78,6 +78,18 @@ def test_a_range_that_cannot_be_is_refused(name: str, written: str, told: str) -
 def test_what_cannot_be_varied_is_refused(vary: dict[str, str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         Space.of(KPU, vary)
+
+
+@pytest.mark.parametrize("architecture", EACH_CLASS)
+def test_where_nothing_is_named_a_chip_of_any_class_is_varied_around_its_own(architecture: str) -> None:
+    chip = EACH_CLASS[architecture]
+    found = Space.of(chip, vary_usual(chip))
+    values = {one.name: one.values for one in found.parameters}
+    assert found.size >= 3 * 4 * 3
+    assert chip.unit_count.value in values["unit_count"]
+    assert all(one == int(one) >= 1 for one in values["unit_count"])
+    assert chip.clock.value in values["clock"]
+    assert values["memory_bandwidth"] == tuple(chip.memory_bandwidth.value * one for one in (0.5, 1.0, 2.0))
 
 
 def test_designs_are_numbered_with_the_last_parameter_first() -> None:

@@ -30,9 +30,10 @@ def constant_wait_percentile(rate: float, service_s: float, devices: int, share:
         rest = rate * (periods * service_s - wait)
         most = min(periods * devices - 1, len(queued) - 1)
         places = np.arange(periods * devices)
-        logs = places * (math.log(rest) if rest > 0.0 else -math.inf) - rest - _log_factorials(len(places))
-        logs[0] = -rest
-        weights = np.exp(logs)
+        weights = np.zeros(len(places))
+        weights[0] = math.exp(-rest)
+        if rest > 0.0:
+            weights = np.exp(places * math.log(rest) - rest - _log_factorials(len(places)))
         order = np.minimum(periods * devices - 1 - places, most)
         return float((queued[order] * weights).sum())
 

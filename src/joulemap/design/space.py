@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.model.workload import Floats, Integers
 
+USUAL: Final = {
+    "unit_count": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),
+    "clock": (0.25, 0.5, 0.75, 1.0),
+    "memory_bandwidth": (0.5, 1.0, 2.0),
+}
+"""What is varied where nothing is named, times the chip's own."""
+
 MOST_POINTS: Final = 100_000_000
 """That are evaluated one by one: of more, some are drawn."""
 
@@ -107,6 +114,14 @@ class Space:
             rest, place = np.divmod(rest, len(one.values))
             found[one.name] = np.asarray(one.values)[place]
         return dict(reversed(found.items()))
+
+
+def vary_usual(hardware: Hardware) -> dict[str, tuple[float, ...]]:
+    """Return constant -> values of what is varied of a chip where nothing is named; units are whole."""
+    constants = list_constants(hardware)
+    found = {name: [constants[name].value * one for one in ratios] for name, ratios in USUAL.items()}
+    found["unit_count"] = [max(1.0, round(one)) for one in found["unit_count"]]
+    return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
 
 
 def _find_name(written: str, constants: dict[str, Constant], hardware: str, label: str) -> str:

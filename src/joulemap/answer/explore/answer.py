@@ -83,6 +83,8 @@ class ExploreAnswer(Answer):
     """Chip -> what to write to ask for it, where that is not its name."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
+    is_usual: bool = False
+    """Whether what is varied was not named."""
 
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
@@ -214,12 +216,15 @@ class ExploreAnswer(Answer):
         names = " and ".join(self.objectives)
         beside = f", {self.band_count:,} more cannot be told apart from it at 80 %" if self.band_count else ""
         front = f"{self.front_count:,} are the front of {names}" if self.front_count > 1 else f"one is best in {names}"
-        return f"of {self.point_count:,} designs {self.kept_count:,} keep the limits; {front}{beside}"
+        keep = "keeps" if self.kept_count == 1 else "keep"
+        return f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {keep} the limits; {front}{beside}"
 
     def _tell(self) -> tuple[str, ...]:
-        lines = [f"{self.point_count:,} designs at {self.points_per_s:,.0f} a second"]
+        lines = [f"{show_count(self.point_count, 'design')} at {self.points_per_s:,.0f} a second"]
         if self.design_count > self.point_count:
             lines[0] = f"{self.point_count:,} of {self.design_count:,} designs, at {self.points_per_s:,.0f} a second"
+        if self.is_usual:
+            lines.append(f"nothing is named to vary, so {', '.join(self.parameters)} are: --vary units=16:1024:*2")
         for objective in self.objectives:
             moving = sorted(
                 (
@@ -268,7 +273,8 @@ def explore(
     `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
     varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
     many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
-    found, those that meet as many `target`s, as "latency = 10ms". `jobs` processes evaluate, or those of a `cluster`,
+    found, those that meet as many `target`s, as "latency = 10ms"; without any of these, units, clock and bandwidth of
+    memory are varied around the chip's own. `jobs` processes evaluate, or those of a `cluster`,
     and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
     UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
     """
@@ -289,7 +295,8 @@ def explore(
     bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
     wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
     is_kept = lake is not None or jobs > 1 or bool(cluster)
-    posed = pose(source, names, settings, vary, share, count, seed, keeps=is_kept)
+    is_usual = not (vary or solve or target)
+    posed = pose(source, names, settings, None if is_usual else vary, share, count, seed, keeps=is_kept)
     if search:
         posed = _search(posed, search, wanted, bounds, count, seed)
     if solve or target:
@@ -327,6 +334,7 @@ def explore(
         spelling=posed.spelling,
         survey=done,
         sure=say_sure(done, wanted),
+        is_usual=is_usual,
     )
 
 

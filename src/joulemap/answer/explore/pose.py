@@ -12,7 +12,7 @@ import attrs
 from joulemap.catalog.doubt import load_doubt
 from joulemap.design.group import Group
 from joulemap.design.outcome import Load
-from joulemap.design.space import MOST_POINTS, Space
+from joulemap.design.space import MOST_POINTS, Space, vary_usual
 from joulemap.design.survey import Difference
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
@@ -84,7 +84,7 @@ def pose(
     source: Source,
     models: Sequence[str],
     settings: Settings,
-    vary: Mapping[str, Any],
+    vary: Mapping[str, Any] | None,
     share: Mapping[str, float],
     count: int | None,
     seed: int,
@@ -94,7 +94,7 @@ def pose(
     """Return a question made ready; raises as `compare`, and UsageError for what cannot be varied.
 
     Of `count` designs in all, each group has its part, drawn by `seed`; every design where it is None. `keeps` says
-    that designs are kept, with what their models are.
+    that designs are kept, with what their models are. Without `vary` the usual numbers are varied.
     """
     names = tuple(dict.fromkeys(models))
     shares = read_shares(names, share)
@@ -106,7 +106,8 @@ def pose(
     for run in plan.runs(""):
         key = run.hardware, run.power_mode
         if key not in chips:
-            chips[key] = Space.of(targets[run.target], vary)
+            chip = targets[run.target]
+            chips[key] = Space.of(chip, vary_usual(chip) if vary is None else vary)
     batches = len(settings.batch or (None,))
     total = sum(space.size for space in chips.values()) * len(settings.points) * batches
     if count is None and total > MOST_POINTS:

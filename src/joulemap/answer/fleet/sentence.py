@@ -70,8 +70,9 @@ class FleetSentences(FleetTables):
         unpriced = list(dict.fromkeys(row.hardware for row in self.ok if row.cost_per_month is None))
         if unpriced and self.demand.objective == "cost":
             price = {"rented": "rent", "bought": "purchase price"}.get(self.pay, "price")
+            more = [f"{len(unpriced) - 3} more"] if unpriced[3:] else []
             other = "" if price == "price" else " (--pay both takes either)"
-            told.append(f"no {price} is known of {join_words(unpriced)}: not compared by cost{other}")
+            told.append(f"no {price} is known of {join_words([*unpriced[:3], *more])}: not compared by cost{other}")
         if late:
             told.append(f"no number of {join_words([row.hardware for row in late[:3]])} keeps the promise (--details)")
         if best is None:
