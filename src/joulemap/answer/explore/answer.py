@@ -83,6 +83,8 @@ class ExploreAnswer(Answer):
     """Chip -> what to write to ask for it, where that is not its name."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
+    is_limited: bool = False
+    """Whether designs have to keep any limit beside that they run."""
     is_usual: bool = False
     """Whether what is varied was not named."""
 
@@ -216,8 +218,9 @@ class ExploreAnswer(Answer):
         names = " and ".join(self.objectives)
         beside = f", {self.band_count:,} more cannot be told apart from it at 80 %" if self.band_count else ""
         front = f"{self.front_count:,} are the front of {names}" if self.front_count > 1 else f"one is best in {names}"
-        keep = "keeps" if self.kept_count == 1 else "keep"
-        return f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {keep} the limits; {front}{beside}"
+        verb = ("keep" if self.is_limited else "run") + "s" * (self.kept_count == 1)
+        limits = " the limits" if self.is_limited else ""
+        return f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
 
     def _tell(self) -> tuple[str, ...]:
         lines = [f"{show_count(self.point_count, 'design')} at {self.points_per_s:,.0f} a second"]
@@ -334,6 +337,7 @@ def explore(
         spelling=posed.spelling,
         survey=done,
         sure=say_sure(done, wanted),
+        is_limited=bool(bounds),
         is_usual=is_usual,
     )
 
