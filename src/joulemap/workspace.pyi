@@ -145,7 +145,8 @@ class Workspace:
         `vary` is constant -> values as on the command line (`"16:1024:*2"`, `"1TB/s,2TB/s"`) or numbers in SI; what is
         varied moves what follows from it, by the rules of the answer. Without `count` every design is evaluated, else so
         many are drawn by `seed`, or with `search="optuna"` looked for. `solve` names one or two constants whose values are
-        found, those that meet as many `target`s, as "latency = 10ms". `jobs` processes evaluate, or those of a `cluster`,
+        found, those that meet as many `target`s, as "latency = 10ms"; without any of these, units, clock and bandwidth of
+        memory are varied around the chip's own. `jobs` processes evaluate, or those of a `cluster`,
         and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
         UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
         """
