@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test tests test-slow test-models lint type format bench models rows zoo profile accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs clean
+.PHONY: demo install test tests test-slow test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -80,7 +80,10 @@ rows: $(STAMP)  ## rewrite the types of rows from the headers of the queries, an
 zoo: $(STAMP)  ## trace every model and rewrite the workloads that ship (five minutes)
 	$(BIN)/python -m joulemap.tools.zoo
 
-accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md and README's paragraph (minutes)
+scoreboard: $(STAMP)  ## score rows that no coefficient saw beside other predictors, tell what changed, rewrite its page (minutes)
+	$(BIN)/python benchmarks/scoreboard.py --write
+
+accuracy: $(STAMP)  ## score everything measured and rewrite docs/accuracy.md (minutes)
 	$(BIN)/python benchmarks/accuracy.py
 
 ladder: $(STAMP)  ## what each effect of the GPU model buys on shapes and boards that it was not fitted to (three minutes)

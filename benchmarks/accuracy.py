@@ -3,41 +3,32 @@
 python benchmarks/accuracy.py [--database PATH] [--print]
 
 Everything measured is evaluated in a fresh database, or in the one at PATH; `--print` leaves the page as it is. All
-figures and all sentences with one are made here from the answers of `validate.*` and the fits of `ladder.py`; nothing
-but what others published of their own models is typed in. The paragraph of README.md is written too.
+figures and all sentences with one are made here from the answers of `validate.*` and the fits of `ladder.py`. Rows that
+no coefficient saw, and what others predict of them, are those of `scoreboard.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import re
 import sys
 import tempfile
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from joulemap.catalog.calibration import SHIPPED, read_calibration
 from joulemap.catalog.public import PublicTable, load_public_tables
 from joulemap.domain.calibration import CalibrationError
-from joulemap.domain.catalogue import find_entry
-from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import ScoreDivision
-from joulemap.plan.catalogue import known_hardware
 from joulemap.workspace import Workspace
 
 Row = Mapping[str, Any]
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "accuracy.md"
-README: Final = ROOT / "README.md"
-
-PARAGRAPH: Final = re.compile(r"- `joulemap validate` scores .*?(?=\n- |\n\n)", re.DOTALL)
-"""Of README.md, on accuracy."""
-
 TIMES: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "rate"}
 """Quantities that have all their figures in the table of splits, and what they are called."""
 
@@ -52,11 +43,6 @@ FEW: Final = 5
 FURTHEST: Final = 3
 """Kinds that sentences name."""
 WIDTH: Final = 120
-PRODUCTS: Final = "gemm bf16"
-"""Kind of the ladder whose errors README.md tells."""
-FITTED_ON: Final = "h200_sxm"
-"""Calibration whose errors README.md tells."""
-
 CALIBRATION_TEXT: Final = """\
 Each calibration that ships, as `joulemap calibrate h200_sxm --dry-run` prints it, which adds batches and families: mean
 absolute errors of the class defaults and of the fit, and, left out, of fits to all other model families scored on the
@@ -74,7 +60,8 @@ HEAD: Final = """\
     joulemap measurements import mine.csv               your own rows
     joulemap measurements import public:aic_gemm        what others published of single operators
 
-`make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers.
+`make accuracy` evaluates everything that was measured in a fresh database and writes this page from the answers. What
+no coefficient saw, beside what others predict of it, is the [scoreboard](scoreboard.md): rows here were mostly in view.
 `validate` scores the newest prediction of each measured configuration: mean and median absolute relative error, bias
 (mean signed error; positive is predicted too high), the worst row, and Spearman's rank correlation. The rows behind it
 are the view `prediction_errors`, one per measured quantity, with both numbers.
@@ -115,15 +102,7 @@ MI100).
 PUBLIC_TEXT: Final = """\
 ## Operators that others measured
 Tables that others published ship beside the package's own rows, and no database holds them until they are imported:
-`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing on
-this page.
-"""
-
-KIND_TEXT: Final = """\
-### As predicted
-Predictions of the product as it is, calibrations that ship included: mean errors, of the board that is nearest to that
-which is furthest off. `seen` is the part of the rows that coefficients were chosen with in view: agreement with those
-says little, and the next section says what is left without them.
+`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing.
 """
 
 LADDER_TEXT: Final = """\
@@ -252,46 +231,6 @@ FROM apart
 GROUP BY part
 ORDER BY part
 """
-
-PEER_TEXT: Final = """\
-### Beside what others publish
-Nobody has published errors on exactly these rows, so these are orders of size, not a ranking.
-AIConfigurator publishes its measurements as a table to look up, and so has no error on them.
-"""
-
-PEERS: Final = (
-    (
-        "PipeWeave, arXiv 2601.14910",
-        "kernels of language models, learned from measurements of 11 kinds of GPU",
-        "6.1 % mean; 8.5 % for whole requests",
-    ),
-    (
-        "KernelSight-LM, arXiv 2606.28565",
-        "kernels of language models on a generation of GPUs that was not measured",
-        "12.1 %, where its roofline has 22.0 %; 3.8 % with measurements of the GPU itself",
-    ),
-    (
-        "PM2Lat, arXiv 2603.00549",
-        "layers of transformers, from measurements of the GPU itself",
-        "below 10 %; NeuSight 10 to 20 % worse in fp32, at least 50 % in bf16",
-    ),
-    (
-        "NeuSight, arXiv 2407.13853",
-        "whole models on GPUs that were not measured, from operators like those of `neusight`",
-        "2.3 % for training GPT-3 on H100",
-    ),
-    (
-        "EnergAIzer, arXiv 2604.20105",
-        "power of whole models, those of `energaizer` among them",
-        "8 % on Ampere, 7 % on an H100 that was not measured",
-    ),
-    (
-        "LLMServingSim 2.0, arXiv 2511.07229",
-        "serving, from a profile of each operator on the hardware, like those of `llmservingsim`",
-        "1.9 %",
-    ),
-)
-"""Model, its rows, the error that its authors state."""
 
 TAIL: Final = """\
 ## Your own rows
@@ -496,70 +435,6 @@ def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
     yield ""
 
 
-def kind_lines(answers: Mapping[tuple[str, str], Sequence[Row]]) -> Iterator[str]:
-    """Yield the table of `validate.score` answers by kind of operator, one answer for each precision and source."""
-    groups: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for (precision, source), answer in answers.items():
-        for row in answer:
-            groups[row["part"], precision, source][row["quantity"]].append(row)
-    rows = []
-    for key, found in sorted(groups.items()):
-        if not (latencies := found["latency_s"]):
-            continue
-        count = sum(row["measurement_count"] for row in latencies)
-        seen = sum(row["measurement_count"] * row["seen_fraction"] for row in latencies) / count
-        errors = (_range(found[name]) for name in ("latency_s", "energy_j", "power_w"))
-        rows.append((*key, len(latencies), f"{count:,}", *errors, f"{seen:.0%}".replace("%", " %")))
-    yield from table(("kind", "precision", "source", "hardware", "rows", "latency", "energy", "power", "seen"), rows)
-
-
-def _range(rows: Sequence[Row]) -> str:
-    """Return the mean errors of hardware from the least to the greatest; a dash for none."""
-    told = [percent(mean) for mean in sorted(row["mean_error_fraction"] for row in rows)]
-    return "-" if not told else told[0] if told[0] == told[-1] else f"{told[0]} to {told[-1]}"
-
-
-def graph_error(errors: Sequence[CalibrationError], quantity: str) -> float:
-    """Return the mean error of a calibration's captured graphs, each family left out."""
-    rows = [
-        one
-        for one in errors
-        if (one.quantity, one.split, one.runtime, one.batch) == (quantity, "cross_validated", "graph", 0)
-    ]
-    return sum(one.row_count * one.mean_error_fraction for one in rows) / sum(one.row_count for one in rows)
-
-
-def readme_paragraph(
-    counts: tuple[int, int],
-    errors: Sequence[CalibrationError],
-    products: tuple[float, float, float],
-    apart: Sequence[Row],
-) -> str:
-    """Return the item of README.md on accuracy.
-
-    `counts` are of rows that ship and of public tables; `products` are the mean errors of bf16 products: on other
-    shapes, on other boards, and of the napkin; `apart` the scores of GPUs that no coefficient had seen.
-    """
-    means = [row["mean_error_fraction"] for row in apart]
-    boards_unseen = "the one GPU" if len(means) == 1 else f"{len(means)} GPUs"
-    spread = f"{min(means):.0%}" if len(means) == 1 else f"{min(means):.0%} to {max(means):.0%}" if means else ""
-    unseen = (
-        f" Whole models on {boards_unseen} that no coefficient had seen are off by {spread}.".replace("%", " %")
-        if means
-        else ""
-    )
-    shapes, boards, napkin = (percent(error) for error in products)
-    return item(
-        f"`joulemap validate` scores predictions against {counts[0]:,} measurements that ship, and {counts[1]:,} more "
-        "of single operators above all, once imported (`joulemap measurements import public:aic_gemm`). Captured "
-        f"graphs of one H200, of model families that no fit had seen, are off by "
-        f"{percent(graph_error(errors, 'latency'))} in latency and {percent(graph_error(errors, 'energy'))} in energy "
-        f"on average; bf16 products by {shapes} on shapes and by {boards} on boards that no fit had seen, where a "
-        f"roofline is off by {napkin}.{unseen} The forms of the model were chosen with these rows in view: "
-        "[docs/accuracy.md](docs/accuracy.md)."
-    )
-
-
 def read_cross_validations(folder: Path = SHIPPED) -> dict[str, Sequence[CalibrationError]]:
     """Return calibration -> the errors that its file tells."""
     return {path.stem: read_calibration(path).errors for path in sorted(folder.glob("*.toml"))}
@@ -583,15 +458,11 @@ def write_page(
     cross_validations: Mapping[str, Sequence[CalibrationError]],
     tables: Sequence[PublicTable] = (),
     left_out: Iterable[str] = (),
-    classes: Callable[[Workspace], Iterable[str]] = lambda _: (),
     sureness: Callable[[Workspace], Iterable[str]] = lambda _: (),
-    served: Callable[[Workspace], Iterable[str]] = lambda _: (),
 ) -> str:
     """Return the page, from a database that holds whatever of it is evaluated already.
 
-    Public tables are imported after all other rows are scored;
-    `left_out` are the lines of the ladder, `classes` gives those on each class, `sureness` those on intervals,
-    `served` those on language models as they are served.
+    `left_out` are the lines of the ladder, `sureness` gives those on intervals.
     """
 
     def ask(by: ScoreDivision) -> list[dict[str, Any]]:
@@ -606,7 +477,6 @@ def write_page(
     lines = [HEAD, textwrap.fill(f"{sum(counts.values()):,} rows are scored: {named}.", WIDTH), "", SPLIT_TEXT]
     lines += score_lines(splits, "split")
     lines += sureness(workspace)
-    lines += classes(workspace)
     if cross_validations:
         lines += ["## Left out in turn", CALIBRATION_TEXT]
         for name, rows in cross_validations.items():
@@ -622,56 +492,23 @@ def write_page(
     if tables:
         lines += [PUBLIC_TEXT]
         lines += public_lines(tables)
-        lines += [KIND_TEXT]
-        lines += kind_lines(score_kinds(workspace, tables))
         lines += [LADDER_TEXT]
         lines += left_out
-        lines += [PEER_TEXT]
-        lines += table(("model", "rows", "error that its authors state"), PEERS)
-    lines += served(workspace)
     lines += [EFFICIENCY_TEXT]
     lines += pair_lines(workspace, EFFICIENCY_PAIRS, of="power of")
     return "\n".join([*lines, TAIL])
 
 
-def score_kinds(workspace: Workspace, tables: Iterable[PublicTable]) -> dict[tuple[str, str], Sequence[Row]]:
-    """Return precision and source -> scores by kind of operator, of the tables without a doubt, which are imported."""
-    asked = set()
-    for one in tables:
-        if not one.doubt and not one.is_served:
-            workspace.import_measurements(one.address)
-            asked |= {(row.precision, one.source.partition(",")[0]) for row in one.read()}
-    return {
-        (precision, source): workspace.validate(
-            precision=cast("Precision", precision), by="kind", source=source
-        ).records()
-        for precision, source in sorted(asked)
-    }
-
-
-def climb_ladder() -> tuple[list[str], tuple[float, float, float]]:
-    """Return the lines of the ladder's tables, and the mean errors of bf16 products that README.md tells."""
+def climb_ladder() -> list[str]:
+    """Return the lines of the ladder's tables."""
     import ladder
 
     bench = ladder.make_bench(ladder.scored_tables(), every=1)
-    rungs = ladder.climb_all(bench, _tell)
-    model = next(rung for rung in rungs if rung.name == ladder.MODEL)
-    napkin = next(rung for rung in rungs if rung.name == ladder.FIXED)
-    rows = bench.rows_of_kind(PRODUCTS)
-    other_shapes, other_boards, fixed = (
-        float(abs(found[rows] / bench.measured_s[rows] - 1.0).mean())
-        for found in (model.other_shapes_s, model.other_boards_s, napkin.fitted_s)
-    )
-    lines = [
-        *ladder.kind_lines(bench, rungs),
-        *ladder.model_lines((), _tell),
-    ]
-    return lines, (other_shapes, other_boards, fixed)
+    return [*ladder.kind_lines(bench, ladder.climb_all(bench, _tell)), *ladder.model_lines((), _tell)]
 
 
 def main() -> None:
-    """Write the page and the paragraph of README.md, or print them."""
-    from class_error import class_lines
+    """Write the page, or print it."""
     from sureness import sureness_lines
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -679,39 +516,13 @@ def main() -> None:
     parser.add_argument("--print", action="store_true", dest="prints", help="to stdout instead of docs/accuracy.md")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
-        path = options.database or Path(folder) / "accuracy.duckdb"
-        workspace, errors, tables = Workspace(path, talk=_tell), read_cross_validations(), load_public_tables()
-        lines, products = climb_ladder()
-        shipped = len(workspace.measurements())
-        apart = [row for row in workspace.validate(by="split").records() if _is_unseen_gpu(row)]
-        page = write_page(workspace, errors, tuple(tables.values()), lines, class_lines, sureness_lines, score_served)
-    published = sum(len(one.read()) for one in tables.values() if not one.is_served)
-    paragraph = readme_paragraph((shipped, published), errors[FITTED_ON], products, apart)
-    readme, count = PARAGRAPH.subn(lambda _: paragraph, README.read_text(encoding="utf-8"))
-    if count != 1:
-        raise SystemExit(f"{README}: found {count} paragraphs on accuracy, expected one")
+        workspace = Workspace(options.database or Path(folder) / "accuracy.duckdb", talk=_tell)
+        tables = tuple(load_public_tables().values())
+        page = write_page(workspace, read_cross_validations(), tables, climb_ladder(), sureness_lines)
     if options.prints:
-        sys.stdout.write(f"{page}\n{paragraph}\n")
+        sys.stdout.write(page)
     else:
         PAGE.write_text(page, encoding="utf-8")
-        README.write_text(readme, encoding="utf-8")
-
-
-def score_served(workspace: Workspace) -> Iterator[str]:
-    """Yield the section on language models as they are served, after their table is imported and predicted."""
-    from served_model import served_lines
-
-    for one in load_public_tables().values():
-        if one.is_served:
-            workspace.import_measurements(one.address)
-            for source in sorted({row.source for row in one.read_served()}):
-                workspace.validate(source=source)
-    yield from served_lines(workspace, table)
-
-
-def _is_unseen_gpu(row: Row) -> bool:
-    entry = find_entry(known_hardware(), row["hardware"].partition("@")[0])
-    return (row["quantity"], row["part"], entry.architecture) == ("latency_s", "unseen hardware", "gpu")
 
 
 def _tell(message: str) -> None:

@@ -1,0 +1,374 @@
+"""Score predictions beside those of others on the same rows: docs/scoreboard.csv, .md and .svg (`make scoreboard`).
+
+python benchmarks/scoreboard.py [--database PATH] [--rows FILE.csv] [--write]
+
+Rows that a coefficient or a calibration was chosen with in view are counted and left out. Intervals are made again
+without what they are judged on: the board of whole models, the source of what is served. What changed since the numbers
+that lie in docs/scoreboard.csv is printed; nothing is written without `--write`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import os
+import re
+import statistics
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap.calibrate.doubt import Residual
+from joulemap.calibrate.serving import ServingResidual, fit_served
+from joulemap.catalog.load import load_catalogue
+from joulemap.catalog.public import load_public_tables
+from joulemap.domain.doubt import MODEL, Doubt
+from joulemap.domain.settings import Bounds
+from joulemap.system.errors import JoulemapError
+from joulemap.system.record import frozen
+from joulemap.workspace import Workspace
+from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, write_lines
+from sureness import leave_out
+
+ROOT: Final = Path(__file__).parents[1]
+PEER: Final = ROOT / "benchmarks" / "peer"
+EVERYTHING: Final = Bounds(max_rows=None, timeout_s=600.0)
+
+AGAIN: Final = "pipeweave"
+"""Source of public:serving whose rows stand in benchmarks/peer with more boards and with what others predict."""
+
+TELLING: Final = 5e-4
+"""By which a mean error has to change to be told."""
+EVERY: Final = 16
+"""Of the rows of a board, kind of operator and public table one is scored by fits without the board."""
+
+WIDE: Final[Mapping[str, str]] = {"latency_s": "latency", "throughput_per_s": "latency", "energy_j": "energy"}
+"""Quantity of a whole model -> the one whose interval it has."""
+
+ROWS: Final = """
+SELECT
+    e.measurement_id,
+    e.serving_measurement_id,
+    e.source,
+    CASE WHEN e.family = 'operator' THEN 'operator_' ELSE '' END || e.quantity AS quantity,
+    split_part(e.hardware, '@', 1) AS hardware,
+    concat_ws(' ', e.model, e.precision, 'batch ' || printf('%g', e.batch), coalesce(e.runtime, e.engine)) AS label,
+    e.measured,
+    e.predicted,
+    e.seen
+FROM prediction_errors AS e
+WHERE e.quantity <> 'wall_power_w' AND e.source <> $again
+ORDER BY ALL
+"""
+
+
+@frozen(kw_only=True)
+class Scored:
+    """A measured number with what is predicted of it."""
+
+    source: str
+    quantity: str
+    hardware: str
+    label: str
+    measured: float
+    predicted: float
+    half_width: float | None = None
+    """Of an 80 % interval of the logarithm, made without this row."""
+    peers: Mapping[str, float] = attrs.field(factory=dict)
+    """Who -> what they predict."""
+
+    @property
+    def board(self) -> Any:
+        """The hardware as the catalogue describes it."""
+        return load_catalogue().hardware[self.hardware]
+
+    def error(self, predicted: float | None = None) -> float:
+        """Return the signed relative error, ours or that of a number."""
+        return (self.predicted if predicted is None else predicted) / self.measured - 1.0
+
+
+@cache
+def peers_of() -> Mapping[tuple[str, int, str], Mapping[str, float]]:
+    """Return source, row of its file from 1 and quantity -> what others predict."""
+    found: dict[tuple[str, int, str], dict[str, float]] = defaultdict(dict)
+    with (PEER / "prediction.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found[row["source"], int(row["row"]), row["quantity"]][row["peer"]] = float(row["predicted"])
+    return found
+
+
+def name_source(source: str) -> str:
+    """Return the name of a source: what stands before the first comma, without versions and what is benchmarked."""
+    return re.sub(r"( v[0-9.]+| documentation| benchmark|, |: ).*$", "", source)
+
+
+def evaluate(workspace: Workspace) -> None:
+    """Import what is not in a fresh database, and predict everything measured."""
+    for name in TABLES:
+        workspace.import_measurements(f"public:{name}")
+    for name in ("PipeWeave", "NeuSight"):
+        workspace.import_measurements(PEER / sources()[name]["rows"])
+    workspace.validate(trust=True)
+
+
+def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[str, str]]]:
+    """Return the rows that nothing was chosen with, and of each source and what was chosen how many were left out."""
+    widths = interval_widths(workspace)
+    found, seen = [], Counter[tuple[str, str]]()
+    first: dict[str, int] = {}
+    view = sources()["in view"]
+    for row in workspace.sql(ROWS, {"again": AGAIN}, bounds=EVERYTHING).records():
+        row["source"] = name_source(row["source"])
+        in_view = row["seen"] or (
+            row["measurement_id"] and row["source"] not in sources() and view.get(row["hardware"])
+        )
+        if in_view:
+            seen[row["source"], in_view] += 1
+            continue
+        number = row["serving_measurement_id"] or row["measurement_id"]
+        peers: Mapping[str, float] = {}
+        if row["source"] in sources():
+            place = number - first.setdefault(row["source"], number) + 1
+            peers = peers_of().get((row["source"], place, row["quantity"]), {})
+        key = row["measurement_id"], row["serving_measurement_id"], row["quantity"]
+        told = {name: row[name] for name in ("source", "quantity", "hardware", "label", "measured", "predicted")}
+        found.append(Scored(**told, half_width=widths.get(key), peers=peers))
+    for table in load_public_tables().values():
+        if table.name not in TABLES and not table.doubt:
+            seen.update((table.address, table.seen[row.hardware.partition("@")[0]]) for row in table.read())
+    return found, seen
+
+
+def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, str], float]:
+    """Return the half-width for each measurement, by either number, and quantity: without its board or its source."""
+    rows = [row for row in workspace.query("validate.residual").records() if row["work"] == MODEL]
+    widths: dict[tuple[int | None, int | None, str], float] = {}
+    for quantity in ("latency", "energy"):
+        judged = {_residual(row): row["measurement_id"] for row in rows if row["quantity"] == quantity}
+        for error, half_width in leave_out(list(judged), lambda one: one.hardware):
+            widths |= {(judged[error], None, name): half_width for name, kind in WIDE.items() if kind == quantity}
+    served = [(row, _served(row)) for row in workspace.query("validate.served").records()]
+    for source in {row["source"].casefold() for row, _ in served}:
+        others = [one for row, one in served if row["source"].casefold() != source]
+        doubt = Doubt(scales=(), shares=(), spreads=(), served=fit_served(others))
+        for row, one in served:
+            if row["source"].casefold() == source:
+                place = {"vendor": one.vendor, "engine": one.engine, "work": one.work, "hardware": one.hardware}
+                width = doubt.serving_half_width(one.quantity, **place)
+                widths |= {(None, row["serving_measurement_id"], one.quantity): width} if width else {}
+    return widths
+
+
+def _residual(row: Mapping[str, Any]) -> Residual:
+    names = [field.name for field in attrs.fields(Residual) if field.name != "error"]
+    return Residual(error=row["log_error"], **{name: row[name] for name in names})
+
+
+def _served(row: Mapping[str, Any]) -> ServingResidual:
+    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
+    return ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
+
+
+def score_training(workspace: Workspace, refused: Counter[tuple[str, str]]) -> Iterator[Scored]:
+    """Yield passes of training that others predicted too, then published rates; count in `refused` what is not."""
+    import training
+
+    name = "NeuSight, training"
+    for place, row in enumerate(_read(PEER / sources()[name]["rows"]), 1):
+        names = ("hardware", "precision", "runtime")
+        told: dict[str, Any] = {name: row[name] for name in names}
+        label = f"{row['model'].partition(':')[2]} {row['precision']} batch {row['batch']}"
+        try:
+            (one,) = workspace.train(row["model"], batch=int(row["batch"]), trust=True, **told).rows
+        except JoulemapError as error:
+            refused[name, str(error)] += 1
+            continue
+        if one.forward_s is None or one.backward_s is None:
+            refused[name, "no time of a pass"] += 1
+            continue
+        yield Scored(
+            source=name, quantity="latency_s", hardware=row["hardware"], label=label,
+            measured=float(row["latency_s"]), predicted=one.forward_s + one.backward_s,
+            half_width=one.latency_half_width, peers=peers_of().get((name, place, "latency_s"), {}),
+        )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        for row in _read(training.ROWS):
+            try:
+                measured, predicted, width = training.score(row, workspace, Path(folder), "")
+            except JoulemapError as error:
+                refused["training rates", str(error)] += 1
+                continue
+            yield Scored(
+                source="training rates", quantity="samples_per_s", hardware=row["hardware"], label=row["model"],
+                measured=measured, predicted=predicted, half_width=width,
+            )  # fmt: skip
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def score_boards() -> Iterator[Scored]:
+    """Yield single operators of GPUs, each board by a fit to all others: one in `EVERY` of each board and kind."""
+    import ladder
+
+    bench = ladder.make_bench(ladder.scored_tables(), every=EVERY)
+    fixed, fitted, model = (rung.other_boards_s for rung in ladder.climb_all(bench, _tell))
+    for row in range(bench.row_count):
+        yield Scored(
+            source=f"public:{bench.table[row]}",
+            quantity="latency_s",
+            hardware=bench.board[row],
+            label=bench.kind[row],
+            measured=float(bench.measured_s[row]),
+            predicted=float(model[row]),
+            peers={"roofline": float(fixed[row]), "fitted roofline": float(fitted[row])},
+        )
+
+
+def count_refusals(workspace: Workspace) -> Counter[tuple[str, str]]:
+    """Return source and reason -> rows without a prediction, of sources that nothing was chosen with."""
+    found = Counter[tuple[str, str]]()
+    seen = {source for one in load_public_tables().values() for source in one.seen}
+    for row in workspace.query("validate.refusal").records():
+        if row["source"] not in seen and row["source"] != AGAIN:
+            found[row["source"], row["refusal"]] += row["measurement_count"]
+    for name, one in sources().items():
+        if "rows" in one:
+            found.update({(name, reason): count for reason, count in one.get("refused", {}).items()})
+    return found
+
+
+def make_lines(
+    rows: Sequence[Scored],
+    boards: Sequence[Scored],
+    seen: Mapping[tuple[str, str], int],
+    refused: Mapping[tuple[str, str], int],
+) -> list[Line]:
+    """Return every number of the page."""
+    lines = [
+        *_score("source", rows, lambda one: (one.source, one.quantity)),
+        *_score("class", rows, lambda one: (one.board.architecture, name_kind(one.quantity))),
+        *_score("year", rows, lambda one: (_year(one), name_kind(one.quantity))),
+        *_compare("peer", rows),
+        *_compare("board", boards),
+    ]
+    for part, counts in (("seen", seen), ("refused", refused)):
+        lines += [
+            Line(part=part, name=name, quantity=reason, row_count=count)
+            for (name, reason), count in sorted(counts.items())
+        ]
+    return lines
+
+
+def name_kind(quantity: str) -> str:
+    """Return what the page adds up of a quantity: time of models or operators, memory, or energy and power."""
+    if quantity.startswith("operator_"):
+        return "single operators"
+    return "energy and power" if "_j" in quantity or "_w" in quantity else "memory" if "bytes" in quantity else "time"
+
+
+def _year(one: Scored) -> str:
+    return f"{one.board.launch_year.value:.0f}" if one.board.launch_year else "not told"
+
+
+def _score(part: str, rows: Iterable[Scored], place: Any) -> Iterator[Line]:
+    groups: dict[tuple[str, str], list[Scored]] = defaultdict(list)
+    for one in rows:
+        groups[place(one)].append(one)
+    for (name, quantity), some in sorted(groups.items()):
+        held = [abs(math.log(one.measured / one.predicted)) <= one.half_width for one in some if one.half_width]
+        median, mean, bias = _errors([one.error() for one in some])
+        yield Line(
+            part=part, name=name, quantity=quantity, row_count=len(some), median=median, mean=mean, bias=bias,
+            covered_count=sum(held), interval_count=len(held),
+        )  # fmt: skip
+
+
+def _errors(errors: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median and mean of sizes, and the mean."""
+    sizes = [abs(one) for one in errors]
+    return statistics.median(sizes), statistics.fmean(sizes), statistics.fmean(errors)
+
+
+def _compare(part: str, rows: Iterable[Scored]) -> Iterator[Line]:
+    """Yield a line per source, quantity and other predictor, of the rows that both predict."""
+    groups: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
+    for one in rows:
+        for peer, predicted in one.peers.items():
+            groups[one.source, one.quantity, peer].append((one.error(), one.error(predicted)))
+    for (source, quantity, peer), pairs in sorted(groups.items()):
+        (median, mean, bias), theirs = (_errors([pair[which] for pair in pairs]) for which in (0, 1))
+        yield Line(
+            part=part, name=source, quantity=quantity, peer=peer, row_count=len(pairs),
+            median=median, mean=mean, bias=bias, peer_median=theirs[0], peer_mean=theirs[1], peer_bias=theirs[2],
+            nearer_count=sum(abs(own) < abs(other) for own, other in pairs),
+        )  # fmt: skip
+
+
+def tell_change(before: Sequence[Line], after: Sequence[Line]) -> Iterator[str]:
+    """Yield what is better, worse, of other rows, new and gone since the numbers before, by the mean error."""
+    old, new = ({one.key: one for one in lines if one.part in ("source", "class", "year")} for lines in (before, after))
+    for key in sorted(old.keys() | new.keys()):
+        was, now = old.get(key), new.get(key)
+        told = " ".join(filter(None, key))
+        if was is None or now is None:
+            yield f"{'gone' if now is None else 'new':6} {told}: {(now or was).row_count} rows"  # type: ignore[union-attr]
+        elif now.row_count != was.row_count or abs(now.mean - was.mean) >= TELLING:
+            word = "other" if now.row_count != was.row_count else "better" if now.mean < was.mean else "worse"
+            yield f"{word:6} {told}: {was.mean_text} of {was.row_count} rows, now {now.mean_text} of {now.row_count}"
+
+
+def write_rows(path: Path, rows: Iterable[Scored]) -> None:
+    """Write every scored row with what each predictor says."""
+    rows = list(rows)
+    names = sorted({peer for one in rows for peer in one.peers})
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        own = ("source", "quantity", "hardware", "label", "measured", "predicted", "half_width")
+        out.writerow([*own, *names])
+        for one in rows:
+            out.writerow([*(getattr(one, name) for name in own), *(one.peers.get(name, "") for name in names)])
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def main() -> None:
+    """Score, tell what changed, and write the page where that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", type=Path, help="one that holds evaluated runs; a fresh one if left out")
+    parser.add_argument("--rows", type=Path, help="every scored row, as csv")
+    parser.add_argument("--write", action="store_true", help="docs/scoreboard.csv, .md and .svg")
+    asked = parser.parse_args()
+    os.chdir(ROOT)  # model files are named from here
+    with tempfile.TemporaryDirectory(prefix="joulemap-") as folder:
+        workspace = Workspace(asked.database or Path(folder) / "score.duckdb", talk=_tell)
+        evaluate(workspace)
+        rows, seen = score_measured(workspace)
+        refused = count_refusals(workspace)
+        rows += score_training(workspace, refused)
+    lines = make_lines(rows, list(score_boards()), seen, refused)
+    for text in tell_change(read_lines(CSV), lines):
+        print(text)
+    left_out = sum(seen.values())
+    print(f"{len(rows):,} numbers scored, {left_out:,} left out that were in view, {sum(refused.values())} refused")
+    if asked.rows:
+        write_rows(asked.rows, rows)
+    if asked.write:
+        write_lines(CSV, lines)
+        PAGE.write_text(render(lines), encoding="utf-8")
+        FIGURE.write_text(draw(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

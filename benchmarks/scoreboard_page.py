@@ -1,0 +1,322 @@
+"""docs/scoreboard.md and its figure, from the numbers of docs/scoreboard.csv alone."""
+
+from __future__ import annotations
+
+import csv
+import textwrap
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap.catalog.measurement import load_measurements
+from joulemap.catalog.public import load_public_tables
+from joulemap.figure.convert import to_svg
+from joulemap.figure.theme import FAINT, PALETTE, SYMBOLS
+from joulemap.system.record import frozen
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+CSV, PAGE, FIGURE = (DOCS / f"scoreboard.{end}" for end in ("csv", "md", "svg"))
+SOURCES: Final = Path(__file__).parent / "peer" / "source.toml"
+
+TABLES: Final = ("serving", "mamf_ceilings", "aic_gemm_fp8")
+"""Public tables that have rows which nothing was chosen with."""
+
+WIDTH: Final = 120
+FEW: Final = 5
+"""Rows below which a line is not drawn."""
+RESTATED: Final = ("output_tokens_per_s", "total_tokens_per_s", "energy_per_request_j")
+"""Quantities that say what another of the same rows says, and are not drawn."""
+
+TOLD: Final = {
+    "latency_s": "latency",
+    "operator_latency_s": "single operators",
+    "throughput_per_s": "rate",
+    "energy_j": "energy",
+    "time_to_first_token_s": "first token",
+    "inter_token_latency_s": "between tokens",
+    "request_latency_s": "request",
+    "output_tokens_per_s": "output tokens",
+    "total_tokens_per_s": "all tokens",
+    "energy_per_output_token_j": "J per token",
+    "energy_per_request_j": "J per request",
+    "power_w": "power",
+    "peak_memory_bytes": "memory",
+    "samples_per_s": "training rate",
+}
+"""Quantity -> what the page calls it."""
+
+HEAD: Final = """\
+# Scoreboard: measured rows that no coefficient saw
+
+    make scoreboard                                     score again, tell what changed, write this page (minutes)
+    python benchmarks/scoreboard.py --rows rows.csv     every row with each prediction; writes no page
+
+![Mean error of joulemap and of others on the same measured rows](scoreboard.svg)
+
+Each number is |predicted / measured - 1| of rows that somebody else measured: `median` and `mean` of them, and `bias`,
+the mean with its sign (above 0 is predicted too slow, or too much). **No coefficient, no calibration and no interval
+was chosen with a row of this page in view**; those that were are [counted below](#rows-that-are-not-here). Intervals
+are judged on what they were made without: the board of whole models, the source of what is served; 4 in 5 should hold.
+joulemap had the names of model, chip, precision, engine and batch. [Accuracy](accuracy.md) tells how errors are
+counted, and those of rows that were in view.
+"""
+
+BESIDE: Final = """\
+In the mean or in the median. Both are scored on the same rows: all that both predict. `nearer` is the part of them on
+which joulemap is. What others predict is as it was published, row by row; nothing of it was computed here.
+"""
+
+
+BOARDS: Final = """\
+Rows that coefficients saw, scored as if they had not: the class of GPUs is fitted to all boards but one, and scored on
+that one, in turn (`benchmarks/ladder.py`, one row in sixteen). The forms of the model were chosen with all of them in
+view. Beside it a roofline of 72 % of the peak, 80 % of the bandwidth and 2 us, and one of three numbers for each kind
+that are fitted in the same way.
+"""
+
+
+@frozen(kw_only=True)
+class Line:
+    """One line of the numbers."""
+
+    part: str
+    """source, class, year, peer, board, seen or refused."""
+    name: str
+    quantity: str
+    """Of seen and refused rows, the reason."""
+    peer: str = ""
+    row_count: int
+    median: float = 0.0
+    mean: float = 0.0
+    bias: float = 0.0
+    covered_count: int = 0
+    interval_count: int = 0
+    peer_median: float = 0.0
+    peer_mean: float = 0.0
+    peer_bias: float = 0.0
+    nearer_count: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What it is of."""
+        return self.part, self.name, self.quantity, self.peer
+
+    @property
+    def mean_text(self) -> str:
+        """The mean as it is shown."""
+        return percent(self.mean)
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the other is nearer, in the mean or in the median."""
+        return self.peer_mean < self.mean or self.peer_median < self.median
+
+    @property
+    def of(self) -> str:
+        """What the page calls the quantity."""
+        if self.name == "NeuSight, training":
+            return "forward and backward"
+        return TOLD.get(self.quantity, self.quantity)
+
+
+def percent(value: float) -> str:
+    return f"{100.0 * value:.1f} %"
+
+
+def read_lines(path: Path) -> list[Line]:
+    """Return the numbers of a file; none where there is none."""
+    if not path.exists():
+        return []
+    types = {field.name: {"int": int, "float": float}.get(str(field.type), str) for field in attrs.fields(Line)}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [Line(**{name: types[name](value) for name, value in row.items()}) for row in rows]
+
+
+def write_lines(path: Path, lines: Iterable[Line]) -> None:
+    """Write the numbers, errors to a hundredth of a percent."""
+    names = [field.name for field in attrs.fields(Line)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(names)
+        for one in lines:
+            cells = (getattr(one, name) for name in names)
+            out.writerow(f"{cell:.4f}" if isinstance(cell, float) else cell for cell in cells)
+
+
+@cache
+def sources() -> dict[str, Any]:
+    return tomllib.loads(SOURCES.read_text(encoding="utf-8"))
+
+
+def render(lines: Sequence[Line]) -> str:
+    """Return the page."""
+    parts: dict[str, list[Line]] = defaultdict(list)
+    for one in lines:
+        parts[one.part].append(one)
+    worse = [one for one in parts["peer"] if one.is_worse]
+    better = [one for one in parts["peer"] if not one.is_worse]
+    out = [HEAD, "## Where others are nearer", BESIDE, *_beside(worse)]
+    out += ["## Where joulemap is nearer", *_beside(better)]
+    out += ["## By source", *_table(("source", "of"), parts["source"])]
+    out += ["## By class of hardware", "All sources together.", "", *_table(("class", "of"), parts["class"])]
+    out += ["## By year of the board", *_table(("year", "of"), parts["year"])]
+    out += ["## Operators, each board left out", BOARDS, *_beside(parts["board"])]
+    out += [*_left_out(parts["seen"], parts["refused"]), *_describe(parts["source"]), *_stated()]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _rows(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    header = list(header)
+    yield f"| {' | '.join(header)} |"
+    yield "|" + "---|" * len(header)
+    yield from (f"| {' | '.join(map(str, row))} |" for row in rows)
+    yield ""
+
+
+def _beside(lines: Iterable[Line]) -> Iterator[str]:
+    header = (
+        "source",
+        "of",
+        "rows",
+        "other",
+        "its median",
+        "mean",
+        "bias",
+        "joulemap's median",
+        "mean",
+        "bias",
+        "nearer",
+    )
+    yield from _rows(
+        header,
+        (
+            (
+                one.name, one.of, one.row_count, one.peer,
+                *map(percent, (one.peer_median, one.peer_mean, one.peer_bias, one.median, one.mean, one.bias)),
+                f"{one.nearer_count / one.row_count:.0%}".replace("%", " %"),
+            )
+            for one in lines
+        ),
+    )  # fmt: skip
+
+
+def _table(header: Iterable[str], lines: Iterable[Line]) -> Iterator[str]:
+    yield from _rows(
+        (*header, "rows", "median", "mean", "bias", "in the 80 % interval"),
+        (
+            (one.name, one.of, f"{one.row_count:,}", *map(percent, (one.median, one.mean, one.bias)), _cover(one))
+            for one in lines
+        ),
+    )
+
+
+def _cover(one: Line) -> str:
+    if not one.interval_count:
+        return "-"
+    few = "" if one.interval_count == one.row_count else f" of {one.interval_count}"
+    return f"{one.covered_count / one.interval_count:.0%}{few}".replace("%", " %")
+
+
+def _left_out(seen: Sequence[Line], refused: Sequence[Line]) -> Iterator[str]:
+    count = sum(one.row_count for one in seen)
+    yield "## Rows that are not here"
+    yield textwrap.fill(
+        f"{count:,} measured numbers were in view when a coefficient was chosen. Of whole public tables of single "
+        "operators that were, the same numbers are scored above by fits without their board.",
+        WIDTH,
+    )
+    yield ""
+    yield from _rows(
+        ("source", "in view of", "numbers"), ((one.name, one.quantity, f"{one.row_count:,}") for one in seen)
+    )
+    yield "What could not be predicted, and why:"
+    yield ""
+    yield from _rows(("source", "reason", "rows"), ((one.name, one.quantity, one.row_count) for one in refused))
+
+
+def _describe(lines: Iterable[Line]) -> Iterator[str]:
+    yield "## What was predicted, and who measured"
+    yield "The commands print all rows of a source, those that were in view included; `--by split` tells them apart."
+    yield ""
+    told = list(dict.fromkeys(one.name for one in lines))
+    for name in told:
+        if (one := sources().get(name)) is not None:
+            text = f"**{name}**: {one['title']}. {_upper(one['measured_by'])}. {_upper(one['conditions'])}."
+            text += f" {_upper(one['peers'])}." if "peers" in one else ""
+            command = one["command"]
+        else:
+            text = f"**{name}**: {_cite(name)}"
+            command = f'joulemap validate --source "{name}"'
+        yield textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+        yield f"  `{command}`"
+    yield ""
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _cite(name: str) -> str:
+    """Return what the rows that ship tell of a source."""
+    for table in (load_public_tables()[one] for one in TABLES):
+        if table.is_served and name in table.condition:
+            commits = sorted({row.commit for row in table.read_served() if row.source == name})
+            return (
+                f"{'; '.join(commits)}. {_upper(table.condition[name])}. `joulemap measurements import {table.address}`"
+            )
+        if table.source.startswith(name):
+            return f"{table.source}. {_upper(table.conditions)}. `joulemap measurements import {table.address}`"
+    found = Counter(row.source for row in load_measurements() if row.source.startswith(name))
+    return f"{found.most_common(1)[0][0]}" + (f" and {len(found) - 1} more" if len(found) > 1 else "") + "."
+
+
+def _stated() -> Iterator[str]:
+    yield "## What others state of themselves"
+    yield "Published figures, not computed row by row; none is of the rows above."
+    yield ""
+    yield from _rows(
+        ("by", "of", "error", "why not beside joulemap's"),
+        ((one["by"], one["of"], one["error"], one["why"]) for one in sources()["stated"]),
+    )
+
+
+def draw(lines: Sequence[Line]) -> str:
+    """Return the figure as SVG: of each source and quantity the mean error of joulemap beside those of others."""
+    rows: list[dict[str, object]] = []
+    for one in lines:
+        if one.row_count < FEW or one.quantity in RESTATED:
+            continue
+        if one.part == "source":
+            rows.append({"label": f"{one.name}: {one.of} ({one.row_count})", "who": "joulemap", "mean": one.mean})
+        if one.part == "peer":
+            whole = next(
+                each for each in lines if (each.part, each.name, each.quantity) == ("source", one.name, one.quantity)
+            )
+            label = f"{one.name}: {one.of} ({whole.row_count})"
+            rows.append({"label": label, "who": one.peer, "mean": one.peer_mean})
+    beside = {row["label"] for row in rows if row["who"] != "joulemap"}
+    order = sorted({str(row["label"]) for row in rows}, key=lambda label: (label not in beside, label))
+    who = ["joulemap", *sorted({str(row["who"]) for row in rows} - {"joulemap"})]
+    y = {"field": "label", "type": "nominal", "sort": order, "title": None, "axis": {"labelLimit": 330, "grid": True}}
+    x = {"field": "mean", "type": "quantitative", "title": "mean error (logarithmic)", "axis": {"format": ".0%"},
+         "scale": {"type": "log"}}  # fmt: skip
+    colours = [PALETTE[5], *(colour for place, colour in enumerate(PALETTE) if place != 5)]
+    view = {
+        "title": {"text": "How far off, on measured rows that no coefficient saw",
+                  "subtitle": "joulemap, and others on those of the rows that they predict; further left is nearer"},
+        "data": {"values": rows}, "width": 380, "height": {"step": 19},
+        "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.9},
+        "encoding": {"x": x, "y": y,
+                     "color": {"field": "who", "type": "nominal", "title": None,
+                               "scale": {"domain": who, "range": colours[: len(who)]}},
+                     "shape": {"field": "who", "type": "nominal", "title": None,
+                               "scale": {"domain": who, "range": list(SYMBOLS[: len(who)])}}},
+        "config": {"axisY": {"gridColor": FAINT["light"]}},
+    }  # fmt: skip
+    return to_svg(view, "light")
