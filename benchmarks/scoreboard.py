@@ -21,7 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
@@ -36,6 +36,8 @@ from joulemap.system.record import frozen
 from joulemap.workspace import Workspace
 from scoreboard_page import CSV, FIGURE, PAGE, TABLES, Line, draw, read_lines, render, sources, write_lines
 from sureness import leave_out
+
+T = TypeVar("T", Residual, ServingResidual)
 
 ROOT: Final = Path(__file__).parents[1]
 PEER: Final = ROOT / "benchmarks" / "peer"
@@ -137,6 +139,11 @@ def score_measured(workspace: Workspace) -> tuple[list[Scored], Counter[tuple[st
         if row["source"] in sources():
             place = number - first.setdefault(row["source"], number) + 1
             peers = peers_of().get((row["source"], place, row["quantity"]), {})
+            told_there = float(_read(PEER / sources()[row["source"]]["rows"])[place - 1][row["quantity"]])
+            if not math.isclose(told_there, row["measured"], rel_tol=1e-6):
+                raise SystemExit(
+                    f"{row['source']}, row {place}: {row['measured']} is not {told_there}, as its file has it"
+                )
         key = row["measurement_id"], row["serving_measurement_id"], row["quantity"]
         told = {name: row[name] for name in ("source", "quantity", "hardware", "label", "measured", "predicted")}
         found.append(Scored(**told, half_width=widths.get(key), peers=peers))
@@ -151,10 +158,10 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
     rows = [row for row in workspace.query("validate.residual").records() if row["work"] == MODEL]
     widths: dict[tuple[int | None, int | None, str], float] = {}
     for quantity in ("latency", "energy"):
-        judged = {_residual(row): row["measurement_id"] for row in rows if row["quantity"] == quantity}
+        judged = {_make(Residual, row): row["measurement_id"] for row in rows if row["quantity"] == quantity}
         for error, half_width in leave_out(list(judged), lambda one: one.hardware):
             widths |= {(judged[error], None, name): half_width for name, kind in WIDE.items() if kind == quantity}
-    served = [(row, _served(row)) for row in workspace.query("validate.served").records()]
+    served = [(row, _make(ServingResidual, row)) for row in workspace.query("validate.served").records()]
     for source in {row["source"].casefold() for row, _ in served}:
         others = [one for row, one in served if row["source"].casefold() != source]
         doubt = Doubt(scales=(), shares=(), spreads=(), served=fit_served(others))
@@ -166,14 +173,9 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
     return widths
 
 
-def _residual(row: Mapping[str, Any]) -> Residual:
-    names = [field.name for field in attrs.fields(Residual) if field.name != "error"]
-    return Residual(error=row["log_error"], **{name: row[name] for name in names})
-
-
-def _served(row: Mapping[str, Any]) -> ServingResidual:
-    names = [field.name for field in attrs.fields(ServingResidual) if field.name != "error"]
-    return ServingResidual(error=row["log_error"], **{name: row[name] for name in names})
+def _make(record: type[T], row: Mapping[str, Any]) -> T:
+    names = [field.name for field in attrs.fields(record) if field.name != "error"]  # type: ignore[arg-type]
+    return record(error=row["log_error"], **{name: row[name] for name in names})
 
 
 def score_training(workspace: Workspace, refused: Counter[tuple[str, str]]) -> Iterator[Scored]:
@@ -211,6 +213,7 @@ def score_training(workspace: Workspace, refused: Counter[tuple[str, str]]) -> I
             )  # fmt: skip
 
 
+@cache
 def _read(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

@@ -60,10 +60,10 @@ HEAD: Final = """\
 
 Each number is |predicted / measured - 1| of rows that somebody else measured: `median` and `mean` of them, and `bias`,
 the mean with its sign (above 0 is predicted too slow, or too much). **No coefficient, no calibration and no interval
-was chosen with a row of this page in view**; those that were are [counted below](#rows-that-are-not-here). Intervals
-are judged on what they were made without: the board of whole models, the source of what is served; 4 in 5 should hold.
-joulemap had the names of model, chip, precision, engine and batch. [Accuracy](accuracy.md) tells how errors are
-counted, and those of rows that were in view.
+was chosen with a row of this page in view**, but for [single operators](#operators-each-board-left-out), whose section
+says so; rows that were are [counted below](#rows-that-are-not-here). Intervals are judged on what they were made
+without: the board of whole models, the source of what is served; 4 in 5 should hold. joulemap had the names of model,
+chip, precision, engine and batch. [Accuracy](accuracy.md) tells how errors are counted, and those of rows in view.
 """
 
 BESIDE: Final = """\
@@ -254,7 +254,7 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
             text = f"**{name}**: {_cite(name)}"
             command = f'joulemap validate --source "{name}"'
         yield textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
-        yield f"  `{command}`"
+        yield f"  {', then '.join(f'`{part}`' for part in command.split('; '))}"
     yield ""
 
 
