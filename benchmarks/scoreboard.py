@@ -174,7 +174,7 @@ def interval_widths(workspace: Workspace) -> dict[tuple[int | None, int | None, 
 
 
 def _make(record: type[T], row: Mapping[str, Any]) -> T:
-    names = [field.name for field in attrs.fields(record) if field.name != "error"]  # type: ignore[arg-type]
+    names = [field.name for field in attrs.fields(record) if field.name != "error"]
     return record(error=row["log_error"], **{name: row[name] for name in names})
 
 
