@@ -253,7 +253,9 @@ def _describe(lines: Iterable[Line]) -> Iterator[str]:
         else:
             text = f"**{name}**: {_cite(name)}"
             command = f'joulemap validate --source "{name}"'
-        yield textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+        yield textwrap.fill(
+            text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        )
         yield f"  {', then '.join(f'`{part}`' for part in command.split('; '))}"
     yield ""
 
