@@ -369,6 +369,7 @@ def main() -> None:
         write_rows(asked.rows, rows)
     if asked.write:
         write_lines(CSV, lines)
+        lines = read_lines(CSV)  # the page is that of the numbers as they are kept
         PAGE.write_text(render(lines), encoding="utf-8")
         FIGURE.write_text(draw(lines), encoding="utf-8")
 
