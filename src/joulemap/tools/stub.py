@@ -102,7 +102,7 @@ def spell_asked(module: str) -> str:
     others = {name: sorted(names, key=_order) for name, names in modules.items() if name not in ours}
     torch = ["import torch", ""] if any("torch." in code for code in pieces) else []
     imports = [*spell_imports(others), "", *torch, *spell_imports(ours)]
-    return "\n".join([HEAD, "", *imports, "", *pieces]) + "\n"
+    return "\n".join([HEAD, "", *imports, "", *pieces]).rstrip() + "\n"
 
 
 def _order(name: str) -> tuple[bool, bool, str]:
