@@ -230,7 +230,7 @@ BAD = [
 ]
 
 
-@pytest.mark.sample(90)
+@pytest.mark.sample(40)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
@@ -315,7 +315,7 @@ def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None
             assert cells[name] == expected
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "arguments",
     thin(

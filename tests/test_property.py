@@ -134,7 +134,7 @@ def test_better_hardware_is_never_slower(hardware: Hardware, change: str) -> Non
         assert better.latency_fs <= before.latency_fs + len(before.operators.latency_fs), key
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("change", BETTER)
 @given(target=TARGETS, factor=st.floats(1.0, 50.0), data=st.data())
 def test_however_much_better(change: str, target: str, factor: float, data: st.DataObject) -> None:

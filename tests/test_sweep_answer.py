@@ -31,7 +31,7 @@ from joulemap.system.errors import ExitCode, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
 
-MODELS = ("resnet18", "mobilenet_v2", "squeezenet1_1")
+MODELS = ("resnet18", "squeezenet1_1")
 BATCHES = (1, 2, 8, 32, 2000)
 LISTS = {"hardware": "series", "batch": "points", "winner": "winners", "crossing": "crossings"}
 HARDWARE = ("xeon_8490h", "h100_sxm5", "kpu_t256", "coral", "Jetson-Orin-Nano@7W", "Jetson-Orin-Nano@15W")

@@ -34,8 +34,6 @@ HARDWARE = (
     "kpu_t256",
     "coral",
     "Jetson-Orin-Nano@7W",
-    "groq_tsp_v1",
-    "plasticine",
 )
 MODELS = ("resnet18",)
 
