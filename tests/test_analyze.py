@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.analyze.answer import AnalyzeAnswer
@@ -168,14 +167,9 @@ def test_json_and_csv_hold_the_same_cells(
 ) -> None:
     answer = analyses[architecture]
     document = json.loads(write(answer.document(by=level), "json"))
-    table = list(csv.DictReader(io.StringIO(write(answer.document(by=level), "csv"))))
     rows = document[LISTS[level]]
-    assert len(table) == len(rows) > 0
-    for cells, row in zip(table, rows, strict=True):
-        assert list(cells) == list(row)
-        for name, value in row.items():
-            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            assert cells[name] == expected
+    assert rows
+    assert_cells(write(answer.document(by=level), "csv"), rows)
     assert {"total", "bottlenecks", "calibrations", "caveats", "notes", "next_steps", *LISTS.values()} <= set(document)
     assert set(document["total"]) == set(RunTotal.columns)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cell import assert_cells, read_table
 from conftest import Run
 from joulemap.cli.output import SUFFIXES
 from joulemap.system.errors import DatabaseError, ExitCode
@@ -305,14 +306,9 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
 
 def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:
     document = json.loads(joulemap("compare", "resnet18", "--format", "json", "--db", database).stdout)
-    table = list(csv.DictReader(io.StringIO(joulemap("compare", "resnet18", "-f", "csv", "--db", database).stdout)))
     assert {"models", "batches", "precisions", "runtimes", "recommendations", "rows", "insights"} <= set(document)
-    assert len(table) == len(document["rows"]) == 4
-    for cells, row in zip(table, document["rows"], strict=True):
-        assert list(cells) == list(row)
-        for name, value in row.items():
-            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            assert cells[name] == expected
+    assert len(document["rows"]) == 4
+    assert_cells(joulemap("compare", "resnet18", "-f", "csv", "--db", database).stdout, document["rows"])
 
 
 @pytest.mark.sample(2)
@@ -370,7 +366,7 @@ def test_ad_hoc_sums_equal_the_runs(joulemap: Run, database: Path) -> None:
         "SELECT r.run_id, CAST(sum(l.line_energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
         "FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
     )
-    rows = list(csv.DictReader(io.StringIO(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)))
+    rows = read_table(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)
     assert len(rows) > 10
     assert [row["summed"] for row in rows] == [row["stored"] for row in rows]
 
@@ -421,7 +417,7 @@ def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Pat
 
 def test_the_subgraph_level_names_a_winner_for_each_subgraph(joulemap: Run, database: Path) -> None:
     done = joulemap("compare", "resnet18", "--level", "subgraph", "-f", "csv", "--db", database)
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    rows = read_table(done.stdout)
     winners = [int(row["part_index"]) for row in rows if row["is_winner"] == "true"]
     assert winners == sorted({int(row["part_index"]) for row in rows})
     assert len(rows) == 4 * len(winners)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -14,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.edp.answer import EdpAnswer
@@ -311,14 +310,9 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
 @pytest.mark.parametrize("case", CASES)
 def test_json_and_csv_hold_the_same_cells(case: str, level: ModelDivision, answers: Mapping[str, EdpAnswer]) -> None:
     answer = answers[case].document(by=level, limit=5)
-    table = list(csv.DictReader(io.StringIO(write(answer, "csv"))))
     rows = json.loads(write(answer, "json"))[f"{level}s"]
-    assert len(table) == len(rows) > 0
-    for cells, row in zip(table, rows, strict=True):
-        assert list(cells) == list(row)
-        for name, value in row.items():
-            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            assert cells[name] == expected
+    assert rows
+    assert_cells(write(answer, "csv"), rows)
 
 
 @pytest.mark.parametrize("form", ["table", "markdown"])

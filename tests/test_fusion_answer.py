@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 
 import chip
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.fusion.answer import FusionAnswer
@@ -438,11 +437,8 @@ def test_a_change_without_fusing_has_its_reason(
 def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
     answer = answers["gpu"]
     document = json.loads(write(answer.document(by=level), "json"))
-    table = list(csv.DictReader(io.StringIO(write(answer.document(by=level), "csv"))))
     rows = [document["total"]] if level == "run" else document[f"{level}s"]
-    assert len(table) == len(rows)
-    for cells, row in zip(table, rows, strict=True):
-        assert list(cells) == list(row)
+    assert_cells(write(answer.document(by=level), "csv"), rows)
     records = {"run": None, "pattern": FusionPattern, "subgraph": FusionSubgraph, "operator": FusionOperator}
     record = records[level]
     if record is not None:
