@@ -20,7 +20,7 @@ from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import RunDivision
 from joulemap.present.format import write
 from joulemap.row.analyze import RunTotal
-from joulemap.system.errors import CatalogueError, ExitCode, ModelError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 
@@ -305,11 +305,3 @@ def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
-
-
-@pytest.mark.slow
-def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
-    done = joulemap("analyze", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
-    assert done.returncode == ExitCode.OK
-    for name in ("total", "category", "action", "subgraph", "operator", "bottleneck"):
-        assert f"-- analyze.{name}@1: " in done.stderr

@@ -371,6 +371,22 @@ def test_ad_hoc_sums_equal_the_runs(joulemap: Run, database: Path) -> None:
     assert [row["summed"] for row in rows] == [row["stored"] for row in rows]
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("words", "queries"),
+    [
+        ("analyze resnet18 h100_sxm5", "total category action subgraph operator bottleneck"),
+        ("edp resnet18 h100_sxm5 --against tpu_v4", "total distribution operator cut pattern bound comparison"),
+        ("fusion resnet18 h100_sxm5", "total pattern subgraph operator"),
+    ],
+)
+def test_show_sql_prints_every_query_behind_an_answer(words: str, queries: str, joulemap: Run, database: Path) -> None:
+    command, *rest = words.split()
+    done = joulemap(command, *rest, "--show-sql", "--db", database)
+    assert done.returncode == ExitCode.OK
+    assert all(f"-- {command}.{name}@1: " in done.stderr for name in queries.split())
+
+
 def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, database: Path) -> None:
     plain = joulemap("compare", "resnet18", "--db", database)
     shown = joulemap("compare", "resnet18", "--show-sql", "--db", database)

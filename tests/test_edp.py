@@ -22,7 +22,7 @@ from joulemap.present.format import write
 from joulemap.row.edp import EdpTotal
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import ExitCode, ModelError, SqlError, UnsupportedError, UsageError
+from joulemap.system.errors import ModelError, SqlError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part
@@ -418,13 +418,6 @@ def test_a_building_block_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
-
-
-def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
-    done = joulemap("edp", "resnet18", "h100_sxm5", "--against", "tpu_v4", "--show-sql", "--db", database)
-    assert done.returncode == ExitCode.OK
-    for name in ("total@1", "distribution@1", "operator@1", "cut@1", "pattern@1", "bound@1", "comparison@1"):
-        assert f"-- edp.{name}: " in done.stderr
 
 
 def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:

@@ -33,7 +33,7 @@ from joulemap.present.format import write
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import ExitCode, ModelError, UnsupportedError, UsageError
+from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part
@@ -479,10 +479,3 @@ def test_steps_lead_on(joulemap: Run, database: Path) -> None:
     for step in steps:
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
-
-
-def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
-    done = joulemap("fusion", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
-    assert done.returncode == ExitCode.OK
-    for name in ("total@1", "pattern@1", "subgraph@1", "operator@1"):
-        assert f"-- fusion.{name}: " in done.stderr
