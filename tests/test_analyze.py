@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.analyze.answer import AnalyzeAnswer
@@ -21,7 +20,7 @@ from joulemap.domain.configuration import Precision, Runtime
 from joulemap.domain.settings import RunDivision
 from joulemap.present.format import write
 from joulemap.row.analyze import RunTotal
-from joulemap.system.errors import CatalogueError, ExitCode, ModelError, UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.errors import CatalogueError, ModelError, UnknownNameError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 
@@ -168,14 +167,9 @@ def test_json_and_csv_hold_the_same_cells(
 ) -> None:
     answer = analyses[architecture]
     document = json.loads(write(answer.document(by=level), "json"))
-    table = list(csv.DictReader(io.StringIO(write(answer.document(by=level), "csv"))))
     rows = document[LISTS[level]]
-    assert len(table) == len(rows) > 0
-    for cells, row in zip(table, rows, strict=True):
-        assert list(cells) == list(row)
-        for name, value in row.items():
-            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            assert cells[name] == expected
+    assert rows
+    assert_cells(write(answer.document(by=level), "csv"), rows)
     assert {"total", "bottlenecks", "calibrations", "caveats", "notes", "next_steps", *LISTS.values()} <= set(document)
     assert set(document["total"]) == set(RunTotal.columns)
 
@@ -311,11 +305,3 @@ def test_the_command_line_goes_from_level_to_level(joulemap: Run, tmp_path: Path
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
-
-
-@pytest.mark.slow
-def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
-    done = joulemap("analyze", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
-    assert done.returncode == ExitCode.OK
-    for name in ("total", "category", "action", "subgraph", "operator", "bottleneck"):
-        assert f"-- analyze.{name}@1: " in done.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import math
@@ -16,6 +14,7 @@ import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cell import assert_cells
 from choice_database import MadeUp, fill, open_made_up
 from compare import assert_close
 from conftest import Run
@@ -722,14 +721,8 @@ def test_json_and_csv_hold_the_same_cells_and_all_formats_answer(
     }
     assert [(done.returncode, done.stderr) for done in answers.values()] == [(0, "")] * 4
     document = json.loads(answers["json"].stdout)
-    table = list(csv.DictReader(io.StringIO(answers["csv"].stdout)))
-    assert len(table) == len(document["rows"]) == 6
-    for cells, row in zip(table, document["rows"], strict=True):
-        assert list(cells) == list(row)
-        for name, value in row.items():
-            assert cells[name] == (
-                "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            )
+    assert len(document["rows"]) == 6
+    assert_cells(answers["csv"].stdout, document["rows"])
     assert "|" in answers["markdown"].stdout
     assert "Assumptions" in joulemap(*arguments, *words, "--db", chosen, "--details").stdout
     for step in document["next_steps"]:

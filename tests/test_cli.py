@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cell import assert_cells, read_table
 from conftest import Run
 from joulemap.cli.output import SUFFIXES
 from joulemap.system.errors import DatabaseError, ExitCode
@@ -230,7 +231,7 @@ BAD = [
 ]
 
 
-@pytest.mark.sample(90)
+@pytest.mark.sample(40)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
 )
@@ -305,17 +306,12 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
 
 def test_json_and_csv_hold_the_same_cells(joulemap: Run, database: Path) -> None:
     document = json.loads(joulemap("compare", "resnet18", "--format", "json", "--db", database).stdout)
-    table = list(csv.DictReader(io.StringIO(joulemap("compare", "resnet18", "-f", "csv", "--db", database).stdout)))
     assert {"models", "batches", "precisions", "runtimes", "recommendations", "rows", "insights"} <= set(document)
-    assert len(table) == len(document["rows"]) == 4
-    for cells, row in zip(table, document["rows"], strict=True):
-        assert list(cells) == list(row)
-        for name, value in row.items():
-            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            assert cells[name] == expected
+    assert len(document["rows"]) == 4
+    assert_cells(joulemap("compare", "resnet18", "-f", "csv", "--db", database).stdout, document["rows"])
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "arguments",
     thin(
@@ -370,9 +366,25 @@ def test_ad_hoc_sums_equal_the_runs(joulemap: Run, database: Path) -> None:
         "SELECT r.run_id, CAST(sum(l.line_energy_j) AS DOUBLE) AS summed, any_value(r.energy_j) AS stored "
         "FROM energy_ledger AS l JOIN runs AS r USING (run_id) GROUP BY ALL"
     )
-    rows = list(csv.DictReader(io.StringIO(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)))
+    rows = read_table(joulemap("sql", statement, "-f", "csv", "--db", database).stdout)
     assert len(rows) > 10
     assert [row["summed"] for row in rows] == [row["stored"] for row in rows]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("words", "queries"),
+    [
+        ("analyze resnet18 h100_sxm5", "total category action subgraph operator bottleneck"),
+        ("edp resnet18 h100_sxm5 --against tpu_v4", "total distribution operator cut pattern bound comparison"),
+        ("fusion resnet18 h100_sxm5", "total pattern subgraph operator"),
+    ],
+)
+def test_show_sql_prints_every_query_behind_an_answer(words: str, queries: str, joulemap: Run, database: Path) -> None:
+    command, *rest = words.split()
+    done = joulemap(command, *rest, "--show-sql", "--db", database)
+    assert done.returncode == ExitCode.OK
+    assert all(f"-- {command}.{name}@1: " in done.stderr for name in queries.split())
 
 
 def test_show_sql_talks_on_stderr_and_leaves_the_data_alone(joulemap: Run, database: Path) -> None:
@@ -421,7 +433,7 @@ def test_projections_are_marked_wherever_they_stand(joulemap: Run, database: Pat
 
 def test_the_subgraph_level_names_a_winner_for_each_subgraph(joulemap: Run, database: Path) -> None:
     done = joulemap("compare", "resnet18", "--level", "subgraph", "-f", "csv", "--db", database)
-    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    rows = read_table(done.stdout)
     winners = [int(row["part_index"]) for row in rows if row["is_winner"] == "true"]
     assert winners == sorted({int(row["part_index"]) for row in rows})
     assert len(rows) == 4 * len(winners)

@@ -262,7 +262,7 @@ def test_lengths_between_follow_from_two(name: str, tokens: int) -> None:
         assert is_same(columns, columns_of(describe_step(model, step, count, NO_KEY))) == [], step
 
 
-@pytest.mark.parametrize("name", thin(["mamba-2.8b", "gemma-3-1b", "gpt-oss-20b", "llama-3.2-1b"], 2))
+@pytest.mark.parametrize("name", thin(["mamba-2.8b", "gemma-3-1b", "gpt-oss-20b", "llama-3.2-1b"], 4))
 def test_numbers_of_sequences_between_follow_from_two(name: str) -> None:
     model = decoder(name)
     steps = Step(cached=300), Step(cached=600), Step(tokens=7), Step(cached=64, chunk=50, chunk_cached=9)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -14,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.edp.answer import EdpAnswer
@@ -23,7 +22,7 @@ from joulemap.present.format import write
 from joulemap.row.edp import EdpTotal
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import ExitCode, ModelError, SqlError, UnsupportedError, UsageError
+from joulemap.system.errors import ModelError, SqlError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part
@@ -311,14 +310,9 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
 @pytest.mark.parametrize("case", CASES)
 def test_json_and_csv_hold_the_same_cells(case: str, level: ModelDivision, answers: Mapping[str, EdpAnswer]) -> None:
     answer = answers[case].document(by=level, limit=5)
-    table = list(csv.DictReader(io.StringIO(write(answer, "csv"))))
     rows = json.loads(write(answer, "json"))[f"{level}s"]
-    assert len(table) == len(rows) > 0
-    for cells, row in zip(table, rows, strict=True):
-        assert list(cells) == list(row)
-        for name, value in row.items():
-            expected = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-            assert cells[name] == expected
+    assert rows
+    assert_cells(write(answer, "csv"), rows)
 
 
 @pytest.mark.parametrize("form", ["table", "markdown"])
@@ -424,13 +418,6 @@ def test_a_building_block_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
     assert [path.name for path in tmp_path.iterdir()] == [place.name]
-
-
-def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
-    done = joulemap("edp", "resnet18", "h100_sxm5", "--against", "tpu_v4", "--show-sql", "--db", database)
-    assert done.returncode == ExitCode.OK
-    for name in ("total@1", "distribution@1", "operator@1", "cut@1", "pattern@1", "bound@1", "comparison@1"):
-        assert f"-- edp.{name}: " in done.stderr
 
 
 def test_steps_name_the_settings(answers: Mapping[str, EdpAnswer]) -> None:

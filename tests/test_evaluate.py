@@ -12,7 +12,7 @@ import torch
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.catalogue import DEFAULT_HARDWARE
-from joulemap.domain.configuration import RUNTIMES, Configuration
+from joulemap.domain.configuration import OPERAND_ONLY, RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import STATIC_ACTION
 from joulemap.model.kernel import form_kernels
@@ -22,9 +22,15 @@ from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.units import FS_PER_S
 from models import Depthwise, Embedded, Fourier, Masked, Residual, SelfAttention, columns, image, trace_zoo
-from variants import scaled, uncapped, with_power
+from sample import thin
+from variants import scaled, uncapped, with_bandwidth, with_caches, with_clock, with_power, with_units
 
 FOUR = tuple(load_catalogue().find(name) for name in DEFAULT_HARDWARE)
+PEAKS = [
+    pytest.param(hardware, precision, id=f"{hardware.id}-{precision}")
+    for hardware in FOUR
+    for precision in hardware.peaks
+]
 SETTINGS = [
     pytest.param(hardware, precision, runtime, id=f"{hardware.id}-{precision}-{runtime}")
     for hardware in FOUR
@@ -270,7 +276,7 @@ def test_a_run_is_the_same_beside_others_as_alone() -> None:
     evaluator = Evaluator(works()["self attention"])
     asked = [
         (hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
-        for hardware in tuple(load_catalogue().hardware.values())[::2]
+        for hardware in tuple(load_catalogue().hardware.values())[::6]
         for precision in ("fp16", "int8")
         for runtime in RUNTIMES
     ]
@@ -286,3 +292,23 @@ def test_a_run_is_the_same_beside_others_as_alone() -> None:
                     assert np.array_equal(getattr(found, name), column), (one, part, name)
             else:
                 assert found == whole, (one, part)
+
+
+@pytest.mark.parametrize(("hardware", "precision"), thin(PEAKS, 2))
+def test_something_gets_faster_with_everything_better(hardware: Hardware, precision: str) -> None:
+    better = with_clock(with_units(with_caches(with_bandwidth(uncapped(hardware), 2.0), 4.0), 2), 1.5)
+    before, after = (run(works()["resnet18"], target, precision) for target in (uncapped(hardware), better))
+    assert after.latency_fs < before.latency_fs
+
+
+@pytest.mark.parametrize(("hardware", "precision"), thin(PEAKS, 2))
+def test_macs_and_compulsory_traffic_do_not_depend_on_the_hardware(hardware: Hardware, precision: str) -> None:
+    reference = run(works()["resnet18"], FOUR[0], "fp32")
+    found = run(works()["resnet18"], hardware, precision)
+    assert found.mac_count == reference.mac_count
+    width, moved = found.weight_bytes / reference.weight_bytes, found.subgraphs.moved_bytes.sum()
+    whole = reference.subgraphs.moved_bytes.sum()
+    if precision in OPERAND_ONLY:  # what is not the operand of a product with weights has 16 bits
+        assert width * whole < moved < 0.5 * whole
+    else:
+        assert moved == width * whole

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import random
@@ -16,6 +14,7 @@ import attrs
 import duckdb
 import pytest
 
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.explain.answer import ExplainAnswer
@@ -226,7 +225,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("metric", thin(PART_METRICS, 4))
 @pytest.mark.parametrize(("model", "a", "b", "precision"), CASES, ids=lambda case: str(case))
 def test_sentences_say_what_the_numbers_say(
@@ -286,10 +285,6 @@ def test_every_class_has_its_notes() -> None:
     assert all(note.source for note in load_notes())
 
 
-def as_cell(value: object) -> str:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("options", "table"),
@@ -304,8 +299,7 @@ def as_cell(value: object) -> str:
 def test_json_and_csv_hold_the_same_cells(options: tuple[str, ...], table: str, joulemap: Run, database: Path) -> None:
     asked = ("explain", "resnet18", "h100_sxm5", "tpu_v4", *options, "--db", database)
     document = json.loads(joulemap(*asked, "--format", "json").stdout)
-    cells = list(csv.DictReader(io.StringIO(joulemap(*asked, "--format", "csv").stdout)))
-    assert [{name: as_cell(value) for name, value in row.items()} for row in document[table]] == cells
+    assert_cells(joulemap(*asked, "--format", "csv").stdout, document[table])
     drawn = joulemap(*asked, "--format", "markdown").stdout
     assert document["answer"] in drawn
     assert "NOT EXACT" not in drawn
@@ -321,8 +315,7 @@ def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Pa
     assert [row["effect"] for row in document["effects"]] == [
         "only in A", "only in B", "count", "price", "time", "static power",
     ]  # fmt: skip
-    cells = list(csv.DictReader(io.StringIO(joulemap("db", "diff", 1, 2, "-f", "csv", "--db", database).stdout)))
-    assert [{name: as_cell(value) for name, value in row.items()} for row in document["constants"]] == cells
+    assert_cells(joulemap("db", "diff", 1, 2, "-f", "csv", "--db", database).stdout, document["constants"])
     assert "NOT EXACT" not in joulemap("db", "diff", 1, 2, "--db", database).stdout
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 
 import chip
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.fusion.answer import FusionAnswer
@@ -34,7 +33,7 @@ from joulemap.present.format import write
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
-from joulemap.system.errors import ExitCode, ModelError, UnsupportedError, UsageError
+from joulemap.system.errors import ModelError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from lazy import Lazy
 from ledger import Book, Part
@@ -438,11 +437,8 @@ def test_a_change_without_fusing_has_its_reason(
 def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
     answer = answers["gpu"]
     document = json.loads(write(answer.document(by=level), "json"))
-    table = list(csv.DictReader(io.StringIO(write(answer.document(by=level), "csv"))))
     rows = [document["total"]] if level == "run" else document[f"{level}s"]
-    assert len(table) == len(rows)
-    for cells, row in zip(table, rows, strict=True):
-        assert list(cells) == list(row)
+    assert_cells(write(answer.document(by=level), "csv"), rows)
     records = {"run": None, "pattern": FusionPattern, "subgraph": FusionSubgraph, "operator": FusionOperator}
     record = records[level]
     if record is not None:
@@ -483,10 +479,3 @@ def test_steps_lead_on(joulemap: Run, database: Path) -> None:
     for step in steps:
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
-
-
-def test_show_sql_prints_every_query_behind_it(joulemap: Run, database: Path) -> None:
-    done = joulemap("fusion", "resnet18", "h100_sxm5", "--show-sql", "--db", database)
-    assert done.returncode == ExitCode.OK
-    for name in ("total@1", "pattern@1", "subgraph@1", "operator@1"):
-        assert f"-- fusion.{name}: " in done.stderr

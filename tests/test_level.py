@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shlex
 from collections.abc import Sequence
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.domain.settings import ModelDivision
@@ -273,18 +272,6 @@ def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
         workspace.rank_hardware("resnet18", hardware=["coral"])
 
 
-def cells(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-def as_cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value) if isinstance(value, list) else str(value)
-
-
 ASKED: list[Sequence[str]] = [
     ("resnet18", "--level", "detailed"),
     ("resnet18", "--level", "subgraph", "--metric", "latency"),
@@ -303,7 +290,7 @@ def test_json_and_csv_hold_the_same_cells(arguments: Sequence[str], joulemap: Ru
         joulemap("compare", *arguments, "--format", form, *place).stdout for form in ("csv", "json", "markdown")
     )
     rows = json.loads(document)["rows"]
-    assert [{name: as_cell(value) for name, value in row.items()} for row in rows] == cells(table)
+    assert_cells(table, rows)
     assert "| " in drawn
     for step in json.loads(document)["next_steps"]:
         assert joulemap(*shlex.split(step)[1:]).returncode == 0, step

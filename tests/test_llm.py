@@ -226,6 +226,7 @@ def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> Non
     assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 2, "mi300x": 1}
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.complete import complete_precisions
 from joulemap.cli.option.plot import PageOptions
-from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, repeat_options
+from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.box import Goal
 from joulemap.domain.dimension import ASKED
@@ -21,12 +20,7 @@ class PlacedRunOptions(RunOptions):
     """How a model is run on the devices of a box."""
 
     precision: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            help="Of each device that has it; of others the narrowest of theirs that holds it.",
-            autocompletion=complete_precisions,
-        ),
+        str, precisions("Of each device that has it; of others the narrowest of theirs that holds it.")
     ] = "fp16"
     runtime: Annotated[str, typer.Option("--runtime", help="eager, graph, fused or engine, of all devices.")] = "engine"
 

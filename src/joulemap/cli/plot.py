@@ -11,9 +11,8 @@ import typer
 
 from joulemap.cli.argument import named_files
 from joulemap.cli.command import command
-from joulemap.cli.complete import complete_precisions
 from joulemap.cli.option.hardware import NamedHardwareOptions
-from joulemap.cli.option.run import Model, RunOptions
+from joulemap.cli.option.run import Model, RunOptions, precisions
 from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import MetricName
@@ -41,10 +40,8 @@ class PlotRunOptions(RunOptions):
 
     precision: Annotated[
         str,
-        typer.Option(
-            "--precision",
-            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; several for a figure of choices.",
-            autocompletion=complete_precisions,
+        precisions(
+            "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; several for a figure of choices.",
             show_default="that of the question",
         ),
     ] = ""

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.complete import complete_precisions, complete_runtimes
+from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
-from joulemap.cli.option.run import Limit, Models, RunOptions, repeat_options
+from joulemap.cli.option.run import Limit, Models, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_quantity
 from joulemap.domain.dimension import ASKED
@@ -28,10 +28,7 @@ class SweepRunOptions(RunOptions):
             "--batch", "-b", help="Batches: 1,8,32, or with dots as 1,2,4,...,128.", show_default="1,2,4,...,128"
         ),
     ] = ""
-    precision: Annotated[
-        str,
-        typer.Option("--precision", help="One or several, e.g. fp32,bf16,int8.", autocompletion=complete_precisions),
-    ] = "fp32"
+    precision: Annotated[str, precisions("One or several, e.g. fp32,bf16,int8.")] = "fp32"
     runtime: Annotated[
         str,
         typer.Option(

@@ -12,7 +12,11 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Row(tuple[Any, ...]):
-    """A row of one query: its cells in the order of the columns, each also an attribute by the name of its column."""
+    """A row of one query: its cells in the order of the columns, each also an attribute by the name of its column.
+
+    What a column means stands once, in the header of its query, which `joulemap query show` prints; a table of rows
+    has it in `columns`.
+    """
 
     query: ClassVar[str]
     """`topic.name`."""

@@ -9,10 +9,6 @@ class StoredTable(Row, query="database.content"):
     """What the database holds; one row per table."""
 
     table_name: str
-    """Table."""
     row_count: int
-    """rows, as the engine estimates them."""
     column_count: int
-    """Columns."""
     meaning: str
-    """What a row is."""

@@ -11,16 +11,9 @@ class DesignDoubt(Row, query="explore.doubt"):
     """
 
     run_id: int
-    """Number of the run."""
     other_run_id: int
-    """Of the run whose chip the other design is like."""
     latency_half_width: float
-    """Of the 80 % interval of the logarithm of the run's latency."""
     energy_half_width: float
-    """Of the same of its energy."""
     latency_square: float
-    """Of the half-width of what the logarithms of the two designs' latencies differ by."""
     energy_square: float
-    """Of the same of their energies."""
     joint_square: float
-    """What the two differences have in common."""

@@ -46,13 +46,8 @@ def _spell_text(text: str) -> list[str]:
 
 def spell_class(query: Query) -> str:
     """Return the code of the type of a query's rows."""
-    lines = [f'class {query.record}(Row, query="{query.name}"):', *_spell_text(f"{query.summary}; {query.grain}"), ""]
-    for column in query.columns:
-        unit = f"{column.unit}: " if column.unit else ""
-        lines.append(f"    {column.name}: {spell_type(column)}")
-        if column.meaning != column.name.replace("_", " "):
-            lines += _spell_text(f"{unit}{column.meaning}")
-    return "\n".join(lines)
+    head = [f'class {query.record}(Row, query="{query.name}"):', *_spell_text(f"{query.summary}; {query.grain}"), ""]
+    return "\n".join([*head, *(f"    {column.name}: {spell_type(column)}" for column in query.columns)])
 
 
 def spell_module(topic: str, queries: list[Query]) -> str:

@@ -100,8 +100,9 @@ def spell_asked(module: str) -> str:
         pieces.append(code if is_close else f"{code}\n")
     ours = {name: sorted(names, key=_order) for name, names in modules.items() if name.startswith("joulemap.")}
     others = {name: sorted(names, key=_order) for name, names in modules.items() if name not in ours}
-    imports = [*spell_imports(others), "", "import torch", "", *spell_imports(ours)]
-    return "\n".join([HEAD, "", *imports, "", *pieces]) + "\n"
+    torch = ["import torch", ""] if any("torch." in code for code in pieces) else []
+    imports = [*spell_imports(others), "", *torch, *spell_imports(ours)]
+    return "\n".join([HEAD, "", *imports, "", *pieces]).rstrip() + "\n"
 
 
 def _order(name: str) -> tuple[bool, bool, str]:
@@ -119,27 +120,28 @@ def _spell(nodes: Iterable[ast.stmt], module: str) -> Iterator[tuple[str, str]]:
             yield from ((indent(code, "    "), home) for code, home in _spell(node.body, module))
         elif isinstance(node, ast.Assign):
             question = vars(Workspace)[ast.unparse(node.targets[0])]
-            yield from ((code, question.home) for code in _spell_question(question, "self"))
+            yield from ((code, question.home) for code in _spell_question(question))
         elif isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
-            for question in (one for one in vars(Workspace).values() if isinstance(one, Question) and one.is_shared):
-                yield from ((code, question.home) for code in _spell_question(question))
+            shared = (name for name, one in vars(Workspace).items() if isinstance(one, Question) and one.is_shared)
+            yield "\n".join(["_asked: Workspace", *(f"{name} = _asked.{name}" for name in shared)]), module
         elif isinstance(node, ast.FunctionDef):
             yield _spell_function(node, _list_parameters(node.args)), module
 
 
-def _spell_question(question: Question, *receiver: str) -> Iterator[str]:
+def _spell_question(question: Question) -> Iterator[str]:
     """Yield the code of a question: of one about a model also with a module in its place."""
     node = list_definitions(read(question.home))[question.name]
     assert isinstance(node, ast.FunctionDef)
     _, *parameters = _list_parameters(node.args)
     if question.keywords:
         parameters.append(f"**keywords: Unpack[{question.keywords}]")
+    mine = ["self", *parameters]
     if isinstance(question, ModelQuestion):
-        of_module = _spell_function(node, [*receiver, *MODULE, *parameters[1:]], has_text=False)
-        yield f"@overload\n{_spell_function(node, [*receiver, *parameters])}"
+        of_module = _spell_function(node, ["self", *MODULE, *parameters[1:]], has_text=False)
+        yield f"@overload\n{_spell_function(node, mine)}"
         yield f"@overload\n{of_module}"
     else:
-        yield _spell_function(node, [*receiver, *parameters])
+        yield _spell_function(node, mine)
 
 
 def _spell_function(node: ast.FunctionDef, parameters: Iterable[str], *, has_text: bool = True) -> str:

@@ -25,6 +25,13 @@ SEVERAL_HARDWARE: Final = (
 )
 
 
+def several_hardware(show_default: str) -> Any:
+    """Return the option that names hardware, which says what is meant where none is named."""
+    return typer.Option(
+        "--hardware", help=SEVERAL_HARDWARE, show_default=show_default, autocompletion=complete_hardware
+    )
+
+
 def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
     """Return hardware as arguments and an option name it; each text may name several, or be a path with a comma."""
     return (*(named or ()), *((option,) if option else ()))
@@ -113,15 +120,7 @@ class FilterOptions(ScenarioOptions):
 class HardwareOptions(FilterOptions):
     """Which hardware is asked about."""
 
-    hardware: Annotated[
-        str,
-        typer.Option(
-            "--hardware",
-            help=SEVERAL_HARDWARE,
-            show_default="one each of cpu, gpu, tpu, kpu",
-            autocompletion=complete_hardware,
-        ),
-    ] = ""
+    hardware: Annotated[str, several_hardware("one each of cpu, gpu, tpu, kpu")] = ""
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
         """Return what is asked by them, and by hardware that was named among the arguments."""
@@ -146,30 +145,14 @@ class NamedHardwareOptions(HardwareOptions):
 class ServedHardwareOptions(NamedHardwareOptions):
     """Which hardware serves language models."""
 
-    hardware: Annotated[
-        str,
-        typer.Option(
-            "--hardware",
-            help=SEVERAL_HARDWARE,
-            show_default="six that models of all sizes are served on",
-            autocompletion=complete_hardware,
-        ),
-    ] = ""
+    hardware: Annotated[str, several_hardware("six that models of all sizes are served on")] = ""
 
 
 @frozen(kw_only=True)
 class TrainedHardwareOptions(NamedHardwareOptions):
     """Which hardware trains models."""
 
-    hardware: Annotated[
-        str,
-        typer.Option(
-            "--hardware",
-            help=SEVERAL_HARDWARE,
-            show_default="three that models are trained on",
-            autocompletion=complete_hardware,
-        ),
-    ] = ""
+    hardware: Annotated[str, several_hardware("three that models are trained on")] = ""
 
 
 @frozen(kw_only=True)
@@ -213,12 +196,7 @@ class TwoHardwareOptions:
 class ClassHardwareOptions(NamedHardwareOptions):
     """Which hardware stands for the architecture classes."""
 
-    hardware: Annotated[
-        str,
-        typer.Option(
-            "--hardware", help=SEVERAL_HARDWARE, show_default="one of each class", autocompletion=complete_hardware
-        ),
-    ] = ""
+    hardware: Annotated[str, several_hardware("one of each class")] = ""
     deployment: Annotated[
         str,
         typer.Option(
@@ -234,12 +212,7 @@ class ClassHardwareOptions(NamedHardwareOptions):
 class CandidateHardwareOptions(NamedHardwareOptions):
     """Which hardware is chosen from."""
 
-    hardware: Annotated[
-        str,
-        typer.Option(
-            "--hardware", help=SEVERAL_HARDWARE, show_default="the whole catalogue", autocompletion=complete_hardware
-        ),
-    ] = ""
+    hardware: Annotated[str, several_hardware("the whole catalogue")] = ""
     power_mode: Annotated[
         str,
         typer.Option(

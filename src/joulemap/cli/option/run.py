@@ -76,6 +76,12 @@ WeightPrecision = Annotated[
     ),
 ]
 
+
+def precisions(told: str, show_default: str | bool = True) -> Any:
+    """Return the option that says what a model is run in, with what is told of it."""
+    return typer.Option("--precision", help=told, show_default=show_default, autocompletion=complete_precisions)
+
+
 Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
 Models = Annotated[
     list[str],
@@ -166,14 +172,7 @@ class ModelOptions:
 class RunOptions(ModelOptions):
     """How a model is run."""
 
-    precision: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.",
-            autocompletion=complete_precisions,
-        ),
-    ] = "fp32"
+    precision: Annotated[str, precisions("fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")] = "fp32"
     weight_precision: WeightPrecision = ""
     runtime: Annotated[
         str,
@@ -219,11 +218,9 @@ class ClassRunOptions(RunOptions):
 
     precision: Annotated[
         str,
-        typer.Option(
-            "--precision",
-            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the nearest "
-            "that it has.",
-            autocompletion=complete_precisions,
+        precisions(
+            "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the "
+            "nearest that it has.",
             show_default="int8; bf16 for llm",
         ),
     ] = ""
@@ -247,14 +244,9 @@ class CandidateRunOptions(RunOptions):
             "--batch", "-b", help="Samples in one input, comma-separated.", show_default="1,8,32, or the input's own"
         ),
     ] = ""
-    precision: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            help="Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4.",
-            autocompletion=complete_precisions,
-        ),
-    ] = "fp32,fp16,bf16,int8"
+    precision: Annotated[str, precisions("Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4.")] = (
+        "fp32,fp16,bf16,int8"
+    )
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the configurations must repeat."""

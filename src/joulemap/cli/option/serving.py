@@ -9,7 +9,7 @@ import attrs
 import typer
 
 from joulemap.cli.complete import complete_decoders, complete_engines, complete_hardware, complete_precisions
-from joulemap.cli.option.run import GIVEN, RunOptions, repeat_options
+from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_counts, read_quantity
 from joulemap.domain.dimension import ASKED
@@ -211,13 +211,7 @@ class PassRunOptions(RunOptions):
         ),
     ] = ""
     precision: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            help="fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.",
-            show_default="fp32; bf16 with --phase",
-            autocompletion=complete_precisions,
-        ),
+        str, precisions("fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.", show_default="fp32; bf16 with --phase")
     ] = ""
 
     def name(self, model: str) -> str:
@@ -255,12 +249,7 @@ class ServedRunOptions(RunOptions):
 
     batch: Annotated[str, typer.Option("--batch", "-b", help="Sequences at a time, comma-separated.")] = "1,8,64"
     precision: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            help="Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …",
-            autocompletion=complete_precisions,
-        ),
+        str, precisions("Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …")
     ] = PRECISION
     runtime: Annotated[str, typer.Option("--runtime", hidden=True)] = ""
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joulemap.cli.complete import complete_optimizers, complete_precisions
-from joulemap.cli.option.run import GIVEN, RunOptions, repeat_options
+from joulemap.cli.complete import complete_optimizers
+from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
 from joulemap.cli.value import read_counts, read_quantity
 from joulemap.system.record import frozen
 
@@ -87,14 +87,9 @@ class TrainedRunOptions(RunOptions):
             show_default="256; of a language model a sequence for each device",
         ),
     ] = ""
-    precision: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            help="Of activations and products, comma-separated: bf16, fp16, tf32, fp32.",
-            autocompletion=complete_precisions,
-        ),
-    ] = "bf16"
+    precision: Annotated[str, precisions("Of activations and products, comma-separated: bf16, fp16, tf32, fp32.")] = (
+        "bf16"
+    )
     weight_precision: Annotated[str, typer.Option("--weight-precision", hidden=True)] = ""
 
     def repeat(self) -> tuple[str, ...]:

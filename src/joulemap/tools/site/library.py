@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import joulemap
+from joulemap.row import Row
+from joulemap.store.library import find_query
 from joulemap.system.record import frozen
+from joulemap.tools.row import spell_type
 
 
 @frozen
@@ -76,7 +80,13 @@ def _write_page(part: Part, names: list[str]) -> Iterator[str]:
 
 def _write_name(name: str) -> Iterator[str]:
     value = getattr(joulemap, name)
-    if inspect.isclass(value):
+    if inspect.isclass(value) and issubclass(value, Row) and value is not Row:
+        yield f".. autoclass:: joulemap.{name}\n"
+        for column in find_query(value.query).columns:
+            told = f"{column.unit}: {column.meaning}" if column.unit else column.meaning
+            meaning = re.sub(r"([*|\\]|(?<=\w)_\b)", r"\\\1", told)
+            yield f"   .. attribute:: {column.name}\n      :type: {spell_type(column)}\n\n      {meaning}\n"
+    elif inspect.isclass(value):
         yield f".. autoclass:: joulemap.{name}\n   :members:\n   :undoc-members:\n"
     elif inspect.isfunction(value):
         yield f".. autofunction:: joulemap.{name}\n"

@@ -1,0 +1,25 @@
+"""Tables of an answer in CSV, held against its JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def read_table(text: str) -> list[dict[str, str]]:
+    """Return the rows of a table in CSV."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def assert_cells(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Fail unless a table in CSV has these rows of JSON, cell by cell in their order."""
+    assert [list(row.items()) for row in read_table(text)] == [
+        [(name, _spell(value)) for name, value in row.items()] for row in rows
+    ]
+
+
+def _spell(value: object) -> str:
+    return "" if value is None else json.dumps(value) if isinstance(value, bool | list | dict) else str(value)
