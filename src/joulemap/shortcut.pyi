@@ -40,7 +40,9 @@ from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.answer.verify.answer import VerifyAnswer
 from joulemap.domain.box import Goal
+from joulemap.domain.calibration import Calibration
 from joulemap.domain.default import CANDIDATES, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
@@ -944,6 +946,31 @@ def sql(
     What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
     Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
     are not those of the statement, or DatabaseError.
+    """
+
+def verify(
+    files: str | Path | Sequence[str | Path],
+    *,
+    model: str = "",
+    hardware: str = "",
+    precision: str = "",
+    runtime: str = "",
+    engine: str = "",
+    batch: int | None = None,
+    devices: int | None = None,
+    replicas: int | None = None,
+    passes: int | None = None,
+    calibration: str | Calibration = "auto",
+    keep: bool = False,
+    calibrate: bool = False,
+) -> VerifyAnswer:
+    """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+
+    The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
+    of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
+    requests. `keep` stores the rows as measurements, `calibrate` fits the hardware to them and to all that is stored,
+    into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
+    for what is neither told nor stated.
     """
 
 @overload
