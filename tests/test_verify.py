@@ -176,6 +176,7 @@ def test_parts_of_reading_by_hand() -> None:
     assert find({"a": {"b": [{"c": 1}]}}, "a.*.*.c") == 1
     assert find({"a": [1, 2]}, "a.1") == 2
     assert find({"a": 1}, "a.b") is None
+    assert find({"a": {"b": 1, "c": 2}}, "a.#") == 2
     data = {"x_ms": 2, "m": {"avg": 3, "unit": "us"}, "nothing": 0, "word": "2", "hw": ""}
     columns = {name: [path] for name, path in (("a", "x_ms"), ("b", "m.avg"), ("c", "nothing"), ("d", "word"))}
     assert pick(data, {**columns, "hardware": ["hw"]}) == {"a": 2e-3, "b": 3e-6, "d": 2.0}

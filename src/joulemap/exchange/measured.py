@@ -141,10 +141,12 @@ def recognize(content: Content) -> Format:
 
 
 def find(data: Any, path: str) -> Any:
-    """Return what stands at a path of keys, `engine.model`, `models.*.name` for the first, or None."""
+    """Return what stands at a path of keys, or None: `engine.model`, `items.*.name` of the first, `gpus.#` how many."""
     for key in path.split("."):
         if key == "*":
             data = next(iter(data.values() if isinstance(data, dict) else data or ()), None)
+        elif key == "#":
+            data = len(data or ())
         elif isinstance(data, list):
             data = data[int(key)] if key.isdigit() and int(key) < len(data) else None
         else:

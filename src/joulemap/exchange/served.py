@@ -48,6 +48,8 @@ def read_served(content: Content, form: Format, _passes: int | None) -> Iterator
     """Yield the runs of a file as its format says; KeyError for what it must have."""
     for whole in content.objects or list(_read_printed(content.text)):
         for one in whole[form.each] if form.each else [whole]:
+            if find(one, "disagg") is True:
+                raise ValueError("a run is of two pools (disagg), which no row of measurements can tell")
             is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
             cells = {"engine": form.engine, **pick({**whole, **one}, form.columns)}
             if form.engine == "" and (not cells["engine"] or cells["engine"].startswith("openai")):
@@ -71,6 +73,7 @@ def _settle(raw: Cells) -> Cells:
     requests, limit = cells.pop("requests", 0.0), cells.pop("concurrency_limit", 0.0)
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
+    notes = [] if cells.keys() & COUNTS or many > 1 else ["one device is taken: --devices says another number"]
     devices = cells.setdefault("device_count", max(many, parallel))
     for name in ("prompt", "output"):
         if f"all_{name}_tokens" in cells:
@@ -92,10 +95,10 @@ def _settle(raw: Cells) -> Cells:
     rate = cells.pop("requests_per_s", 0.0)
     batch = cells.pop("concurrency", 0.0) or rate * wait
     cells |= {"scope": "steady_serving", "batch": min(batch, limit) if limit else batch}
-    notes = [f"{cells['batch']:.3g} requests in flight on average"]
+    notes.append(f"{cells['batch']:.3g} requests in flight on average")
     if cells.pop("request_rate", "") == "inf" and not limit:
         cells |= {"scope": "offline", "batch": requests}
-        notes = [f"all {requests:.0f} requests came at once"]
+        notes[-1] = f"all {requests:.0f} requests came at once"
     elif requests == 1.0:
         cells["scope"] = "request"
     elif requests and requests < STEADY * cells["batch"]:
@@ -108,19 +111,21 @@ def read_llama_bench(content: Content, _form: Format, _passes: int | None) -> It
     for one in content.objects:
         prompt, made, depth = (number(find(one, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth"))
         layers = number(find(one, "n_gpu_layers")) or 0.0
-        on_chip = layers != 0.0 and bool(find(one, "gpu_info"))
+        chips = str(find(one, "gpu_info") or "").split(", ") if layers else [str(find(one, "cpu_info") or "")]
+        split = "tensor_parallel" if find(one, "split_mode") == "row" else "pipeline_parallel"
         stem = re.split(r"[/\\]", str(find(one, "model_filename") or ""))[-1].removesuffix(".gguf")
         said = GGUF_TYPE.search(str(find(one, "model_type") or ""))
         kind = re.sub(r" - (\w)\w+", r"_\1", said[1]).lower() if said else ""
         cells: Cells = {
             "engine": "llamacpp",
             "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
-            "hardware": str(find(one, "gpu_info" if on_chip else "cpu_info") or "").split(",")[0],
+            "hardware": chips[0],
             "date": str(find(one, "test_time") or "")[:10],
             "commit": str(find(one, "build_commit") or ""),
             "weight_precision": f"gguf_{kind}" if kind else "",
             "file_bytes": need(one, "model_size"),
-            "device_count": 1,
+            "device_count": len(chips),
+            split: len(chips),
             "prompt_tokens": prompt or depth,
             "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
             "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],

@@ -186,7 +186,7 @@ def verify(
     if keep:
         fresh, known = store_measurements(source, measured)
         notes.append(f"{show_count(fresh, 'measurement')} stored, {known} were there already")
-    after, said = _calibrate(source, singles, write=calibrate) if outside or calibrate else ([], "")
+    after, said = _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
     return VerifyAnswer(
         rows=make_table("verify", VerifiedRow, _form(readings, found, after)),
         causes=make_table("verify cause", CauseRow, causes),
@@ -231,11 +231,18 @@ def _describe(row: Measurement | ServingRow) -> str:
     return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {row.batch:.3g} at a time"
 
 
-def _calibrate(source: Source, singles: Sequence[Measurement], *, write: bool) -> tuple[list[Forecast], str]:
-    """Return what is predicted of the rows after a fit, and what is said of it; nothing where none was made."""
+def _calibrate(
+    source: Source, singles: Sequence[Measurement], count: int, *, write: bool
+) -> tuple[list[Forecast], str]:
+    """Return what is predicted of rows after a fit, and what is said of it; nothing where none was made.
+
+    Of `count` rows that are told all must be single runs of one hardware.
+    """
     names = list(dict.fromkeys(row.hardware.partition("@")[0] for row in singles))
-    if len(names) != 1:
-        return [], "--calibrate fits one hardware at a time" if write else ""
+    if write and len(names) > 1:
+        raise UsageError(f"--calibrate fits one hardware at a time, and these are of {', '.join(names)}")
+    if len(names) != 1 or len(singles) < count:
+        return [], ""
     stored = {row for row in find_measurements(source) if row.hardware.partition("@")[0] == names[0]}
     total = len(stored.union(singles))
     if not write and total > QUICK:

@@ -7,6 +7,7 @@ A cause that brings more measurements inside their intervals stands before other
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ import attrs
 from joulemap.answer.computed import told
 from joulemap.answer.measurement import find_workloads
 from joulemap.answer.verify.forecast import Case, Forecast, forecast, measured_of
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.serving import ServingRow
 from joulemap.model.workload import ROLE_CODE
@@ -152,10 +154,9 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
     points += [("clock", f"{share:.0%} of the clock", f"{clock * share / 1e6:.0f}MHz") for share in SHARES]
     points += [("power cap", f"a power cap of {watt:.0f} W instead of {cap:.0f} W", f"{watt:.0f}W") for watt in watts]
     for cause, change, mode in points:
-        try:
-            yield cause, change, f"{entry.id}@{entry.find_mode(mode)}"
-        except UnknownNameError:  # it is out of range for this chip
-            continue
+        with contextlib.suppress(UnknownNameError):  # it is out of range for this chip
+            if (point := entry.find_mode(mode)) != DEFAULT_MODE:
+                yield cause, change, f"{entry.id}@{point}"
 
 
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:

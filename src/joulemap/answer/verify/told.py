@@ -11,7 +11,7 @@ from joulemap.catalog.measurement import check_served, check_single
 from joulemap.catalog.sheet import load_models
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
 from joulemap.decoder.name import find_decoder, list_decoders
-from joulemap.domain.catalogue import find_entry, find_model_name
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
@@ -80,7 +80,7 @@ def read_file(path: Path, stated: Mapping[str, Any]) -> Iterator[Reading]:
             notes = cells.pop("notes")
             row = _make_served(cells, notes, path, stated) if is_served else _make_single(cells, path, stated)
             yield Reading(file=path, form=form, row=row, notes=tuple(notes))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         what = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
         raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}") from error
     if not found:
@@ -150,7 +150,8 @@ def _name_hardware(text: str, path: Path) -> str:
         except UnknownNameError as error:
             near = near or error.near
             continue
-        return f"{entry.id}@{entry.find_mode(mode)}" if at else entry.id
+        point = entry.find_mode(mode) if at else DEFAULT_MODE
+        return entry.id if point == DEFAULT_MODE else f"{entry.id}@{point}"
     hint = f"{path} is of it: name one of `joulemap hardware list` with --hardware, or add a file to $JOULEMAP_HARDWARE"
     raise UnknownNameError("hardware", text, (), hint, near=near)
 
