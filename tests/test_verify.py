@@ -23,6 +23,7 @@ from joulemap.exchange import measured
 from joulemap.exchange.measured import count_devices, find, list_formats, pick
 from joulemap.plan.source import Source
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.workspace import Workspace
 
 DATA = Path(__file__).parent / "data" / "verify"
 
@@ -192,12 +193,17 @@ def test_an_interval_holds_what_is_within_its_factor() -> None:
     assert one.holds({"power_w": 9.0}) is None
 
 
+def vary(row: Any, **fields: Any) -> Any:
+    """A row with other values; its kind is known to who asks."""
+    return attrs.evolve(row, **fields)
+
+
 def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measurement | ServingRow, change: str) -> None:
     """What is predicted of one configuration is told as measured of another: the difference explains it, exactly."""
     whole, plain = forecast(source, [Case(row=is_so), Case(row=told)])
     names = ("latency_s", "energy_j", "time_to_first_token_s", "inter_token_latency_s")
     figures = {name: figure.value for name, figure in whole.figures.items() if name in names}
-    causes = find_causes(source, [(attrs.evolve(told, **figures), plain)], "auto")
+    causes = find_causes(source, [(vary(told, **figures), plain)], "auto")
     assert [one.change for one in causes if one.misfit < 1e-9] == [change]
     assert causes[0].inside_count == 1
     assert change in [one.change for one in causes if one.inside_count]
@@ -205,35 +211,35 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
 
 def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> None:
     told = next(read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})).row
-    told = attrs.evolve(told, total_tokens_per_s=None, file_bytes=None)
-    is_so = attrs.evolve(told, weight_precision="awq")
+    told = vary(told, total_tokens_per_s=None, file_bytes=None)
+    is_so = vary(told, weight_precision="awq")
     check_cause(Source(path=tmp_path / "a"), told, is_so, "weights of awq instead of gguf_q4_k_m")
 
 
 @pytest.mark.slow
 def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> None:
     told = next(read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})).row
-    told, source = attrs.evolve(told, runtime="fused"), Source(path=own_database)
-    check_cause(source, told, attrs.evolve(told, precision="int8"), "int8 instead of fp16")
-    check_cause(source, told, attrs.evolve(told, hardware="l4@1020MHz"), "50% of the clock")
+    told, source = vary(told, runtime="fused"), Source(path=own_database)
+    check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
+    check_cause(source, told, vary(told, hardware="l4@1020MHz"), "50% of the clock")
 
 
-def test_a_file_is_verified_kept_and_refused(joulemap: Run) -> None:
+def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
     done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
     assert done.returncode == ExitCode.OK, done.stderr
     data = json.loads(done.stdout)
     assert data["answer"] == "4 of 4 numbers inside the 80 % interval"
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
     assert "1 measurement stored, 0 were there already" in data["notes"]
-    listed = joulemap("measurements", "list", "--served", "--hardware", "l40s", "--format", "json")
-    assert [row["model"] for row in json.loads(listed.stdout) if "vllm.json" in row["source"]] == ["llama-3.2-3b"]
     wrong = joulemap("verify", DATA / "README.md")
     assert wrong.returncode == ExitCode.CATALOGUE
     assert wrong.stderr.count("\n") == 1
-    asked = joulemap("verify", DATA / "trtexec.log")
-    assert asked.returncode == ExitCode.UNKNOWN_NAME
-    served = joulemap("verify", DATA / "vllm.json", "--calibrate")
-    assert served.returncode == ExitCode.USAGE
+    workspace = Workspace(tmp_path / "joulemap.duckdb")
+    assert [row.model for row in workspace.served_measurements("l40s", origin="vllm.json")] == ["llama-3.2-3b"]
+    with pytest.raises(UsageError, match="--keep stores them"):
+        workspace.verify(DATA / "vllm.json", calibrate=True)
+    with pytest.raises(UsageError, match="--passes is 0"):
+        workspace.verify(DATA / "vllm.json", passes=0)
 
 
 @pytest.mark.slow
