@@ -37,6 +37,8 @@ PRINTED: Final = {
 
 COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
 
+ONE_DEVICE: Final = "one device is taken, which the file does not tell: --devices says another number"
+
 STEADY: Final = 3.0
 """Requests over those at a time below which start and end count as much as what is steady."""
 
@@ -73,8 +75,8 @@ def _settle(raw: Cells) -> Cells:
     requests, limit = cells.pop("requests", 0.0), cells.pop("concurrency_limit", 0.0)
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
-    notes = [] if cells.keys() & COUNTS or many > 1 else ["one device is taken: --devices says another number"]
-    devices = cells.setdefault("device_count", max(many, parallel))
+    notes = [] if cells.keys() & COUNTS or many > 1 else [ONE_DEVICE]
+    devices = cells.setdefault("device_count", max(many, parallel * cells.get("replicas", 1)))
     for name in ("prompt", "output"):
         if f"all_{name}_tokens" in cells:
             cells[f"{name}_tokens"] = cells.pop(f"all_{name}_tokens") / requests

@@ -13,8 +13,11 @@ from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.answer.verify.cause import MOST, CauseRow, find_causes
 from joulemap.answer.verify.forecast import Case, Forecast, forecast, measured_of
 from joulemap.answer.verify.told import Reading, read_file
+from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.serving import ServingRow
+from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
+from joulemap.exchange.served import ONE_DEVICE
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Shown, grid, say_rest, show_under
@@ -167,6 +170,8 @@ def verify(
     for name, count in counts.items():
         if count is not None and count < 1:
             raise UsageError(f"--{name} is {count}, expected a whole number from 1")
+    if runtime:
+        check_name("runtime", runtime, RUNTIMES)
     words = {"model": model, "hardware": hardware, "precision": precision, "runtime": runtime, "engine": engine}
     paths = [files] if isinstance(files, str | Path) else files
     readings = [one for path in paths for one in read_file(Path(path), {**words, **counts})]
@@ -198,6 +203,7 @@ def verify(
 def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Sequence[Forecast]) -> list[VerifiedRow]:
     rows = []
     for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
+        untold = f"; {ONE_DEVICE}" if ONE_DEVICE in one.notes else ""
         for name, value in measured_of(one.row).items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
             numbers: dict[str, Any] = dict.fromkeys(("predicted", "low", "high", "ratio", "is_inside"))
@@ -216,7 +222,9 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
                     measured=value,
                     **numbers,
                     calibrated=moved.value if moved else None,
-                    reason="" if figure else found.refusal or f"no {_name(name)} of its scope is predicted",
+                    reason=""
+                    if figure
+                    else f"{found.refusal or f'no {_name(name)} of its scope is predicted'}{untold}",
                 )
             )
     return rows

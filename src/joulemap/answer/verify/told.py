@@ -82,6 +82,7 @@ def read_file(path: Path, stated: Mapping[str, Any]) -> Iterator[Reading]:
             yield Reading(file=path, form=form, row=row, notes=tuple(notes))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         what = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
+        what = "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else what
         raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}") from error
     if not found:
         raise CatalogueError(f"{path}: of {form.name}, but no run is told; expected {form.expected}")
@@ -106,7 +107,7 @@ def _make_served(cells: Cells, notes: list[str], path: Path, stated: Mapping[str
     if replicas > 1:
         if cells["device_count"] % replicas:
             raise UsageError(
-                f"{cells['device_count']} devices are no {replicas} replicas: give --devices and --replicas"
+                f"{path}: {cells['device_count']} for {replicas} replicas is no number of devices: add --devices"
             )
         cells["device_count"] //= replicas
         cells["tensor_parallel"] = cells["device_count"]
@@ -145,8 +146,8 @@ def _name_hardware(text: str, path: Path) -> str:
     for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
         try:
             entry = find_entry(known_hardware(), name)
-        except AmbiguousNameError:
-            raise
+        except AmbiguousNameError as error:
+            raise UsageError(f"{path} does not tell one hardware, add --hardware: {error}") from error
         except UnknownNameError as error:
             near = near or error.near
             continue
