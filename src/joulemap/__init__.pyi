@@ -84,6 +84,8 @@ from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.train.answer import TrainAnswer as TrainAnswer
 from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
+from joulemap.answer.verify.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
+from joulemap.answer.verify.cause import CauseRow as CauseRow
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.design.area import Area as Area
 from joulemap.design.group import Group as Group
@@ -357,6 +359,7 @@ from joulemap.shortcut import (
     train as train,
     use as use,
     utilization as utilization,
+    verify as verify,
     workload as workload,
 )
 from joulemap.store.connection import Patience as Patience

@@ -53,4 +53,5 @@ fusion = _asked.fusion
 utilization = _asked.utilization
 sweep = _asked.sweep
 sql = _asked.sql
+verify = _asked.verify
 export = _asked.export

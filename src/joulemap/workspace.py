@@ -91,6 +91,7 @@ class Workspace:
     served_measurements = Question("answer.measurement")
     import_measurements = Question("answer.measurement")
     validate = Question("answer.validate")
+    verify = Question("answer.verify.answer", is_shared=True)
     serving_refusals = Question("answer.validate")
     validate_operators = Question("answer.validate")
     calibrate = Question("answer.calibrate")

@@ -49,12 +49,14 @@ from joulemap.answer.sensitivity import SensitivityAnswer
 from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
+from joulemap.answer.verify.answer import VerifyAnswer
 from joulemap.domain.box import Goal
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
 from joulemap.domain.default import CANDIDATES, LEARNED, LIMITS, SERVED, SETTINGS, USAGE
 from joulemap.domain.fleet import Demand
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.measurement import Measurement
 from joulemap.domain.metric import MetricName, PartMetricName, RankMetricName, VariedMetricName
 from joulemap.domain.settings import (
     DEFAULT_DATABASE,
@@ -1187,6 +1189,31 @@ class Workspace:
         rows name run with `trust` alone; without it the notes name them.
         Raises UnknownNameError where nothing was measured of what is asked about.
         """
+    def verify(
+        self,
+        files: str | Path | Sequence[str | Path],
+        *,
+        model: str = "",
+        hardware: str = "",
+        precision: str = "",
+        runtime: str = "",
+        engine: str = "",
+        batch: int | None = None,
+        devices: int | None = None,
+        replicas: int | None = None,
+        passes: int | None = None,
+        calibration: str | Calibration = "auto",
+        keep: bool = False,
+        calibrate: bool = False,
+    ) -> VerifyAnswer:
+        """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+
+        The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
+        of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
+        requests. `keep` stores the rows as measurements, `calibrate` fits the hardware to them and to all that is stored,
+        into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
+        for what is neither told nor stated.
+        """
     def serving_refusals(
         self,
         hardware: str = "",
@@ -1219,15 +1246,16 @@ class Workspace:
         start: str | Calibration = "none",
         trust: bool = False,
         force: bool = False,
+        beside: Sequence[Measurement] = (),
     ) -> CalibrateAnswer:
         """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
 
         `operators` counts single operators and blocks beside whole models; without it they count only where there is
-        no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
-        all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
-        `compare`. Model files that rows name run with `trust` alone. A file that is there and no calibration is
-        replaced with `force` alone. Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or
-        CatalogueError for a file.
+        no model. `beside` are measurements that are not stored and count like those that are. The calibration is
+        written to `output`, or to the person's own folder, where `auto` finds it; not at all if `is_dry`. `start` is
+        where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`. Model files that rows
+        name run with `trust` alone. A file that is there and no calibration is replaced with `force` alone. Raises
+        NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
         """
     def difference(
         self,

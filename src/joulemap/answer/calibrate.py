@@ -39,6 +39,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.domain.calibration import Calibration
     from joulemap.domain.hardware import Hardware
+    from joulemap.domain.measurement import Measurement
 
 
 @frozen(kw_only=True)
@@ -180,15 +181,16 @@ def calibrate(
     start: str | Calibration = "none",
     trust: bool = False,
     force: bool = False,
+    beside: Sequence[Measurement] = (),
 ) -> CalibrateAnswer:
     """Fit a hardware's coefficients to all that was measured on it, or at these precisions and of these models.
 
     `operators` counts single operators and blocks beside whole models; without it they count only where there is
-    no model. The calibration is written to `output`, or to the person's own folder, where `auto` finds it; not at
-    all if `is_dry`. `start` is where the fit begins: `none` for the class's defaults, else as `calibration` of
-    `compare`. Model files that rows name run with `trust` alone. A file that is there and no calibration is
-    replaced with `force` alone. Raises NoMeasurementError where nothing fits, UnknownNameError, UsageError, or
-    CatalogueError for a file.
+    no model. `beside` are measurements that are not stored and count like those that are. The calibration is
+    written to `output`, or to the person's own folder, where `auto` finds it; not at all if `is_dry`. `start` is
+    where the fit begins: `none` for the class's defaults, else as `calibration` of `compare`. Model files that rows
+    name run with `trust` alone. A file that is there and no calibration is replaced with `force` alone. Raises
+    NoMeasurementError where nothing fits, UnknownNameError, UsageError, or CatalogueError for a file.
     """
     use = use_calibration(start)
     precisions = [name_precision(precision) for precision in precisions]
@@ -202,7 +204,7 @@ def calibrate(
         check_output(place, inputs, force=force)
     measured = [
         row
-        for row in find_measurements(source)
+        for row in dict.fromkeys((*find_measurements(source), *beside))
         if row.hardware.partition("@")[0] == target.id
         and (not precisions or row.precision in precisions)
         and (not models or row.model in models)

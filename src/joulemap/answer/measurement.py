@@ -87,6 +87,11 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
         rows = read_measurements(Path(path), known_hardware(), load_models())
     else:
         rows = table.read_served() if table.is_served else table.read()
+    return store_measurements(source, rows)
+
+
+def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow]) -> tuple[int, int]:
+    """Store measurements; return how many are new, and how many were stored already."""
     from joulemap.store.measurement import write_measurements
     from joulemap.store.serving import write_serving_rows
 
@@ -94,7 +99,9 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
     plain = [row for row in rows if not isinstance(row, ServingRow)]
     with writing(source) as connection, transaction(connection):
         ensure_catalogue(connection)
-        fresh = write_serving_rows(connection, served) if served else write_measurements(connection, plain)
+        fresh = (write_serving_rows(connection, served) if served else 0) + (
+            write_measurements(connection, plain) if plain else 0
+        )
     return fresh, len(rows) - fresh
 
 

@@ -65,6 +65,9 @@ SERVED: Final = frozenset({"prompt_tokens", "output_tokens", *QUANTITIES}) - set
 NUMBERS: Final = frozenset({"measurement_id", "serving_measurement_id"})
 """Columns that a list of stored rows has beside what they say: numbers of one database."""
 
+KNOWN: Final = tuple(field.name for field in attrs.fields(Measurement))
+"""Columns of a table of single runs."""
+
 SHOWN_FAULTS: Final = 5
 
 MAX_FILE_BYTES: Final = 100_000_000
@@ -192,8 +195,17 @@ def read_measurements(
     if any(not SERVED.isdisjoint(row) for _, row in told[:1]):
         name_hardware = cache(lambda name: _name_told(name, entries))
         return _check_all(path, told, COLUMNS, lambda row: _check_served(row, name_hardware))
-    known = tuple(field.name for field in attrs.fields(Measurement))
-    return _check_all(path, told, known, lambda row: _checked(row, known, entries, models))
+    return _check_all(path, told, KNOWN, lambda row: check_single(row, entries, models))
+
+
+def check_single(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry], models: Collection[str]) -> Measurement:
+    """Return the measurement of a single run that cells tell; ValueError, UsageError or UnknownNameError for none."""
+    return _checked(row, KNOWN, entries, models)
+
+
+def check_served(row: Mapping[str, Any], entries: Mapping[str, HardwareEntry]) -> ServingRow:
+    """Return the measurement of a served model that cells tell; ValueError, TypeError or UsageError for none."""
+    return _check_served(row, lambda name: _name_told(name, entries))
 
 
 def _check_all(

@@ -122,6 +122,15 @@ def ensure_served(source: Source, wanted: Collection[int], use: CalibrationUse) 
     return frozenset(f"{one.entry.id} {one.calibration.label}" for one in used if one.entry and one.calibration)
 
 
+def predict_served(rows: Sequence[ServingRow], use: CalibrationUse) -> list[ServingPrediction]:
+    """Return what is predicted of each row, or why nothing is, without storing it."""
+    found: dict[int, ServingPrediction] = {}
+    for name in dict.fromkeys(row.hardware for row in rows):
+        mine = {number: row for number, row in enumerate(rows) if row.hardware == name}
+        found |= {one.serving_measurement_id: one for one in _predict(mine, _find_target(name, use), use)}
+    return [found[number] for number in range(len(rows))]
+
+
 def _find_target(name: str, use: CalibrationUse) -> _Target:
     plain, at, mode = name.partition("@")
     try:

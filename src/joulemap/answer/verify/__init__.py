@@ -1,0 +1,1 @@
+"""What people measured with their own tools, beside the prediction for it, and why the two differ."""

@@ -1,0 +1,268 @@
+"""Files of other people's tools: what they measured, what is predicted for it, and why the two differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.answer.answer import Answer
+from joulemap.answer.calibrate import calibrate as fit
+from joulemap.answer.computed import make_table, told
+from joulemap.answer.measurement import find_measurements, store_measurements
+from joulemap.answer.verify.cause import MOST, CauseRow, find_causes
+from joulemap.answer.verify.forecast import Case, Forecast, forecast, measured_of
+from joulemap.answer.verify.told import Reading, read_file
+from joulemap.domain.configuration import RUNTIMES
+from joulemap.domain.serving import ServingRow
+from joulemap.domain.settings import check_name
+from joulemap.domain.table import Table
+from joulemap.exchange.served import ONE_DEVICE
+from joulemap.plan.source import Source
+from joulemap.present.cell import show_count, show_quantity
+from joulemap.present.document import Document, Shown, grid, say_rest, show_under
+from joulemap.system.errors import JoulemapError, UsageError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.calibration import Calibration
+    from joulemap.domain.measurement import Measurement
+
+UNITS: Final = {"_per_s": "1/s", "_s": "s", "_j": "J", "_w": "W", "_bytes": "B"}
+"""How the name of a quantity ends -> its unit."""
+
+WORDS: Final = {
+    "time_to_first_token_s": "first token",
+    "inter_token_latency_s": "between tokens",
+    "request_latency_s": "request",
+    "total_tokens_per_s": "all tokens",
+    "throughput_per_s": "rate",
+}
+"""Quantity -> what people read, where that is not its name without the unit."""
+
+QUICK: Final = 12
+"""Measurements of a hardware that are fitted without being asked, to tell what that would change."""
+
+VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
+
+
+@frozen(kw_only=True)
+class VerifiedRow:
+    """One measured quantity of one configuration beside its prediction."""
+
+    file: str = told("that says it")
+    format: str = told("of the file")
+    case_index: int = told("configuration, counted from 1 over all files")
+    model: str = told("model")
+    hardware: str = told("catalogue id, with @MODE where the power mode is not the default")
+    configuration: str = told("what else decides: precision, batch, runtime or engine, devices and lengths")
+    quantity: str = told("what was measured; its unit is how the name ends")
+    measured: float = told("as the file says it, in SI")
+    predicted: float | None = told("in SI; none where nothing is predicted")
+    low: float | None = told("of the 80 % interval")
+    high: float | None = told("of the 80 % interval")
+    ratio: float | None = told("measured over predicted")
+    is_inside: bool | None = told("whether the interval holds it; none without an interval")
+    calibrated: float | None = told("predicted with a calibration to these rows; none where none was fitted")
+    reason: str = told("why nothing is predicted; empty where something is")
+
+
+@frozen(kw_only=True)
+class VerifyAnswer(Answer):
+    """What files measured beside what is predicted for it."""
+
+    rows: Table[VerifiedRow]
+    causes: Table[CauseRow]
+    calibration: str
+    """What a calibration changes, or why none was fitted; empty where nothing is to say."""
+    notes: tuple[str, ...]
+
+    def document(self, *, limit: int = 12) -> Document:
+        """Return it with `limit` rows, for people and programs; csv holds the rows."""
+        first, count = self.rows[0], self.rows.rows[-1].case_index
+        columns: tuple[Shown[VerifiedRow], ...] = (
+            *((("what", lambda row: f"{row.model} {row.hardware} {row.configuration}"),) if count > 1 else ()),
+            ("quantity", lambda row: _name(row.quantity)),
+            ("measured", lambda row: _show(row.measured, row.quantity)),
+            ("predicted", lambda row: _show(row.predicted, row.quantity)),
+            (
+                "80 %",
+                lambda row: f"{_show(row.low, row.quantity)} to {_show(row.high, row.quantity)}" if row.low else "",
+            ),
+            ("measured / predicted", lambda row: f"{row.ratio:.3g}x" if row.ratio else ""),
+            ("verdict", lambda row: VERDICTS[row.is_inside]),
+            *((("calibrated", lambda row: _show(row.calibrated, row.quantity)),) if first.calibrated else ()),
+        )
+        drawn = grid(self.rows, columns, limit=limit, keep=("quantity", "measured", "predicted", "verdict"))
+        section = show_under("Measured and predicted", drawn, *say_rest(len(self.rows), limit, "rows"))
+        one = f"{first.model} on {first.hardware}, {first.configuration}"
+        said = self._conclude()
+        causes = [_tell(row) for row in self.causes]
+        return Document(
+            title=f"{one if count == 1 else show_count(count, 'configuration')} ({first.format})",
+            answer=said,
+            sections=(section,),
+            insights=(*causes[:2], *((self.calibration,) if self.calibration else ()), *causes[2:]),
+            notes=self.notes,
+            data={"answer": said, **self.data(), "calibration": self.calibration, "notes": self.notes},
+            table=self.rows,
+        )
+
+    def _conclude(self) -> str:
+        """Return how much is inside, what is not predicted, and the cause that explains the rest."""
+        judged = [row.is_inside for row in self.rows if row.is_inside is not None]
+        parts = [f"{sum(judged)} of {show_count(len(judged), 'number')} inside the 80 % interval"] if judged else []
+        if refused := dict.fromkeys(row.reason for row in self.rows if row.reason):
+            parts.append(f"not predicted: {'; '.join(refused)}")
+        elif not judged:
+            parts.append("nothing that was measured has an interval")
+        if self.causes.rows and self.causes[0].inside_count:
+            parts.append(f"most likely {self.causes[0].cause}: {self.causes[0].change}")
+        elif not all(judged):
+            parts.append("nothing that was tried brings it inside")
+        return "; ".join(parts)
+
+
+def _name(quantity: str) -> str:
+    ending = next(end for end in UNITS if quantity.endswith(end))
+    return WORDS.get(quantity, quantity.removesuffix(ending).replace("_", " "))
+
+
+def _show(value: float | None, quantity: str) -> str:
+    return show_quantity(value, next(unit for end, unit in UNITS.items() if quantity.endswith(end)))
+
+
+def _tell(row: CauseRow) -> str:
+    verdict = VERDICTS[row.is_inside].lower() or "without an interval"
+    others = f"; {row.inside_count} of {row.judged_count} inside" if row.judged_count > 1 else ""
+    return (
+        f"with {row.change}: {_name(row.quantity)} {_show(row.predicted, row.quantity)} predicted, "
+        f"{_show(row.measured, row.quantity)} measured, {verdict}{others}"
+    )
+
+
+def verify(
+    source: Source,
+    files: str | Path | Sequence[str | Path],
+    *,
+    model: str = "",
+    hardware: str = "",
+    precision: str = "",
+    runtime: str = "",
+    engine: str = "",
+    batch: int | None = None,
+    devices: int | None = None,
+    replicas: int | None = None,
+    passes: int | None = None,
+    calibration: str | Calibration = "auto",
+    keep: bool = False,
+    calibrate: bool = False,
+) -> VerifyAnswer:
+    """Return what files of other tools measured beside what is predicted for it, and what would explain a difference.
+
+    The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
+    of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
+    requests. `keep` stores the rows as measurements, `calibrate` fits the hardware to them and to all that is stored,
+    into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
+    for what is neither told nor stated.
+    """
+    counts = {"batch": batch, "devices": devices, "replicas": replicas, "passes": passes}
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise UsageError(f"--{name} is {count}, expected a whole number from 1")
+    if runtime:
+        check_name("runtime", runtime, RUNTIMES)
+    words = {"model": model, "hardware": hardware, "precision": precision, "runtime": runtime, "engine": engine}
+    paths = [files] if isinstance(files, str | Path) else files
+    readings = [one for path in paths for one in read_file(Path(path), {**words, **counts})]
+    if not readings:
+        raise UsageError("verify needs a file")
+    measured = [one.row for one in readings]
+    singles = [row for row in measured if not isinstance(row, ServingRow)]
+    if calibrate and len(singles) < len(measured):
+        raise UsageError("--calibrate fits single runs, and there are served models among these: --keep stores them")
+    found = forecast(source, [Case(row=row) for row in measured], calibration)
+    outside = [pair for pair in zip(measured, found, strict=True) if pair[1].holds(measured_of(pair[0])) is False]
+    causes = find_causes(source, outside, calibration)
+    notes = [note for one in readings for note in one.notes]
+    notes += [f"{one.form.name}: {one.form.url}" for one in readings]
+    if len(outside) > MOST:
+        notes.append(f"causes were evaluated for the {MOST} configurations furthest off, of {len(outside)} outside")
+    if keep:
+        fresh, known = store_measurements(source, measured)
+        notes.append(f"{show_count(fresh, 'measurement')} stored, {known} were there already")
+    after, said = _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
+    return VerifyAnswer(
+        rows=make_table("verify", VerifiedRow, _form(readings, found, after)),
+        causes=make_table("verify cause", CauseRow, causes),
+        calibration=said,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Sequence[Forecast]) -> list[VerifiedRow]:
+    rows = []
+    for index, (one, found) in enumerate(zip(readings, forecasts, strict=True)):
+        untold = f"; {ONE_DEVICE}" if ONE_DEVICE in one.notes else ""
+        for name, value in measured_of(one.row).items():
+            figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
+            numbers: dict[str, Any] = dict.fromkeys(("predicted", "low", "high", "ratio", "is_inside"))
+            if figure:
+                numbers |= {"predicted": figure.value, "low": figure.low, "high": figure.high}
+                numbers |= {"ratio": value / figure.value, "is_inside": figure.holds(value)}
+            rows.append(
+                VerifiedRow(
+                    file=str(one.file),
+                    format=one.form.name,
+                    case_index=index + 1,
+                    model=one.row.model,
+                    hardware=one.row.hardware,
+                    configuration=_describe(one.row),
+                    quantity=name,
+                    measured=value,
+                    **numbers,
+                    calibrated=moved.value if moved else None,
+                    reason=""
+                    if figure
+                    else f"{found.refusal or f'no {_name(name)} of its scope is predicted'}{untold}",
+                )
+            )
+    return rows
+
+
+def _describe(row: Measurement | ServingRow) -> str:
+    if not isinstance(row, ServingRow):
+        return f"{row.precision}, batch {row.batch}, {row.runtime}"
+    devices = "" if (row.device_count or 1) == 1 else f" x{row.device_count}"
+    lengths = f"{row.prompt_tokens or 0:.0f}+{row.output_tokens or 0:.0f} tokens"
+    scope = row.scope.replace("_", " ")
+    return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {row.batch:.3g} at a time"
+
+
+def _calibrate(
+    source: Source, singles: Sequence[Measurement], count: int, *, write: bool
+) -> tuple[list[Forecast], str]:
+    """Return what is predicted of rows after a fit, and what is said of it; nothing where none was made.
+
+    Of `count` rows that are told all must be single runs of one hardware.
+    """
+    names = list(dict.fromkeys(row.hardware.partition("@")[0] for row in singles))
+    if write and len(names) > 1:
+        raise UsageError(f"--calibrate fits one hardware at a time, and these are of {', '.join(names)}")
+    if len(names) != 1 or len(singles) < count:
+        return [], ""
+    stored = {row for row in find_measurements(source) if row.hardware.partition("@")[0] == names[0]}
+    total = len(stored.union(singles))
+    if not write and total > QUICK:
+        return [], f"{total:,} measurements of {names[0]}, with these, would be fitted: --calibrate does it"
+    try:
+        answer = fit(source, names[0], operators=True, is_dry=not write, beside=singles)
+    except JoulemapError as error:
+        if write:
+            raise
+        return [], f"no calibration: {error}"
+    one = answer.calibration
+    return forecast(source, [Case(row=row) for row in singles], one), (
+        f"calibrated to {show_count(one.row_count, 'measurement')}, which count {one.latency_credibility:.0%} beside "
+        f"the class's values: the last column; {f'written to {answer.place}' if write else '--calibrate keeps it'}"
+    )

@@ -1,0 +1,212 @@
+"""What a file tells and what a person adds -> records of measurements, or what is missing, in a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from joulemap.catalog.measurement import check_served, check_single
+from joulemap.catalog.sheet import load_models
+from joulemap.catalog.stack import find_engine, find_stack, stack_names
+from joulemap.decoder.name import find_decoder, list_decoders
+from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
+from joulemap.domain.configuration import PRECISION_BYTES
+from joulemap.domain.name import find_nearest, name_precision
+from joulemap.domain.operator.name import is_operator
+from joulemap.domain.weight import GGUF, read_weight_format
+from joulemap.exchange.measured import Cells, Content, Format, open_content, recognize
+from joulemap.exchange.served import read_llama_bench, read_served
+from joulemap.exchange.timed import read_codecarbon, read_mlperf, read_timers, read_trace, read_trtexec, read_zeus
+from joulemap.plan.catalogue import known_hardware
+from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.measurement import Measurement
+    from joulemap.domain.serving import ServingRow
+
+SERVED: Final[Mapping[str, Callable[[Content, Format, int | None], Iterable[Cells]]]] = {
+    "served": read_served,
+    "llama_bench": read_llama_bench,
+}
+SINGLE: Final[Mapping[str, Callable[[Content, Format, int | None], Iterable[Cells]]]] = {
+    "trtexec": read_trtexec,
+    "trace": read_trace,
+    "timers": read_timers,
+    "mlperf": read_mlperf,
+    "zeus": read_zeus,
+    "codecarbon": read_codecarbon,
+}
+"""Reader of a format, by the word of the list of formats."""
+
+STORED: Final = re.compile(
+    r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
+)
+"""How weights are stored, in the name of a checkpoint."""
+
+WRITTEN: Final = {"w8a8": "int8", "w4a16": "int4", "w4a16_awq": "awq", "fp8_block_scales": "fp8_block", "auto": ""}
+"""How tools write a precision of weights -> its name here; empty for that of the checkpoint."""
+
+SHARED: Final = ("output_tokens_per_s", "total_tokens_per_s", "power_w", "batch")
+"""What of a served row is of all replicas together."""
+
+
+@frozen(kw_only=True)
+class Reading:
+    """One configuration of a file, as a record of a measurement."""
+
+    file: Path
+    form: Format
+    row: Measurement | ServingRow
+    notes: tuple[str, ...]
+
+
+def read_file(path: Path, stated: Mapping[str, Any]) -> Iterator[Reading]:
+    """Yield what a file says of every configuration; `stated` are a person's words by the name of the option.
+
+    CatalogueError for a file of no format, or that lacks what its format has; UsageError or UnknownNameError, naming
+    the option, for what is neither told nor stated.
+    """
+    content = open_content(path)
+    form = recognize(content)
+    is_served = form.reader in SERVED
+    read = SERVED[form.reader] if is_served else SINGLE[form.reader]
+    try:
+        found = list(read(content, form, stated["passes"]))
+        for cells in found:
+            cells["source"] = f"{form.name}: {path.name}"
+            notes = cells.pop("notes")
+            row = _make_served(cells, notes, path, stated) if is_served else _make_single(cells, path, stated)
+            yield Reading(file=path, form=form, row=row, notes=tuple(notes))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
+        what = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
+        what = "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else what
+        raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}") from error
+    if not found:
+        raise CatalogueError(f"{path}: of {form.name}, but no run is told; expected {form.expected}")
+
+
+def _make_served(cells: Cells, notes: list[str], path: Path, stated: Mapping[str, Any]) -> ServingRow:
+    replicas = stated["replicas"] or cells.pop("replicas", 1)
+    cells.pop("replicas", None)
+    model = stated["model"] or cells.get("model", "")
+    stored = STORED.search(model.rpartition("/")[2])
+    cells["model"] = _name_decoder(model, path)
+    cells["hardware"] = _name_hardware(stated["hardware"] or cells.get("hardware", ""), path)
+    written = stated["precision"] or cells.get("weight_precision") or (stored[1] if stored else "")
+    cells["weight_precision"] = _name_weights(written, path)
+    if not cells["weight_precision"]:
+        notes.append("weights are taken at 16 bits, which the file does not tell: --precision says another")
+    cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
+    cells |= _name_engine(stated["engine"] or cells["engine"], cells["date"])
+    if stated["devices"]:
+        cells |= {"device_count": stated["devices"], "tensor_parallel": stated["devices"] // replicas}
+    cells["batch"] = stated["batch"] or cells.get("batch", 1.0)
+    if replicas > 1:
+        if cells["device_count"] % replicas:
+            raise UsageError(
+                f"{path}: {cells['device_count']} for {replicas} replicas is no number of devices: add --devices"
+            )
+        cells["device_count"] //= replicas
+        cells["tensor_parallel"] = cells["device_count"]
+        cells |= {name: cells[name] / replicas for name in SHARED if name in cells}
+        notes.append(f"{replicas} replicas: each has its part of the requests, rates and watts")
+    cells["notes"] = "; ".join(notes)
+    return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
+
+
+def _make_single(cells: Cells, path: Path, stated: Mapping[str, Any]) -> Measurement:
+    devices = stated["devices"] or cells.pop("device_count", 1)
+    cells.pop("device_count", None)
+    cells["model"] = stated["model"] or _find_model(cells.get("model", ""), path)
+    cells["hardware"] = _name_hardware(stated["hardware"] or cells.get("hardware", ""), path)
+    for name, example in (("precision", "fp16"), ("batch", "8")):
+        cells[name] = stated[name] or cells.get(name)
+        if not cells[name]:
+            raise UsageError(f"{path} does not tell the {name}: add --{name}, e.g. --{name} {example}")
+    cells["precision"] = name_precision(cells["precision"])
+    if cells["precision"] not in PRECISION_BYTES:
+        near = find_nearest(cells["precision"], [(one,) for one in PRECISION_BYTES])
+        raise UnknownNameError("precision", cells["precision"], PRECISION_BYTES, "name it with --precision", near=near)
+    cells["runtime"] = stated["runtime"] or cells["runtime"]
+    if devices > 1 and "throughput_per_s" in cells:
+        cells["throughput_per_s"] /= devices
+        cells["conditions"] += f"; of {devices} devices together, a part of each"
+    return check_single(cells, known_hardware(), load_models())
+
+
+def _name_hardware(text: str, path: Path) -> str:
+    """Return a hardware's id, with its power mode where one is named; asks for it where it is not told or not known."""
+    if not text:
+        raise UsageError(f"{path} does not tell the hardware: add --hardware, e.g. --hardware h100_sxm5")
+    plain, at, mode = text.partition("@")
+    near: tuple[str, ...] = ()
+    for name in (plain, re.sub(r"[-_ ]*\d+ ?GB\b", "", plain), re.sub(r"(?<=\d)-[a-z]+\d*$", "", plain)):
+        try:
+            entry = find_entry(known_hardware(), name)
+        except AmbiguousNameError as error:
+            raise UsageError(f"{path} does not tell one hardware, add --hardware: {error}") from error
+        except UnknownNameError as error:
+            near = near or error.near
+            continue
+        point = entry.find_mode(mode) if at else DEFAULT_MODE
+        return entry.id if point == DEFAULT_MODE else f"{entry.id}@{point}"
+    hint = f"{path} is of it: name one of `joulemap hardware list` with --hardware, or add a file to $JOULEMAP_HARDWARE"
+    raise UnknownNameError("hardware", text, (), hint, near=near)
+
+
+def _name_decoder(text: str, path: Path) -> str:
+    """Return the language model that a name is, without what tells how its weights are stored."""
+    if not text:
+        raise UsageError(f"{path} does not tell the model: add --model, e.g. --model llama-3.1-8b")
+    own = text.rpartition("/")[2].removesuffix(".gguf")
+    bare = STORED.split(own, maxsplit=1)[0]
+    found = next((one for one in map(find_decoder, (text, own, bare)) if one is not None), None)
+    if found is None:
+        names = list_decoders()
+        near = find_nearest(bare, [(one,) for one in names])
+        raise UnknownNameError("language model", text, names, "name it with --model", near=near)
+    return found.name
+
+
+def _name_weights(text: str, path: Path) -> str:
+    lower = text.strip().lower().replace("-", "_")
+    name = name_precision(WRITTEN.get(lower, lower))
+    try:
+        return read_weight_format(name).name if name and not name.startswith(GGUF) else name
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}; name it with --precision") from error
+
+
+def _name_engine(text: str, date: str) -> dict[str, str]:
+    """Return the engine and the date of its release; one with a date, `vllm@2024`, is of that."""
+    if "@" in text:
+        found = find_engine(text)
+        return {"engine": found.name, "date": found.date}
+    try:
+        return {"engine": find_stack(re.split(r"[-_ ](?:chat|native|oai|openai)\b", text.lower())[0], date).name}
+    except UnknownNameError as error:
+        raise UnknownNameError("engine", text, stack_names(), "name it with --engine", near=error.near) from error
+
+
+def _find_model(text: str, path: Path) -> str:
+    """Return the model of the catalogue that words of a text, or of the file's place, name: the longest of them."""
+    found = list(_models_in(text)) or list(_models_in("/".join(path.absolute().parts[-4:])))
+    if not found:
+        told = f"tells {text[:60]!r} alone" if text else "does not tell the model"
+        near = find_nearest(Path(text).stem, [(one,) for one in load_models()]) if text else []
+        meant = f"; nearest: {', '.join(near)}" if near else ""
+        raise UsageError(f"{path} {told}: add --model, e.g. --model resnet50{meant}")
+    return max(found, key=len)
+
+
+def _models_in(text: str) -> Iterator[str]:
+    known = load_models()
+    for word in re.split(r"[^\w-]+", text):
+        bare = re.split(r"[-_](?:v\d|int8|fp\d|bf16|b\d|bs\d|opset|onnx|sim)", word)[0]
+        for name in (word, bare):
+            model = find_model_name(name, known) if name and not is_operator(name) else ""
+            if model in known:
+                yield model

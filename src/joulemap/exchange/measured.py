@@ -1,0 +1,197 @@
+"""Files of measurements that other tools wrote: opened, and known by what they hold.
+
+Nothing of a file is run: no pickle is opened, no text evaluated, and none is read beyond a limit.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import re
+import tomllib
+import zlib
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from joulemap.system.errors import CatalogueError
+from joulemap.system.file import FileError, decode, read_bytes
+from joulemap.system.record import define, frozen
+
+MOST_BYTES: Final = 200_000_000
+"""Of a file, unpacked: the trace of a hundred steps of a large model. What is longer is recorded again, shorter."""
+
+MOST_JSON_BYTES: Final = 50_000_000
+"""Of JSON that is no trace: its objects take some ten times as much memory."""
+
+HEAD: Final = 200_000
+"""Characters in which marks of a format are looked for."""
+
+UNSAFE: Final = {b"\x80": "a pickle, which runs code when it is read", b"PK": "an archive of torch.save or a zip"}
+"""How a file begins that is not opened, and what it is."""
+
+SCALE: Final[Mapping[str, float]] = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+"""Unit of time -> seconds."""
+
+TEXTS: Final = (
+    "hardware", "model", "engine", "date", "weight_precision", "cache_precision", "speculative", "request_rate",
+)  # fmt: skip
+"""Columns that are words; all others are numbers."""
+
+Cells = dict[str, Any]
+"""Column of a measurement -> what a file says; what it does not say is not there."""
+
+
+@frozen(kw_only=True)
+class Format:
+    """A format that is known."""
+
+    name: str
+    url: str
+    """Of its documentation, or of the source that writes it."""
+    expected: str
+    """What a file of it has, in words."""
+    reader: str
+    needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """Paths that each object of its JSON has."""
+    mark: str = ""
+    """A pattern of its text."""
+    each: str = ""
+    """Where a list of runs stands in an object; empty where each object is a run."""
+    engine: str = ""
+    columns: Mapping[str, list[str]] = attrs.field(factory=dict)
+    """Column -> paths of it."""
+
+    def fits(self, content: Content) -> bool:
+        """Whether a file is of it."""
+        if self.mark and re.search(self.mark, content.text[:HEAD], re.MULTILINE):
+            return True
+        objects = content.objects
+        return bool(self.needs and objects) and all(find(objects[0], path) is not None for path in self.needs)
+
+
+@define(slots=False, eq=False)
+class Content:
+    """A file's text, and the JSON in it."""
+
+    path: Path
+    text: str
+
+    @cached_property
+    def objects(self) -> list[dict[str, Any]]:
+        """The objects of JSON: one, those of a list, or of lines; none of another text, and of a trace."""
+        if self.text.lstrip()[:1] not in ("{", "[") or '"traceEvents"' in self.text[:HEAD]:
+            return []
+        if len(self.text) > MOST_JSON_BYTES:
+            raise CatalogueError(f"{self.path}: too large: JSON longer than {MOST_JSON_BYTES:,} bytes")
+        try:
+            data = json.loads(self.text)
+        except (ValueError, RecursionError) as error:
+            try:
+                data = [json.loads(line) for line in self.text.splitlines() if line.strip()]
+            except (ValueError, RecursionError):
+                raise CatalogueError(f"{self.path}: JSON that breaks or ends early: {error}; write it again") from error
+        return [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, dict)]
+
+    def describe(self) -> str:
+        """Return what the file looks like, in words."""
+        if not self.text.strip():
+            return "an empty file"
+        if self.objects:
+            return f"JSON with {', '.join(list(self.objects[0])[:6])}"
+        return f"text that begins with {self.text.lstrip().splitlines()[0][:60]!r}"
+
+
+@cache
+def list_formats() -> tuple[Format, ...]:
+    """Return the formats that are known, in the order in which they are tried."""
+    text = Path(__file__).with_name("format.toml").read_text(encoding="utf-8")
+    return tuple(Format(**one) for one in tomllib.loads(text)["formats"])
+
+
+def open_content(path: Path) -> Content:
+    """Return what a file holds; CatalogueError, in a line, for one that cannot be read or is not opened."""
+    try:
+        raw = read_bytes(path, MOST_BYTES)
+        if raw[:2] == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+                raw = stream.read(MOST_BYTES + 1)
+            if len(raw) > MOST_BYTES:
+                raise FileError(f"too large: longer than {MOST_BYTES:,} bytes unpacked; record fewer steps")
+        for start, what in UNSAFE.items():
+            if raw.startswith(start):
+                raise FileError(f"{what}: write the tool's text, CSV or JSON")
+        return Content(path, decode(raw))
+    except (FileError, OSError, EOFError, zlib.error) as error:
+        raise CatalogueError(f"{path}: cannot be read: {error}") from error
+
+
+def recognize(content: Content) -> Format:
+    """Return the format of a file; CatalogueError with what it looks like and what is known."""
+    found = next((one for one in list_formats() if one.fits(content)), None)
+    if found is None:
+        known = ", ".join(one.name for one in list_formats())
+        raise CatalogueError(f"{content.path}: {content.describe()}, of no format that is known: {known}")
+    return found
+
+
+def find(data: Any, path: str) -> Any:
+    """Return what stands at a path of keys, or None: `engine.model`, `items.*.name` of the first, `gpus.#` how many."""
+    for key in path.split("."):
+        if key == "*":
+            data = next(iter(data.values() if isinstance(data, dict) else data or ()), None)
+        elif key == "#":
+            data = len(data or ())
+        elif isinstance(data, list):
+            data = data[int(key)] if key.isdigit() and int(key) < len(data) else None
+        else:
+            data = data.get(key) if isinstance(data, dict) else None
+    return data
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number, or that which a text is; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def need(data: Any, path: str) -> float:
+    """Return the number at a path; KeyError with the path where there is none."""
+    value = number(find(data, path))
+    if value is None:
+        raise KeyError(path)
+    return value
+
+
+def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
+    """Return the columns that stand in data: texts, and numbers above 0, in seconds where their keys say a unit."""
+    found: Cells = {}
+    for column, paths in columns.items():
+        for path in paths:
+            value = find(data, path)
+            count = number(value)
+            if column in TEXTS and value not in (None, ""):
+                found[column] = str(value)
+                break
+            if column not in TEXTS and count is not None and count > 0.0:
+                unit = find(data, path.removesuffix("avg") + "unit") if path.endswith(".avg") else ""
+                in_ms = any(key.endswith("_ms") for key in path.split("."))
+                found[column] = count * (1e-3 if in_ms else SCALE.get(str(unit), 1.0))
+                break
+    return found
+
+
+def count_devices(name: str) -> tuple[int, str]:
+    """Return how many devices a name says there are, and the name of one: `4xNVIDIA_L40S`, `1 x NVIDIA L4`."""
+    said = re.fullmatch(r"\s*(\d{1,5})\s*[x*]\s*(\S.*)", name)
+    return (int(said[1]), said[2].replace("_", " ").strip()) if said else (1, name.strip())

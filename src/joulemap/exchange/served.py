@@ -1,0 +1,141 @@
+"""Benchmarks of served language models -> columns of measurements.
+
+    mean of requests in flight = requests a second x seconds of a request    (Little's law)
+
+A server under a rate is a row at the mean of the requests that it had in work.
+Source: Little, A Proof for the Queuing Formula L = lambda W, Operations Research 9, 1961.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from joulemap.exchange.measured import Cells, Content, Format, count_devices, find, need, number, pick
+
+PRINTED: Final = {
+    "Successful requests": "completed",
+    "Total input tokens": "total_input_tokens",
+    "Total generated tokens": "total_output_tokens",
+    "Request throughput (req/s)": "request_throughput",
+    "Output token throughput (tok/s)": "output_throughput",
+    "Total Token throughput (tok/s)": "total_token_throughput",
+    "Total token throughput (tok/s)": "total_token_throughput",
+    "Mean TTFT (ms)": "mean_ttft_ms",
+    "Mean TPOT (ms)": "mean_tpot_ms",
+    "Mean ITL (ms)": "mean_itl_ms",
+    "Mean E2EL (ms)": "mean_e2el_ms",
+    "Mean E2E Latency (ms)": "mean_e2e_latency_ms",
+    "Max request concurrency": "max_concurrency",
+    "Maximum request concurrency": "max_concurrency",
+    "Traffic request rate": "request_rate",
+    "Backend": "backend",
+}
+"""Line that the benchmarks print -> key of their files."""
+
+COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
+
+ONE_DEVICE: Final = "one device is taken, which the file does not tell: --devices says another number"
+
+STEADY: Final = 3.0
+"""Requests over those at a time below which start and end count as much as what is steady."""
+
+GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
+"""How weights are stored, in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
+
+
+def read_served(content: Content, form: Format, _passes: int | None) -> Iterator[Cells]:
+    """Yield the runs of a file as its format says; KeyError for what it must have."""
+    for whole in content.objects or list(_read_printed(content.text)):
+        for one in whole[form.each] if form.each else [whole]:
+            if find(one, "disagg") is True:
+                raise ValueError("a run is of two pools (disagg), which no row of measurements can tell")
+            is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
+            cells = {"engine": form.engine, **pick({**whole, **one}, form.columns)}
+            if form.engine == "" and (not cells["engine"] or cells["engine"].startswith("openai")):
+                cells["engine"] = "sglang" if is_sglang else "vllm"
+            yield _settle(cells)
+
+
+def _read_printed(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the results that vLLM's and SGLang's benchmarks print, as their files have them."""
+    parts = re.split(r"^=+ Serving Benchmark Result =+$", text, flags=re.MULTILINE)
+    for before, block in itertools.pairwise(parts):
+        said = re.findall(
+            r"^([A-Z][^:\n]*):\s+(\S+)\s*$", before[-5_000:] + re.split(r"^=+$", block, flags=re.M)[0], re.M
+        )
+        yield {PRINTED[name.strip()]: value for name, value in said if name.strip() in PRINTED}
+
+
+def _settle(raw: Cells) -> Cells:
+    """Return columns of a measurement, with lengths, devices and requests in flight that follow from others."""
+    cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
+    requests, limit = cells.pop("requests", 0.0), cells.pop("concurrency_limit", 0.0)
+    many, cells["hardware"] = count_devices(cells.get("hardware", ""))
+    parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
+    notes = [] if cells.keys() & COUNTS or many > 1 else [ONE_DEVICE]
+    devices = cells.setdefault("device_count", max(many, parallel * cells.get("replicas", 1)))
+    for name in ("prompt", "output"):
+        if f"all_{name}_tokens" in cells:
+            cells[f"{name}_tokens"] = cells.pop(f"all_{name}_tokens") / requests
+    for name in ("total", "output"):
+        if f"{name}_tokens_per_device_s" in cells:
+            cells[f"{name}_tokens_per_s"] = cells.pop(f"{name}_tokens_per_device_s") * devices
+    for name in ("prompt_tokens", "output_tokens"):
+        need(cells, name)
+    if "energy_j" in cells:
+        cells["energy_per_request_j"] = cells.pop("energy_j") / requests
+        cells["energy_per_output_token_j"] = cells["energy_per_request_j"] / cells["output_tokens"]
+        cells["power_boundary"] = "device"
+    said = re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", cells.get("date", ""))
+    cells["date"] = "-".join(said.groups()) if said else ""
+    wait = cells.get("request_latency_s") or (
+        cells["time_to_first_token_s"] + cells["inter_token_latency_s"] * max(cells["output_tokens"] - 1.0, 0.0)
+    )
+    rate = cells.pop("requests_per_s", 0.0)
+    batch = cells.pop("concurrency", 0.0) or rate * wait
+    cells |= {"scope": "steady_serving", "batch": min(batch, limit) if limit else batch}
+    notes.append(f"{cells['batch']:.3g} requests in flight on average")
+    if cells.pop("request_rate", "") == "inf" and not limit:
+        cells |= {"scope": "offline", "batch": requests}
+        notes[-1] = f"all {requests:.0f} requests came at once"
+    elif requests == 1.0:
+        cells["scope"] = "request"
+    elif requests and requests < STEADY * cells["batch"]:
+        notes.append(f"{requests:.0f} requests in all: start and end count as much as what is steady")
+    return {**cells, "notes": notes}
+
+
+def read_llama_bench(content: Content, _form: Format, _passes: int | None) -> Iterator[Cells]:
+    """Yield the tests of `llama-bench -o json`: a prompt, tokens behind a depth, or both."""
+    for one in content.objects:
+        prompt, made, depth = (number(find(one, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth"))
+        layers = number(find(one, "n_gpu_layers")) or 0.0
+        chips = str(find(one, "gpu_info") or "").split(", ") if layers else [str(find(one, "cpu_info") or "")]
+        split = "tensor_parallel" if find(one, "split_mode") == "row" else "pipeline_parallel"
+        stem = re.split(r"[/\\]", str(find(one, "model_filename") or ""))[-1].removesuffix(".gguf")
+        said = GGUF_TYPE.search(str(find(one, "model_type") or ""))
+        kind = re.sub(r" - (\w)\w+", r"_\1", said[1]).lower() if said else ""
+        cells: Cells = {
+            "engine": "llamacpp",
+            "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
+            "hardware": chips[0],
+            "date": str(find(one, "test_time") or "")[:10],
+            "commit": str(find(one, "build_commit") or ""),
+            "weight_precision": f"gguf_{kind}" if kind else "",
+            "file_bytes": need(one, "model_size"),
+            "device_count": len(chips),
+            split: len(chips),
+            "prompt_tokens": prompt or depth,
+            "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
+            "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],
+        }
+        if made:
+            cells["output_tokens"] = made
+        if prompt and made:
+            cells["request_latency_s"] = need(one, "avg_ns") * 1e-9
+        else:
+            cells["total_tokens_per_s" if prompt else "output_tokens_per_s"] = need(one, "avg_ts")
+        yield {**cells, "cached_tokens": depth} if prompt and depth else cells

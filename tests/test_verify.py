@@ -1,0 +1,263 @@
+"""Files of other people's tools: each format by a sample of it and by a broken one, and causes that are known."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.verify.cause import find_causes
+from joulemap.answer.verify.forecast import Case, Figure, Forecast, forecast
+from joulemap.answer.verify.told import read_file
+from joulemap.domain.measurement import Measurement
+from joulemap.domain.serving import ServingRow
+from joulemap.exchange import measured
+from joulemap.exchange.measured import count_devices, find, list_formats, pick
+from joulemap.plan.source import Source
+from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
+from joulemap.workspace import Workspace
+
+DATA = Path(__file__).parent / "data" / "verify"
+
+NOTHING: dict[str, Any] = dict.fromkeys(("model", "hardware", "precision", "runtime", "engine"), "")
+NOTHING |= dict.fromkeys(("batch", "devices", "replicas", "passes"))
+
+L40S = {"model": "llama-3.2-3b", "hardware": "L40S", "devices": 4, "replicas": 4}
+H200 = {"model": "deepseek-r1", "hardware": "h200_sxm", "devices": 8, "precision": "fp8_block"}
+
+SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "vllm.json": ({}, {"hardware": "l40s", "model": "llama-3.2-3b", "device_count": 1, "prompt_tokens": 999.0,
+                       "time_to_first_token_s": 0.054577085783, "output_tokens_per_s": 562.311840792,
+                       "scope": "steady_serving", "engine": "vllm", "date": "2025-05-30"}),
+    "printed.txt": (L40S, {"inter_token_latency_s": 0.02359, "total_tokens_per_s": 7018.6475, "engine": "vllm"}),
+    "sglang.jsonl": (H200, {"engine": "sglang", "batch": 31.536926974, "prompt_tokens": 922.0,
+                            "request_latency_s": 21.9247, "weight_precision": "fp8_block", "tensor_parallel": 8}),
+    "inferencex.json": ({}, {"hardware": "h200_sxm", "model": "deepseek-r1", "engine": "sglang", "batch": 32.0,
+                             "device_count": 8, "total_tokens_per_s": 2648.29, "time_to_first_token_s": 0.163056}),
+    "aiperf.json": ({}, {"hardware": "l40s", "batch": 30.83730623, "request_latency_s": 3.704}),
+    "guidellm.json": (L40S, {"batch": 35.175, "request_latency_s": 6.342, "output_tokens_per_s": 1478.57791417}),
+    "trtllm.json": ({}, {"hardware": "gb10", "weight_precision": "nvfp4", "cache_precision": "fp8", "scope": "request",
+                         "energy_per_request_j": 56.1, "energy_per_output_token_j": 3.50625, "power_w": 11.83}),
+    "llama_bench.json": ({"hardware": "rtx_4090"}, {"model": "qwen2-7b", "weight_precision": "gguf_q4_k_m",
+                         "scope": "prefill_step", "total_tokens_per_s": 7100.002165, "file_bytes": 4677120000.0}),
+    "trtexec.log": ({"hardware": "rtx_3090"}, {"model": "resnet50", "precision": "tf32", "batch": 1,
+                    "runtime": "engine", "latency_s": 1.39775e-3}),
+    "trace.json": ({"model": "resnet18", "hardware": "raspberry_pi_5"}, {"precision": "fp32", "batch": 2,
+                   "latency_s": 0.534058677333, "runtime": "eager"}),
+    "timer.txt": ({"hardware": "raspberry_pi_5", "precision": "fp32", "batch": 2}, {"model": "resnet18",
+                  "latency_s": 0.44358}),
+    "mlperf_log_summary.txt": ({"model": "resnet50", "hardware": "H100", "precision": "int8", "devices": 2},
+                               {"throughput_per_s": 44357.15, "batch": 256, "runtime": "engine"}),
+    "zeus.csv": ({"hardware": "H200", "precision": "fp16", "batch": 32, "passes": 300},
+                 {"model": "resnet50", "latency_s": 2.337016e-3, "energy_j": 1.184353, "power_w": 506.7800134872847}),
+    "codecarbon.csv": ({"model": "resnet50", "hardware": "rtx_a6000", "precision": "fp16", "batch": 1, "passes": 1000},
+                       {"latency_s": 6.182034128, "energy_j": 1414.1487843}),
+}  # fmt: skip
+"""Sample -> what a person adds, and what is read; figures by hand from the file."""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_read(name: str) -> None:
+    stated, expected = SAMPLES[name]
+    row = next(read_file(DATA / name, {**NOTHING, **stated})).row
+    for column, value in expected.items():
+        if isinstance(value, float):
+            assert_close(getattr(row, column), value, rel=1e-9)
+        else:
+            assert getattr(row, column) == value, column
+
+
+def test_each_format_has_a_sample() -> None:
+    found = {next(read_file(DATA / name, {**NOTHING, **stated})).form.name for name, (stated, _) in SAMPLES.items()}
+    assert found == {one.name for one in list_formats()}
+    assert all(one.url.startswith("https://") for one in list_formats())
+
+
+BROKEN = {
+    "vllm.json": (r'"total_output_tokens"', '"other"'),
+    "printed.txt": (r"Mean TPOT[^\n]*\n|Mean ITL[^\n]*\n", ""),
+    "sglang.jsonl": (r"\}\s*$", ""),
+    "inferencex.json": (r'"osl": 922, ', ""),
+    "aiperf.json": (r'"output_sequence_length": ', '"other": '),
+    "guidellm.json": (r'"metrics"', '"measures"'),
+    "trtllm.json": (r'"avg_output_length": 16.0', '"other": 1'),
+    "llama_bench.json": (r'"avg_ts": [\d.]+', '"avg_ts": "fast"'),
+    "trtexec.log": (r"GPU Compute Time: min[^\n]*", ""),
+    "trace.json": (r"\]\s*\}\s*$", ""),
+    "timer.txt": (r"Median: 443.58 ms", "Median: a while"),
+    "mlperf_log_summary.txt": (r"Offline", "Server"),
+    "zeus.csv": (r"gpu0_energy", "gpu0_watts"),
+    "codecarbon.csv": (r",gpu_model,", ",gpu_name,"),
+}
+"""Sample -> what is taken out of it: the end, or what its format must have."""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_broken_file_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
+    text = (DATA / name).read_text(encoding="utf-8")
+    broken = re.sub(BROKEN[name][0], BROKEN[name][1], text)
+    assert broken != text
+    place = tmp_path / name
+    place.write_text(broken, encoding="utf-8")
+    with pytest.raises(CatalogueError) as caught:
+        list(read_file(place, {**NOTHING, **SAMPLES[name][0]}))
+    assert str(place) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (pickle.dumps([1.0]), "a pickle, which runs code"),
+        (b"PK\x03\x04", "an archive of torch.save"),
+        (b"", "an empty file"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b'{"loss": 1.0}', "JSON with loss, of no format that is known: InferenceX"),
+        (b"epoch,loss\n1,2\n", "text that begins with 'epoch,loss'"),
+        (gzip.compress(b"x")[:12], "cannot be read"),
+        (b"[" * 100_000, "breaks or ends early"),
+    ],
+)
+def test_a_file_of_no_format_says_what_it_looks_like(content: bytes, what: str, tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.write_bytes(content)
+    with pytest.raises(CatalogueError, match=re.escape(what)):
+        list(read_file(place, NOTHING))
+
+
+def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "trace.json.gz"
+    place.write_bytes(gzip.compress((DATA / "trace.json").read_bytes()))
+    stated = {**NOTHING, **SAMPLES["trace.json"][0]}
+    assert next(read_file(place, stated)).row.batch == 2
+    monkeypatch.setattr(measured, "MOST_BYTES", 1_500)
+    with pytest.raises(CatalogueError, match="too large"):
+        list(read_file(place, stated))
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "asked"),
+    [
+        ("trtexec.log", {}, "NVIDIA GeForce RTX 3070.*did you mean rtx_3090.*--hardware"),
+        ("timer.txt", {"hardware": "l4"}, "does not tell the precision: add --precision"),
+        ("mlperf_log_summary.txt", {"model": "resnet50", "precision": "int8"}, "not tell the hardware: add --hard"),
+        ("trace.json", {"hardware": "l4"}, "does not tell the model: add --model"),
+        ("zeus.csv", {"hardware": "l4"}, "how many passes ran in it: add --passes N"),
+        ("printed.txt", {"hardware": "l4"}, "does not tell the model: add --model"),
+        ("guidellm.json", {"model": "lama-3.1-8b", "hardware": "l4"}, "llama-3.1-8b.*--model"),
+        ("vllm.json", {"engine": "vlm"}, "vllm.*--engine"),
+        ("vllm.json", {"precision": "fp7"}, "--precision"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_asked_for_by_its_option(name: str, stated: dict[str, str], asked: str) -> None:
+    with pytest.raises((UsageError, UnknownNameError), match=asked):
+        list(read_file(DATA / name, {**NOTHING, **stated}))
+
+
+def test_requests_in_flight_follow_from_littles_law() -> None:
+    """8.3254 requests a second, each 54.6 ms and 269.17 steps of 13.578 ms: 30.88 at once, a quarter on a replica."""
+    row = next(read_file(DATA / "vllm.json", NOTHING)).row
+    seconds = 0.054577085783 + 0.013577995860 * (81050 / 300 - 1.0)
+    assert_close(float(row.batch), 8.325406649603 * seconds / 4.0, rel=1e-9)
+
+
+def test_parts_of_reading_by_hand() -> None:
+    assert count_devices("4xNVIDIA_L40S") == (4, "NVIDIA L40S")
+    assert count_devices("NVIDIA L4") == (1, "NVIDIA L4")
+    assert find({"a": {"b": [{"c": 1}]}}, "a.*.*.c") == 1
+    assert find({"a": [1, 2]}, "a.1") == 2
+    assert find({"a": 1}, "a.b") is None
+    assert find({"a": {"b": 1, "c": 2}}, "a.#") == 2
+    data = {"x_ms": 2, "m": {"avg": 3, "unit": "us"}, "nothing": 0, "word": "2", "hw": ""}
+    columns = {name: [path] for name, path in (("a", "x_ms"), ("b", "m.avg"), ("c", "nothing"), ("d", "word"))}
+    assert pick(data, {**columns, "hardware": ["hw"]}) == {"a": 2e-3, "b": 3e-6, "d": 2.0}
+
+
+def test_an_interval_holds_what_is_within_its_factor() -> None:
+    figure = Figure(value=2.0, half_width=0.6931471805599453)
+    assert_close(figure.low or 0.0, 1.0, rel=1e-12)
+    assert [figure.holds(value) for value in (0.99, 1.01, 3.99, 4.01)] == [False, True, True, False]
+    assert_close(figure.miss(4.0), 1.0, rel=1e-12)
+    one = Forecast(figures={"latency_s": figure, "power_w": Figure(value=1.0, half_width=None)})
+    assert one.holds({"latency_s": 2.0, "power_w": 9.0}) is True
+    assert one.holds({"power_w": 9.0}) is None
+
+
+def vary(row: Any, **fields: Any) -> Any:
+    """A row with other values; its kind is known to who asks."""
+    return attrs.evolve(row, **fields)
+
+
+def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measurement | ServingRow, change: str) -> None:
+    """What is predicted of one configuration is told as measured of another: the difference explains it, exactly."""
+    whole, plain = forecast(source, [Case(row=is_so), Case(row=told)])
+    names = ("latency_s", "energy_j", "time_to_first_token_s", "inter_token_latency_s")
+    figures = {name: figure.value for name, figure in whole.figures.items() if name in names}
+    causes = find_causes(source, [(vary(told, **figures), plain)], "auto")
+    assert [one.change for one in causes if one.misfit < 1e-9] == [change]
+    assert causes[0].inside_count == 1
+    assert change in [one.change for one in causes if one.inside_count]
+
+
+def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> None:
+    told = next(read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})).row
+    told = vary(told, total_tokens_per_s=None, file_bytes=None)
+    is_so = vary(told, weight_precision="awq")
+    check_cause(Source(path=tmp_path / "a"), told, is_so, "weights of awq instead of gguf_q4_k_m")
+
+
+@pytest.mark.slow
+def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> None:
+    told = next(read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})).row
+    told, source = vary(told, runtime="fused"), Source(path=own_database)
+    check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
+    check_cause(source, told, vary(told, hardware="l4@1020MHz"), "50% of the clock")
+
+
+def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> None:
+    done = joulemap("verify", DATA / "vllm.json", "--keep", "--format", "json")
+    assert done.returncode == ExitCode.OK, done.stderr
+    data = json.loads(done.stdout)
+    assert data["answer"] == "4 of 4 numbers inside the 80 % interval"
+    assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
+    assert "1 measurement stored, 0 were there already" in data["notes"]
+    wrong = joulemap("verify", DATA / "README.md")
+    assert wrong.returncode == ExitCode.CATALOGUE
+    assert wrong.stderr.count("\n") == 1
+    workspace = Workspace(tmp_path / "joulemap.duckdb")
+    assert [row.model for row in workspace.served_measurements("l40s", origin="vllm.json")] == ["llama-3.2-3b"]
+    with pytest.raises(UsageError, match="--keep stores them"):
+        workspace.verify(DATA / "vllm.json", calibrate=True)
+    with pytest.raises(UsageError, match="--passes is 0"):
+        workspace.verify(DATA / "vllm.json", passes=0)
+
+
+@pytest.mark.slow
+def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path) -> None:
+    place = tmp_path / "run.log"
+    text = (DATA / "trtexec.log").read_text(encoding="utf-8")
+    place.write_text(text.replace("median = 1.39775 ms", "median = 2.6 ms"), encoding="utf-8")
+    done = joulemap("verify", place, "--hardware", "rtx_3090", "--format", "json")
+    data = json.loads(done.stdout)
+    (row,) = data["rows"]
+    assert not row["is_inside"]
+    assert row["predicted"] < row["calibrated"] < row["measured"]
+    assert "most likely" in data["answer"]
+    assert all(one["misfit"] < one["plain_misfit"] or one["inside_count"] for one in data["causes"])
+    served = joulemap("verify", DATA / "llama_bench.json", "--hardware", "rtx_4090", "--format", "json")
+    assert len({one["cause"] for one in json.loads(served.stdout)["causes"]}) > 2
+
+
+def test_rows_of_a_file_are_records_of_measurements() -> None:
+    kinds = {type(next(read_file(DATA / name, {**NOTHING, **stated})).row) for name, (stated, _) in SAMPLES.items()}
+    assert kinds == {Measurement, ServingRow}
