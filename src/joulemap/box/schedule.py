@@ -78,7 +78,7 @@ def follow(
     """
     count, rows = len(problem.members), np.arange(where.shape[1])
     needs = find_copies(problem, where.T) if needs is None else needs
-    targets = needs.any(axis=2)
+    targets = [np.flatnonzero(some).tolist() for some in needs.any(axis=2)]
     names = sorted({member.memory for member in problem.members})
     memory_of = np.array([names.index(member.memory) for member in problem.members])
     is_shared = moves.any()
@@ -102,7 +102,7 @@ def follow(
         free[device, rows] = end
         for value in makes:
             there[value] = end
-            for target in np.flatnonzero(targets[value]).tolist():
+            for target in targets[value]:
                 mine = np.flatnonzero(needs[value, target])
                 pair = np.minimum(device[mine], target) * count + np.maximum(device[mine], target)
                 start = np.maximum(end[mine], link[pair, mine])

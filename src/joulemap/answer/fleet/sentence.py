@@ -21,9 +21,11 @@ class FleetSentences(FleetTables):
 
         The one that takes least, where kinds side by side and kinds for prompts and for answers both do.
         """
-        mixed = [(row.saved_fraction, row, row.form) for row in self.mixtures]
-        apart = [(1.0 - (row.regret_ratio or 0.0), row, "prompts > answers") for row in self.pairs]
-        saved, row, form = max((*mixed, *apart), key=lambda one: one[0], default=(0.0, None, ""))
+        found: list[tuple[float, MixedRow | PairRow, str]] = [
+            *((row.saved_fraction, row, row.form) for row in self.mixtures),
+            *((1.0 - (row.regret_ratio or 0.0), row, "prompts > answers") for row in self.pairs),
+        ]
+        saved, row, form = max(found, key=lambda one: one[0], default=(0.0, None, ""))
         if row is None or saved <= 1.0 - SAVED:
             return None
         return row, form, f"{saved:.0%} less than" if self.ok else ""
