@@ -149,9 +149,8 @@ def main(words: list[str]) -> None:
             right += gain > 1.0
             near += abs(percent) <= RIGHT_PERCENT
             print(f"{row['name'][:57]:58} {published:6.3g}x  {gain:6.3g}x  {percent:+5.0f} %  best {best}")
-        print(
-            f"{right} of {len(rows) + len(stages)} decided as published, {near} with a gain within {RIGHT_PERCENT:.0f} %"
-        )
+        told_near = f"{near} with a gain within {RIGHT_PERCENT:.0f} %"
+        print(f"{right} of {len(rows) + len(stages)} decided as published, {told_near}")
         for row in families:
             for name, is_right, best in judge_family(row, hardware, Path(folder)):
                 print(f"{name}: {'as told' if is_right else 'NOT as told'}, best {best}")
