@@ -108,7 +108,7 @@ def score_stages(row: dict[str, Any], folder: Path) -> tuple[float, float, str]:
     def take(stage: dict[str, Any], hardware: str) -> float:
         told = {"precision": row["precision"], "runtime": "engine", "batch": stage["batch"]}
         (found,) = workspace.compare(stage["model"], hardware=hardware, **told).rows
-        return stage["times"] * (found.latency_s or float("inf"))
+        return float(stage["times"]) * (found.latency_s or float("inf"))
 
     alone = sum(take(one, row["large"]) for one in row["stage"])
     kept = sum(take(one, row["large"]) for one in row["stage"] if not one.get("moves"))

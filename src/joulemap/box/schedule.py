@@ -78,7 +78,7 @@ def follow(
     """
     count, rows = len(problem.members), np.arange(where.shape[1])
     needs = find_copies(problem, where.T) if needs is None else needs
-    targets = [np.flatnonzero(some).tolist() for some in needs.any(axis=2)]
+    targets = [[target for target in range(count) if some[target].any()] for some in needs]
     names = sorted({member.memory for member in problem.members})
     memory_of = np.array([names.index(member.memory) for member in problem.members])
     is_shared = moves.any()

@@ -111,6 +111,9 @@ def find_out(
     compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
     chosen = _fix_hardware(settings, [one.spelling for one in named])
+    on_box = attrs.evolve(chosen, hardware=(), runtime=settings.runtime or PLACED.runtime)
+    placed = place(source, model, box, settings=on_box) if box else None
+    sized = _size_fleet(source, model, attrs.evolve(chosen, batch=()), demand) if demand else None
     runs = compare_runs(source, (model,), chosen)
     with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
         own = {
@@ -137,7 +140,6 @@ def find_out(
 
     candidates = attrs.evolve(chosen, batch=settings.batch or compared.scope.batches)
     swept = attrs.evolve(plain, batch=(), hardware=tuple(spellings[:SWEPT]))
-    on_box = attrs.evolve(plain, runtime=settings.runtime or PLACED.runtime)
     return ModelFinding(
         compare=compared,
         runs=runs,
@@ -152,8 +154,8 @@ def find_out(
         cost=_try(lambda: cost(source, model, candidates)),
         utilization=utilization(source, model, chosen, has_advice=False),
         served=_try(lambda: serve_pass(source, model, chosen)) if is_pass(model) else None,
-        fleet=_size_fleet(source, model, attrs.evolve(chosen, batch=()), demand) if demand else None,
-        placed=place(source, model, box, settings=on_box) if box else None,
+        fleet=sized,
+        placed=placed,
     )
 
 
