@@ -170,7 +170,7 @@ def test_what_is_wrong_with_a_box_is_one_line(tmp_path: Path, monkeypatch: pytes
     assert "did you mean dgx_h100" in told(compare, "dgx_h101")
     assert "a cap, as 300W" in told(compare, "dgx_h100@900MHz")
     assert "dgx_h100 is a box" in told(partial(compare, changes={"tdp": "5W"}), "dgx_h100")
-    assert "name one of h100_sxm5" in told(
+    assert "dgx_h100 is a box of 8 h100_sxm5: name h100_sxm5" in told(
         lambda name: at.sensitivity("resnet18", settings=Settings(hardware=(name,))), "dgx_h100"
     )
     (tmp_path / "again.toml").write_text(BOX.format(hardware="hailo_8"))

@@ -407,6 +407,9 @@ def test_pools_of_prompts_and_answers_keep_the_promises_and_beat_what_they_say(t
         assert pair.device_count == pair.prompt_device_count + pair.answer_device_count
         assert_close(pair.kwh_per_month, pair.power_w * HOURS / 1e3 * answer_pue(best), rel=1e-9)
         assert_close(pair.regret_ratio or 0.0, (pair.cost_per_month or 0.0) / (best.cost_per_month or 1.0), rel=1e-9)
+    told = answer.document().answer
+    assert told.startswith(f"{answer.pairs[0].label} (prompts > answers): ")
+    assert f"less than the best of one kind, {best.device_count} {best.label}" in told
 
 
 def answer_pue(row: FleetRow) -> float:

@@ -109,6 +109,78 @@ def test_stepping_agrees_with_closed_forms_of_full_devices(load: float) -> None:
     check_closed_forms(load, int(100 / (1.0 - load) ** 2), seeds=128)
 
 
+def serve_in_order(came: Array, services: Array, devices: int) -> Array:
+    """Return when requests [number, row] have their answers: each goes to the device that is free first.
+
+    Source: Kiefer and Wolfowitz 1955.
+    """
+    free, rows, done = np.zeros((devices, came.shape[1])), np.arange(came.shape[1]), np.empty_like(came)
+    for number, (now, service) in enumerate(zip(came, services, strict=True)):
+        first = free.argmin(axis=0)
+        done[number] = free[first, rows] = np.maximum(now, free[first, rows]) + service
+    return done
+
+
+def serve_in_turn(came: Array, services: Array, devices: int = 1) -> Array:
+    """Return the same where the next device is always the one that was taken longest ago: services of one length, or
+    one device. Source: Lindley 1952."""
+    work = np.cumsum(services.reshape(-1, devices), axis=0)
+    before = came.reshape(-1, devices) - work + services.reshape(-1, devices)
+    done: Array = np.maximum.accumulate(before, axis=0) + work
+    return done.ravel()
+
+
+@pytest.mark.parametrize("variation", [0.0, 1.0])
+def test_each_request_is_answered_when_the_recursion_says(variation: float) -> None:
+    """From a tenth to 0.98 of what devices do, request by request: what holds of the recursion holds of the queue."""
+    for load in (0.1, 0.5, 0.9, 0.98):
+        seen = run(load, DEVICES, variation, 640, seeds=2)
+        step, numbers = seen.run, np.arange(640)
+        for place, devices in enumerate(DEVICES):
+            start = int(np.flatnonzero(seen.order == place)[0]) * seen.seeds
+            rows = slice(start, start + seen.seeds)
+            factors = step.factors[step.seed[rows]]
+            services = factors[:, numbers % factors.shape[1]].T
+            came = step.arrivals.take(step.place[:, rows]) * step.gaps[0, rows]
+            done = serve_in_order(came, services, devices)
+            assert_close(float(np.abs(step.answered[:, rows] / done - 1.0).max()) + 1.0, 1.0, rel=1e-9)
+            if devices == 1 or variation == 0.0:
+                turns = serve_in_turn(came[:, 0], services[:, 0], devices)
+                assert_close(float(np.abs(turns / done[:, 0] - 1.0).max()) + 1.0, 1.0, rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("devices", "is_varied"), [(1, False), (4, False), (16, False), (1, True)])
+def test_percentiles_of_devices_that_hardly_rest(devices: int, is_varied: bool) -> None:
+    """At 0.98 a queue forgets after some 10,000 requests: 160 million of the recursion tell percentiles to 2 %."""
+    load, some, shares = 0.98, 16_000_000, (0.5, 0.9, 0.99)
+    found = []
+    for draw in range(10):
+        chance = np.random.default_rng(draw)
+        came = np.cumsum(chance.standard_exponential(some)) / (load * devices)
+        services = chance.standard_exponential(some) if is_varied else np.ones(some)
+        waited = serve_in_turn(came, services, devices) - came
+        found.append(np.quantile(waited[some // 10 :], shares))
+    for share, seen in zip(shares, np.mean(found, axis=0), strict=True):
+        wait = 1.0 + constant_wait_percentile(load * devices, 1.0, devices, share)
+        assert_close(float(seen), -math.log(1.0 - share) / (1.0 - load) if is_varied else wait, rel=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [4, 16])
+def test_means_of_varied_devices_that_hardly_rest(devices: int) -> None:
+    load, numbers, rows = 0.98, 60_000, 2000
+    chance, free, at = np.random.default_rng(1), np.zeros((devices, rows)), np.arange(rows)
+    now, waited = np.zeros(rows), 0.0
+    for number in range(numbers):
+        now += chance.standard_exponential(rows) / (load * devices)
+        first = free.argmin(axis=0)
+        start = np.maximum(now, free[first, at])
+        free[first, at] = start + chance.standard_exponential(rows)
+        waited += float((start - now).mean()) if number >= numbers // 2 else 0.0
+    assert_close(2.0 * waited / numbers, mean_exponential_wait(load * devices, devices), rel=0.05)
+
+
 @pytest.mark.parametrize("devices", [1, 8, 32])
 def test_as_many_batches_as_a_fleet_is_judged_by_agree_with_the_closed_form(devices: int) -> None:
     """Percentiles that fleets are sized by rest on as many batches as devices and requests need, however many come."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -211,12 +212,19 @@ def test_one_hardware_alone(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_command_writes_the_page_and_says_how_to_make_it_again(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("report", "resnet18", "l4", "t4", "--precision", "fp16", "--between", "t4,l4", "-o", "out.html")
+    asked = ["resnet18", "l4", "t4", "--precision", "fp16", "--between", "t4,l4", "--rate", "900/s", "--p99", "9ms"]
+    asked += ["--release", "--place", "workstation_rtx_4090"]
+    done = joulemap("report", *asked, "-o", "out.html")
     assert done.returncode == 0, done.stderr
     assert "wrote out.html" in done.stderr
     page = Page((tmp_path / "out.html").read_text())
-    assert page.content["command"] == "joulemap report resnet18 l4 t4 --precision fp16 --between t4,l4"
-    assert "l4 needs less energy than t4" in page.shown
+    assert page.content["command"] == shlex.join(["joulemap", "report", *asked])
+    assert "l4 needs the least energy" in page.shown
+    titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page.text)
+    assert titles[:2] == ["How many of which", "Which part where on workstation_rtx_4090"]
+    assert {one["id"] for tag, one in page.tags if tag == "section"} > {"fleet", "place", "compare"}
+    assert set(page.table("fleet")["hardware"]) == {"l4", "t4"}
+    assert "gpu" in page.table("placements")["placement"]
 
 
 @pytest.mark.slow
@@ -232,6 +240,7 @@ def test_two_that_are_named_must_run(joulemap: Run) -> None:
         (("resnet18", "-o", "out.json"), "out.json would hold a page: name it out.html"),
         (("resnet18", "-o", "nowhere/out.html"), "there is no folder"),
         (("resnet18", "--precision", "fp32,bf16"), "report takes one precision"),
+        (("resnet18", "--p99", "9ms"), "say how many requests come: --rate 2000/s, or --rates FILE.csv"),
         (("resnet18", "--between", "l4"), "name two hardware to explain, A and B; found 1"),
     ],
 )

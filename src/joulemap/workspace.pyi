@@ -248,15 +248,18 @@ class Workspace:
         settings: Settings = SETTINGS,
         *,
         between: Sequence[str | Hardware] = (),
+        demand: Demand | None = None,
+        box: str = "",
         repeated: Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> ReportAnswer:
         """Return a report on models on each hardware, whose `save` writes one page that needs no network.
 
         It asks `compare` and what follows on the same hardware; what takes the batch to sweep takes those of `sweep`.
-        `between` names the two hardware that are explained, by default the best against each other; `repeated` are the
-        options that the page's own command line has. Raises as `compare`, UsageError for several batches, precisions
-        or runtimes.
+        `between` names the two hardware that are explained, by default the best against each other. With a demand each
+        model has a chapter on how many of the same hardware serve it; with a box, one on which part of it runs where.
+        `repeated` are the options that the page's own command line has. Raises as `compare`, `fleet` and `place`,
+        UsageError for several batches, precisions or runtimes.
         """
     @overload
     def report(
@@ -267,6 +270,8 @@ class Workspace:
         settings: Settings = SETTINGS,
         *,
         between: Sequence[str | Hardware] = (),
+        demand: Demand | None = None,
+        box: str = "",
         repeated: Sequence[str] = (),
         **keywords: Unpack[SettingsKeywords],
     ) -> ReportAnswer: ...

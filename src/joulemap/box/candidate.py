@@ -107,7 +107,7 @@ def _run_alone(problem: Problem, box: Box, number: int, goal: Goal) -> Candidate
         mine = np.isin(problem.work.subgraph_index, problem.subgraph[~problem.can_run[:, number]])
         names = list(dict.fromkeys(problem.work.operation[mine].tolist()))
         compiler = member.hardware.compiler
-        known = compiler.operators if compiler else ()
+        known = [one.rpartition(".")[2] for one in (compiler.operators if compiler else ())]
         lacking = [name for name in names if name not in known]
         refusal = f"{compiler.name if compiler else member.name} does not run {', '.join(lacking or names)}"
     if refusal:

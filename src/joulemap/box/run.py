@@ -105,8 +105,8 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     return PlacedRun(
         devices=devices,
         parts=parts,
-        copies=tuple(attrs.evolve(one, start_fs=int(followed.sent[0, one.value, one.end])) for one in copies),
-        start_fs=followed.begin[0],
+        copies=tuple(attrs.evolve(one, start_fs=int(followed.sent[one.value, one.end, 0])) for one in copies),
+        start_fs=followed.begin[:, 0],
         latency_fs=latency_fs if is_pipelined else max(latency_fs, period_fs),
         interval_fs=max(interval_fs, period_fs) if is_pipelined else interval_fs,
         period_fs=period_fs,
@@ -167,20 +167,20 @@ def _follow(
     problem: Problem, devices: Integers, parts: dict[int, RunColumns], copies: tuple[Copy, ...]
 ) -> tuple[Followed[Integers], int]:
     """Return when each node and copy begins, in femtoseconds, and what subgraphs take that are none, after them."""
-    shape = 1, problem.node_count
+    shape = problem.node_count, 1
     place = np.full(problem.work.subgraph_count, -1)
     place[problem.subgraph] = np.arange(problem.node_count)
     takes, moves = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     rest_fs, rates = 0, share_rate(problem)
     for number, run in parts.items():
         rows = place[run.subgraphs.subgraph_index]
-        takes[0, rows[rows >= 0]] = run.subgraphs.latency_fs[rows >= 0]
-        moves[0, rows[rows >= 0]] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
+        takes[rows[rows >= 0], 0] = run.subgraphs.latency_fs[rows >= 0]
+        moves[rows[rows >= 0], 0] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
         rest_fs += int(run.subgraphs.latency_fs[rows < 0].sum())
-    ways = np.zeros((1, len(problem.maker), len(problem.members)), dtype=np.int64)
+    ways = np.zeros((len(problem.maker), len(problem.members), 1), dtype=np.int64)
     for copy in copies:
-        ways[0, copy.value, copy.end] = copy.latency_fs
-    return follow(problem, devices[None], takes, moves, ways), rest_fs
+        ways[copy.value, copy.end, 0] = copy.latency_fs
+    return follow(problem, devices[:, None], takes, moves, ways), rest_fs
 
 
 def _find_interval(problem: Problem, parts: dict[int, RunColumns], copies: tuple[Copy, ...]) -> tuple[int, str]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from joulemap.box.problem import Problem
 from joulemap.box.score import TOGETHER, find_copies, share_groups
-from joulemap.model.workload import Floats, Integers
+from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 
 Times = TypeVar("Times", Floats, Integers)
@@ -24,12 +24,12 @@ Times = TypeVar("Times", Floats, Integers)
 
 @frozen(kw_only=True, eq=False)
 class Followed(Generic[Times]):
-    """When placements do what they do, one row each, from the start of a batch."""
+    """When placements do what they do, from the start of a batch; placements come last, beside each other in memory."""
 
     begin: Times
-    """Placement x node."""
+    """Node x placement."""
     sent: Times
-    """Placement x value x device: when its copy to that device begins; 0 where none is made."""
+    """Value x device x placement: when its copy to that device begins; 0 where none is made."""
     makespan: Times
     """Placement."""
 
@@ -42,13 +42,15 @@ def find_makespan(problem: Problem, devices: Integers) -> Floats:
 
 
 def _find_makespan(problem: Problem, devices: Integers) -> Floats:
-    nodes, values = np.arange(problem.node_count), np.arange(len(problem.maker))
-    needs, home = find_copies(problem, devices), devices[:, problem.maker]
-    leave = np.where(needs.any(axis=2), problem.leave_s[values, home] * needs.sum(axis=2), 0.0)
-    takes = problem.seconds[nodes, devices]
-    np.add.at(takes.T, problem.maker, leave.T)
-    moves = problem.dram_bytes[nodes, devices] * share_rate(problem)[devices]
-    return follow(problem, devices, takes, moves, problem.way_s[values, home], problem.enter_s).makespan
+    where = np.ascontiguousarray(devices.T)
+    nodes, values = np.arange(problem.node_count)[:, None], np.arange(len(problem.maker))
+    needs, home = find_copies(problem, devices), where[problem.maker]
+    takes = problem.seconds[nodes, where]
+    np.add.at(takes, problem.maker, problem.leave_s[values[:, None], home] * needs.sum(axis=1))
+    moves = problem.dram_bytes[nodes, where] * share_rate(problem)[where]
+    copies = problem.way_s.transpose(0, 2, 1)[values[:, None, None], np.arange(len(problem.members))[:, None],
+                                              home[:, None]]  # fmt: skip
+    return follow(problem, where, takes, moves, copies, problem.enter_s, needs).makespan
 
 
 def share_rate(problem: Problem) -> Floats:
@@ -60,47 +62,52 @@ def share_rate(problem: Problem) -> Floats:
 
 
 def follow(
-    problem: Problem, devices: Integers, takes: Times, moves: Times, copies: Times, enters: Times | None = None
+    problem: Problem,
+    where: Integers,
+    takes: Times,
+    moves: Times,
+    copies: Times,
+    enters: Times | None = None,
+    needs: Booleans | None = None,
 ) -> Followed[Times]:
     """Return when each placement does what, in the unit of its times.
 
-    `takes` and `moves`: placement x node, of the device and of a memory that it shares; `copies`: placement x value x
-    device that it is sent to; `enters`: value x device, until who receives it can begin.
+    `where`, `takes` and `moves`: node x placement, its device, the time of that and of a memory that it shares;
+    `copies`: value x device that it is sent to x placement; `enters`: value x device, until who receives it can begin;
+    `needs`: what `find_copies` says of them, where that is known.
     """
-    count, rows = len(problem.members), np.arange(len(devices))
-    needs = find_copies(problem, devices)
-    targets = [np.flatnonzero(needs[:, value].any(axis=0)).tolist() for value in range(len(problem.maker))]
+    count, rows = len(problem.members), np.arange(where.shape[1])
+    needs = find_copies(problem, where.T) if needs is None else needs
+    targets = [[target for target in range(count) if some[target].any()] for some in needs]
     names = sorted({member.memory for member in problem.members})
     memory_of = np.array([names.index(member.memory) for member in problem.members])
     is_shared = moves.any()
-    free = np.zeros((len(devices), count), dtype=takes.dtype)
-    link = np.zeros((len(devices), count, count), dtype=takes.dtype)
-    memory = np.zeros((len(devices), len(names)), dtype=takes.dtype)
-    there, sent = (np.zeros((len(devices), len(problem.maker), count), dtype=takes.dtype) for _ in range(2))
+    free = np.zeros((count, len(rows)), dtype=takes.dtype)
+    link = np.zeros((count * count, len(rows)), dtype=takes.dtype)
+    memory = np.zeros((len(names), len(rows)), dtype=takes.dtype)
+    there, sent = (np.zeros(copies.shape, dtype=takes.dtype) for _ in range(2))
     begins = np.zeros_like(takes)
     for node, (reads, makes) in enumerate(zip(problem.reads, problem.makes, strict=True)):
-        device = devices[:, node]
-        begin = free[rows, device]
+        device = where[node]
+        begin = free[device, rows]
         for value in reads:
-            begin = np.maximum(begin, there[rows, value, device])
-        begins[:, node] = begin
-        end = begin + takes[:, node]
+            begin = np.maximum(begin, there[value][device, rows])
+        begins[node] = begin
+        end = begin + takes[node]
         if is_shared:
             which = memory_of[device]
-            moved = np.maximum(memory[rows, which], begin) + np.minimum(moves[:, node], takes[:, node])
-            memory[rows, which] = moved
-            end = np.where(moves[:, node] > 0, np.maximum(end, moved), end)
-        free[rows, device] = end
+            moved = np.maximum(memory[which, rows], begin) + np.minimum(moves[node], takes[node])
+            memory[which, rows] = moved
+            end = np.where(moves[node] > 0, np.maximum(end, moved), end)
+        free[device, rows] = end
         for value in makes:
-            there[:, value] = end[:, None]
+            there[value] = end
             for target in targets[value]:
-                mine = needs[:, value, target]
-                low, high = np.minimum(device, target), np.maximum(device, target)
-                before = link[rows, low, high]
-                start = np.maximum(end, before)
-                arrives = start + copies[:, value, target]
-                link[rows, low, high] = np.where(mine, arrives, before)
-                sent[:, value, target] = np.where(mine, start, 0)
-                entered = arrives if enters is None else arrives + enters[value, target]
-                there[:, value, target] = np.where(mine, entered, end)
-    return Followed(begin=begins, sent=sent, makespan=free.max(axis=1))
+                mine = np.flatnonzero(needs[value, target])
+                pair = np.minimum(device[mine], target) * count + np.maximum(device[mine], target)
+                start = np.maximum(end[mine], link[pair, mine])
+                arrives = start + copies[value, target, mine]
+                link[pair, mine] = arrives
+                sent[value, target, mine] = start
+                there[value, target, mine] = arrives if enters is None else arrives + enters[value, target]
+    return Followed(begin=begins, sent=sent, makespan=free.max(axis=0))

@@ -11,7 +11,7 @@ from joulemap.box.problem import Problem
 from joulemap.model.workload import Booleans, Floats, Integers
 from joulemap.system.record import frozen
 
-TOGETHER: Final = 2_000_000
+TOGETHER: Final = 500_000
 """Copies that are looked at together: more leave the processor's caches."""
 
 
@@ -51,27 +51,28 @@ def _score(problem: Problem, devices: Integers) -> Scores:
     count = len(problem.members)
     columns = problem.paced_s, problem.dram_bytes, problem.weight_bytes
     busy_s, dram, weights = (sum_by_device(column, devices) for column in columns)
-    needs, home = find_copies(problem, devices), devices[:, problem.maker]
+    needs, home = find_copies(problem, devices), devices.T[problem.maker]
     link_s = np.zeros((len(devices), count, count))
     for start in range(count):
+        own = home == start
         for end in range(count):
-            sent = needs[:, :, end] & (home == start)
+            sent = (needs[:, end] & own).astype(float)
             if start == end or not sent.any():
                 continue
             if problem.ways.reaches(start, end):
-                link_s[:, start, end] = sent @ problem.way_s[:, start, end]
-                busy_s[:, start] += sent @ problem.leave_s[:, start]
-                busy_s[:, end] += sent @ problem.enter_s[:, end]
+                link_s[:, start, end] = problem.way_s[:, start, end] @ sent
+                busy_s[:, start] += problem.leave_s[:, start] @ sent
+                busy_s[:, end] += problem.enter_s[:, end] @ sent
             else:
-                link_s[:, start, end] = np.where(sent.any(axis=1), np.inf, 0.0)
+                link_s[:, start, end] = np.where(sent.any(axis=0), np.inf, 0.0)
     both_ways = link_s + link_s.transpose(0, 2, 1)
     interval = np.maximum(busy_s.max(axis=1), both_ways.max(axis=(1, 2)))
     return Scores(
-        latency_s=add_up(problem, problem.seconds, problem.copy_s, devices),
+        latency_s=add_up(problem, problem.seconds, problem.copy_s, devices, needs),
         busy_s=busy_s,
         link_s=link_s,
         interval_s=np.maximum(interval, share_memory(problem, dram)),
-        joules=add_up(problem, problem.joules, problem.copy_j, devices),
+        joules=add_up(problem, problem.joules, problem.copy_j, devices, needs),
         weight_bytes=weights,
     )
 
@@ -83,14 +84,16 @@ def sum_by_device(column: Floats, devices: Integers) -> Floats:
     return np.stack([np.where(devices == one, own, 0.0).sum(axis=1) for one in range(count)], axis=1)
 
 
-def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers) -> Floats:
-    """Return what placements, each a row, cost in one currency: node x device, and value x from x to."""
-    nodes, count = np.arange(problem.node_count), len(problem.members)
-    total: Floats = node[nodes, devices].sum(axis=1)
-    needs, home = find_copies(problem, devices), devices[:, problem.maker]
-    for end in range(count):
-        each = copy[np.arange(len(problem.maker)), home, end]
-        total = total + np.where(needs[:, :, end], each, 0.0).sum(axis=1)
+def add_up(problem: Problem, node: Floats, copy: Floats, devices: Integers, needs: Booleans | None = None) -> Floats:
+    """Return what placements, each a row, cost in one currency: node x device, and value x from x to.
+
+    `needs` is what `find_copies` says of them, where that is known.
+    """
+    total: Floats = node[np.arange(problem.node_count), devices].sum(axis=1)
+    needs = find_copies(problem, devices) if needs is None else needs
+    values, home = np.arange(len(problem.maker))[:, None], devices.T[problem.maker]
+    for end in range(len(problem.members)):
+        total = total + np.where(needs[:, end], copy[values, home, end], 0.0).sum(axis=0)
     return total
 
 
@@ -124,15 +127,15 @@ def fit_weights(problem: Problem, devices: Integers) -> Booleans:
 
 
 def find_copies(problem: Problem, devices: Integers) -> Booleans:
-    """Return which values are sent to which device: placement x value x device."""
+    """Return which values are sent to which device: value x device x placement."""
     count, value_count = len(problem.members), len(problem.maker)
-    found = np.zeros((len(devices), value_count, count), dtype=bool)
+    found = np.zeros((value_count, count, len(devices)), dtype=bool)
     value = np.repeat(np.arange(value_count), [len(one) for one in problem.readers])
     reader = np.array([one for readers in problem.readers for one in readers], dtype=np.int64)
     if value_count:
         starts = np.searchsorted(value, np.arange(value_count))
-        where = devices[:, reader]
+        bits = np.left_shift(1, devices.T, dtype=np.int32)
+        sent = np.bitwise_or.reduceat(bits[reader], starts, axis=0) & ~bits[problem.maker]
         for one in range(count):
-            reads = np.logical_or.reduceat(where == one, starts, axis=1)
-            found[:, :, one] = reads & (devices[:, problem.maker] != one)
+            found[:, one] = sent & 1 << one
     return found

@@ -9,6 +9,7 @@ import typer
 
 from joulemap.cli.command import command
 from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.fleet import DemandOptions
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.run import Models, RunOptions, repeat_options
 from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit
@@ -29,7 +30,11 @@ def report(
             autocompletion=complete_hardware,
         ),
     ] = "",
+    box: Annotated[
+        str, typer.Option("--place", metavar="BOX", help="A box by id or file: which part of a model runs where on it.")
+    ] = "",
     force: Force = False,
+    demand: DemandOptions,
     hardware: HardwareOptions,
     run: RunOptions,
     database: DatabaseOptions,
@@ -44,6 +49,7 @@ def report(
     joulemap report vit_b_16 --deployment edge --precision int8 -o vit.html
     joulemap report resnet18 mobilenet_v2 --hardware l4,h100_sxm5 --precision bf16
     joulemap report resnet50 --hardware l4,t4,epyc_9654 --between epyc_9654,l4
+    joulemap report resnet50 l4 t4 --precision int8 --rate 2000/s --p99 15ms --place jetson_agx_orin_module
     """
     from joulemap.answer.name import split_models
     from joulemap.figure.convert import import_converter
@@ -51,14 +57,18 @@ def report(
     from joulemap.webpage.page import start_drawing
 
     check_suffix(output, ".html", "a page")
+    asked = None if demand == DemandOptions() else demand.read()
     check_output(output, (database.db,), force=force)
     import_converter()
     start_drawing()
     models, named = split_models(words)
     settings = run.settings(**hardware.keywords(named))
     explained = ("--between", between) if between else ()
-    repeated = (*named, *_repeat(hardware), *run.repeat(), *explained)
-    answer = database.open().report(models, settings, between=split_names(between), repeated=repeated)
+    placed = ("--place", box) if box else ()
+    repeated = (*named, *_repeat(hardware), *run.repeat(), *explained, *demand.repeat(), *placed)
+    answer = database.open().report(
+        models, settings, between=split_names(between), demand=asked, box=box, repeated=repeated
+    )
     emit(answer.html().rstrip("\n"), output, (database.db,), force=force)
     for line in answer.report.verdict[:1]:
         voice.inform(line)

@@ -10,15 +10,18 @@ import attrs
 
 from joulemap.box.member import Member
 from joulemap.catalog.box import find_box, make_link, refuse_box
+from joulemap.catalog.digest import is_hardware_path
 from joulemap.domain.architecture import find_class
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.configuration import PRECISION_BYTES, Configuration
 from joulemap.domain.name import split_names
 from joulemap.domain.quantity import Quantity
 from joulemap.model.fallback import choose_precision
+from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.hold import find_targets
 from joulemap.plan.run import plan_runs
-from joulemap.system.errors import UsageError
+from joulemap.plan.selection import is_hardware
+from joulemap.system.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
@@ -49,7 +52,7 @@ def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: S
     if box:
         found = find_box(box)
         if found is None:
-            raise refuse_box(box)
+            raise _refuse(box)
         return found
     named = [_read_device(text) for one in devices for text in split_names(one)]
     for name in {one.name for one in named}:
@@ -58,6 +61,17 @@ def read_box(box: str, devices: Sequence[str], links: Sequence[str], hardware: S
     if len(named) > 1 and not links:
         raise UsageError("--link: say what joins the devices, e.g. --link pcie4x16, --link 25GB/s or --link shared")
     return _join(named, [_read_link(text) for one in links for text in split_names(one)], hardware)
+
+
+def _refuse(name: str) -> UsageError | UnknownNameError:
+    """Return what to raise for what is no box: with what to type where chips are named in its place."""
+    chips, known = split_names(name), known_hardware()
+    if is_hardware_path(name) or not all(is_hardware(known, chip) for chip in chips):
+        return refuse_box(name)
+    told = f"{name} is a chip, and no box" if len(chips) == 1 else f"{name} are chips, and no box"
+    beside, it = (name, "them") if len(chips) > 1 else (f"{name},cpu", "it to others")
+    return UsageError(f"{told}: name what joins {it}, as in --on {beside} --link pcie4x16, or see "
+                      "`joulemap hardware list --boxes`")  # fmt: skip
 
 
 def _read_device(text: str) -> BoxDevice:

@@ -78,7 +78,11 @@ def find_changes(
     for demand, asked in chosen.items():
         for entry, _ in asked:
             if entry.id in selection.boxes:
-                raise UsageError(f"{demand.label}: {entry.id} is a box: set it in a file of the device, and name that")
+                device = selection.boxes[entry.id].devices[0].id
+                raise UsageError(
+                    f"{demand.label}: {entry.id} is a box: set it of a chip such as {device}, or in a file of the chip "
+                    "(`joulemap hardware template`) that a box file of your own names"
+                )
     found: dict[Pair, tuple[Change, ...]] = {}
     pairs: dict[Pair, None] = {}
     met: set[Demand] = set()

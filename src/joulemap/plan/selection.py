@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -67,11 +68,17 @@ class Selection:
         """Those that are boxes, by id."""
         return {one.id: cast("BoxHardware", one) for one in self.own.values() if one.architecture == BOX}
 
-    def check_chips(self, question: str) -> None:
-        """Raise UsageError, on behalf of a question that is about single chips, where one of them is a box."""
+    def check_chips(self, question: str, several: str = "") -> None:
+        """Raise UsageError, on behalf of a question that is about single chips, where one of them is a box.
+
+        `several` is the option that asks for several chips alike, where the question has one.
+        """
         for box in self.boxes.values():
-            devices = ", ".join(dict.fromkeys(one.id for one in box.devices))
-            raise UsageError(f"{question} takes chips, and {box.id} is a box of several: name one of {devices}")
+            counts = Counter(one.id for one in box.devices)
+            told = ", ".join(f"{count} {name}" for name, count in counts.items())
+            name = f"name one of {', '.join(counts)}" if len(counts) > 1 else f"name {next(iter(counts))}"
+            option = f", with {several} {len(box.devices)}" if several and len(counts) == 1 else ""
+            raise UsageError(f"{question} takes chips, and {box.id} is a box of {told}: {name}{option}")
 
     @property
     def spelling(self) -> dict[str, str]:

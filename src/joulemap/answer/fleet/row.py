@@ -107,7 +107,7 @@ class FleetWinner:
     """The best fleet of an objective."""
 
     objective: str = told("cost, energy or carbon: least USD, kWh or grams of CO2 a month")
-    label: str = told("the best")
+    label: str = told("the best of one kind")
     value: float = told("in unit")
     unit: str = told("USD, kWh or g")
     runner_up: str = told("the next hardware; empty without one")
@@ -282,7 +282,8 @@ def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
         (demand.max_cost_per_month, row.cost_per_month, "cost", "USD a month"),
     ):
         if bound is not None and value is not None and value > bound:
-            over.append(f"{noun} is {value:,.0f} {unit}, {value / bound - 1.0:,.0%} over {bound:,.0f}")
+            told = f"{value / bound - 1.0:.1%} over" if value < 2.0 * bound else f"{value / bound:,.3g} times"
+            over.append(f"{noun} is {value:,.4g} {unit}, {told} the limit of {bound:,.4g}")
     if demand.max_cost_per_month is not None and row.cost_per_month is None:
         over.append("its price is not known")
     return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from joulemap.answer.fleet.mixture import SAVED
-from joulemap.answer.fleet.row import LATE, OK
+from joulemap.answer.fleet.mixture import SAVED, MixedRow
+from joulemap.answer.fleet.pair import PairRow
+from joulemap.answer.fleet.row import LATE, OBJECTIVES, OK
 from joulemap.answer.fleet.table import FleetTables
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.doubt import TOLD_APART
@@ -15,8 +16,33 @@ from joulemap.system.record import frozen
 class FleetSentences(FleetTables):
     """An answer about fleets in words."""
 
+    def _find_together(self) -> tuple[MixedRow | PairRow, str, str] | None:
+        """Return the fleet of two kinds that takes less than any of one, what it is, and how much less; None if none.
+
+        The one that takes least, where kinds side by side and kinds for prompts and for answers both do.
+        """
+        found: list[tuple[float, MixedRow | PairRow, str]] = [
+            *((row.saved_fraction, row, row.form) for row in self.mixtures),
+            *((1.0 - (row.regret_ratio or 0.0), row, "prompts > answers") for row in self.pairs),
+        ]
+        saved, row, form = max(found, key=lambda one: one[0], default=(0.0, None, ""))
+        if row is None or saved <= 1.0 - SAVED:
+            return None
+        return row, form, f"{saved:.0%} less than" if self.ok else ""
+
     def _say_best(self) -> str:
         """Return the best fleet of the objective in a sentence."""
+        found, alone = self._find_together(), self._say_best_of_one()
+        if found is None:
+            return alone
+        row, form, less = found
+        column, unit = OBJECTIVES[self.demand.objective]
+        value = show(getattr(row, column), "", unit)
+        text = f"{row.label} ({form}): {value} a month, {show_quantity(row.power_w, 'W')} at the highest rate"
+        return f"{text}; {less} the best of one kind, {alone}" if less else f"{text}; of one kind {alone}"
+
+    def _say_best_of_one(self) -> str:
+        """Return the best fleet of one kind in a sentence."""
         winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
         if winner is None:
             first = self.rows[0]
@@ -43,8 +69,9 @@ class FleetSentences(FleetTables):
         if best is not None and best.promise_fraction is not None:
             first, _, then = best.fails_first.partition(", ")
             fails = f"; grown by half, {first} fails first" + (f", {then}" if then else "") if first else ""
+            alone = f"{self.scope.mark(best.label)} alone: " if self._find_together() else ""
             told.append(
-                f"99 of 100 take {best.promise_fraction:.0%} of what is promised; it carries "
+                f"{alone}99 of 100 take {best.promise_fraction:.0%} of what is promised; it carries "
                 f"{best.carried_ratio:.3g}x the highest rate{fails}"
             )
         goals = {row.objective: row for row in self.winners}
@@ -55,12 +82,13 @@ class FleetSentences(FleetTables):
                 f"{self.scope.mark(energy.label)} needs least energy: {show(energy.value, '', 'kWh')} a month, "
                 f"{show_quantity(row.power_w, 'W')} with {show_count(row.device_count or 0, 'device')}"
             )
-        if self.mixtures.rows:
+        told_first = (self._find_together() or (None,))[0]
+        if self.mixtures.rows and self.mixtures[0] is not told_first:
             mixed = self.mixtures[0]
             told.append(
                 f"mixed, {mixed.label} ({mixed.form}) take {mixed.saved_fraction:.0%} less than the best of one kind"
             )
-        if self.pairs.rows:
+        if self.pairs.rows and self.pairs[0] is not told_first:
             told.append(self._say_pair())
         late = [row for row in self.rows if row.status == LATE]
         over = [row for row in self.rows if row.status not in (OK, LATE)]
@@ -85,17 +113,16 @@ class FleetSentences(FleetTables):
         """Return what prompts and answers apart take, in comparison to the best of one kind."""
         pair = self.pairs[0]
         text = f"prompts and answers apart, {pair.label}"
-        if pair.regret_ratio is None:
-            return f"{text} keep the promises, which no fleet of one kind does"
-        if pair.regret_ratio < SAVED:
-            return f"{text} take {1.0 - pair.regret_ratio:.0%} less than the best of one kind"
+        if pair.regret_ratio is None or pair.regret_ratio < SAVED:
+            less = 1.0 - (pair.regret_ratio or 0.0)
+            return f"{text} take {less:.0%} less than the best of one kind"
         return f"{text} take {pair.regret_ratio:.3g}x the best of one kind, which needs no link"
 
     def _say_sure(self) -> str:
         told = []
         winner = next((row for row in self.winners if row.objective == self.demand.objective), None)
         if winner is not None and winner.probability_best is not None:
-            sure = show_chance(winner.probability_best)
+            sure = f"{'of one kind ' if self._find_together() else ''}{show_chance(winner.probability_best)}"
             told.append(
                 f"{sure} that {winner.label} takes less than {winner.runner_up}"
                 + ("" if winner.probability_best >= TOLD_APART else ": they cannot be told apart")

@@ -131,13 +131,19 @@ def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
 
     Raises as `llm`, UsageError for what is no pass.
     """
+    name, serving = find_served(model)
+    return llm(source, name, attrs.evolve(settings, batch=SERVED.batch), serving=serving)
+
+
+def find_served(model: str) -> tuple[str, Serving]:
+    """Return the model of a pass by name, and how it is served to be that; UsageError for what is no pass."""
     from joulemap.decoder.name import find_pass
 
     asked = find_pass(model)
     if asked is None:
         raise UsageError(f"{model} is no pass of a language model")
     step = asked.step
-    serving = Serving(
+    return model.partition("(")[0], Serving(
         prompt=max(step.cached, step.tokens),
         engine=step.engine or SERVING.engine,
         devices=(step.devices,),
@@ -146,7 +152,6 @@ def serve_pass(source: Source, model: str, settings: Settings) -> LlmAnswer:
         pipeline_devices=step.pipeline_devices,
         cache=step.cache,
     )
-    return llm(source, model.partition("(")[0], attrs.evolve(settings, batch=SERVED.batch), serving=serving)
 
 
 def list_served(source: Source, model: str, settings: Settings, serving: Serving) -> tuple[Question, Plan, list[Case]]:

@@ -15,10 +15,12 @@ from joulemap.answer.compare.summary import CompareAnswer, compare
 from joulemap.answer.cost import CostAnswer, cost
 from joulemap.answer.edp.answer import EdpAnswer, edp
 from joulemap.answer.explain.answer import ExplainAnswer, explain
+from joulemap.answer.fleet.answer import FleetAnswer, fleet
 from joulemap.answer.flip.answer import FlipAnswer, flip
-from joulemap.answer.llm.answer import serve_pass
+from joulemap.answer.llm.answer import find_served, serve_pass
 from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.pareto import ParetoAnswer, pareto
+from joulemap.answer.place.answer import PLACED, PlaceAnswer, place
 from joulemap.answer.scope import holding_scope
 from joulemap.answer.sweep.answer import SweepAnswer, sweep
 from joulemap.answer.utilization.answer import UtilizationAnswer, utilization
@@ -35,6 +37,7 @@ from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.domain.fleet import Demand
     from joulemap.domain.hardware import Hardware
 
 Found = TypeVar("Found", bound=RunAnswer)
@@ -72,6 +75,10 @@ class ModelFinding:
     utilization: UtilizationAnswer
     served: LlmAnswer | None
     """The model of a pass by name as it is served."""
+    fleet: FleetAnswer | None
+    """How many of the same hardware serve a demand, where there is one."""
+    placed: PlaceAnswer | None
+    """Which part where, where a box is named."""
 
     @property
     def model(self) -> str:
@@ -89,14 +96,24 @@ class ModelFinding:
         return next((row for row in self.answered if row.is_available), self.answered[0])
 
 
-def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str | Hardware]) -> ModelFinding:
+def find_out(
+    source: Source,
+    model: str,
+    settings: Settings,
+    pair: Sequence[str | Hardware],
+    demand: Demand | None = None,
+    box: str = "",
+) -> ModelFinding:
     """Return what a report says of one model; `pair` is what is explained, by default the best against each other.
 
-    Raises as `compare`.
+    Raises as `compare`, and as `fleet` and `place` where there is a demand or a box.
     """
     compared = compare(source, model, settings)
     named = [_Named.of(row, compared, settings) for row in compared.rows if row.status == "ok"]
     chosen = _fix_hardware(settings, [one.spelling for one in named])
+    on_box = attrs.evolve(chosen, hardware=(), runtime=settings.runtime or PLACED.runtime)
+    placed = place(source, model, box, settings=on_box) if box else None
+    sized = _size_fleet(source, model, attrs.evolve(chosen, batch=()), demand) if demand else None
     runs = compare_runs(source, (model,), chosen)
     with holding_scope(source, plan_runs((model,), chosen)) as (_, connection, ids):
         own = {
@@ -137,7 +154,17 @@ def find_out(source: Source, model: str, settings: Settings, pair: Sequence[str 
         cost=_try(lambda: cost(source, model, candidates)),
         utilization=utilization(source, model, chosen, has_advice=False),
         served=_try(lambda: serve_pass(source, model, chosen)) if is_pass(model) else None,
+        fleet=sized,
+        placed=placed,
     )
+
+
+def _size_fleet(source: Source, model: str, settings: Settings, demand: Demand) -> FleetAnswer:
+    """Return how many of this hardware serve a demand: of a language model, one whose tokens are promised."""
+    if not demand.is_of_tokens:
+        return fleet(source, model, settings, demand=demand)
+    name, serving = find_served(model)
+    return fleet(source, name, settings, demand=demand, serving=serving)
 
 
 @frozen

@@ -311,7 +311,7 @@ def train(
     names: dict[int, str] = {}
     told = {**used, **paid, **pay}
     for step in steps:
-        step.plan.selection.check_chips("train")
+        step.plan.selection.check_chips("train", "--devices")
         beside = fetch_beside(source, step, told)
         with holding_runs(source, step.plan, needs_catalogue=True) as runs:
             found = fetch_steps(runs, told)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from joulemap.answer.train.demand import TOKENS, Step, suggest
 from joulemap.answer.train.row import OK, REFUSED, TOO_LARGE, TrainingRow, form_row
 from joulemap.answer.train.whole import WholeStep, add_up_step, hold_in_flight
+from joulemap.model.communication import find_path
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import name_pair
 from joulemap.plan.workload import find_workload_id, stored_key
@@ -15,6 +16,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.row.train import TrainedStep
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.training.memory import Memory, measure
 
@@ -115,8 +117,7 @@ def form_rows(
                 described["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
                 described["reason"] = f"it needs {show_quantity(memory.total, 'B')} of {show_quantity(capacity, 'B')}"
             elif whole is None:
-                many = f" on {step.devices:,} devices" if step.devices > 1 else ""
-                described["reason"] = f"{described['hardware']} does not run it at {step.precision}{many}"
+                described["reason"] = _tell_refusal(step, target, training, described["hardware"])
             made.append(
                 form_row(
                     described, memory, capacity, whole, beside.alone.get(own),
@@ -125,6 +126,18 @@ def form_rows(
                 )
             )  # fmt: skip
     return made
+
+
+def _tell_refusal(step: Step, target: Hardware, training: Training, hardware: str) -> str:
+    """Return why a step is not run: what its links do not join, else that it is not at this precision."""
+    together = training.tensor_devices * training.pipeline_devices
+    try:
+        if together > 1:
+            find_path(target, together)
+    except UnsupportedError as error:
+        return f"{error} (--tensor-devices x --pipeline-devices)"
+    many = f" on {step.devices:,} devices" if step.devices > 1 else ""
+    return f"{hardware} does not run it at {step.precision}{many}"
 
 
 def _add_up(step: Step, own: object, found: Steps, beside: Beside, target: Hardware) -> WholeStep | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 import attrs
 import typer
 
+from joulemap.cli.option.run import repeat_options
 from joulemap.cli.value import read_quantity, split_assignments
 from joulemap.domain.fleet import Demand, Objective
 from joulemap.system.errors import UsageError
@@ -92,6 +93,11 @@ class DemandOptions:
             variation=self.variation,
             node=self.node,
         )
+
+    def repeat(self) -> tuple[str, ...]:
+        """Return the options that are not at their default, as a command line has them."""
+        names = [field.name for field in attrs.fields(type(self)) if field.name != "release"]
+        return (*repeat_options(self, names), *(("--release",) if self.release else ()))
 
 
 def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
