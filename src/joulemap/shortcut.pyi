@@ -17,6 +17,7 @@ from joulemap.answer.compare.model import ModelsAnswer
 from joulemap.answer.compare.ranking import RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.answer.cost import CostAnswer
+from joulemap.answer.diff import NOTHING, DiffAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explore.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
@@ -944,6 +945,22 @@ def sql(
     What Python lacks (times with a zone, intervals, nanoseconds, infinite dates) are texts as DuckDB writes them.
     Raises SqlError, also where it takes more time, rows or memory than `bounds`, UsageError where the parameters
     are not those of the statement, or DatabaseError.
+    """
+
+def diff(
+    before: str,
+    after: str,
+    settings: Settings = SETTINGS,
+    *,
+    fail_above: Mapping[str, float] = NOTHING,
+    **keywords: Unpack[SettingsKeywords],
+) -> DiffAnswer:
+    """Return what changes from one version of a model to another, on each hardware: named, or a telling four.
+
+    A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file as a commit of the
+    repository of this folder has it; files of code are traced each time. `fail_above` is the greatest change of
+    latency, energy, memory or cost that is no failure, as a fraction: 0.05 is 5 %. Raises as `compare`; ModelError for
+    a commit that is not there.
     """
 
 @overload
