@@ -181,7 +181,7 @@ def test_a_commit_is_traced_with_its_own_imports_and_leaves_nothing(
     assert sys.path == path and not {name for name in set(sys.modules) - modules if name.startswith("nets")}
     write_net(repository, 4096)
     same = workspace.diff("main:./nets/net.py:net", "nets/net.py:net", hardware="tpu_v4")
-    assert not same.subgraphs["tpu_v4"].rows and git(repository, "status", "--porcelain") == "" != before
+    assert not same.subgraphs["tpu_v4"].rows and git(repository, "status", "--porcelain", "-uno") == "" != before
     with pytest.raises(ModelError, match=r"has no file net\.py"):
         workspace.diff("main:net.py:net", "nets/net.py:net", hardware="tpu_v4")
 

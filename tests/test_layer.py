@@ -152,6 +152,8 @@ OWNERS: dict[str, set[str]] = {
     "pyarrow": {"store", "system"},
     "cattrs": {"catalog"},
     "typer": {"cli"},
+    "mcp": {"cli"},
+    "mcp_types": {"cli"},
     "tabulate": {"present"},
     "highspy": {"box"},
     "plotille": {"present"},

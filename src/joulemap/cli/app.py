@@ -31,7 +31,20 @@ EPILOG = (
 )
 
 PARTS: Final = frozenset(
-    {"app", "argument", "command", "complete", "deadline", "interrupt", "manual", "output", "stream", "value", "voice"}
+    {
+        "app",
+        "argument",
+        "command",
+        "complete",
+        "deadline",
+        "interrupt",
+        "manual",
+        "output",
+        "stream",
+        "tool",
+        "value",
+        "voice",
+    }
 )
 """Modules of this room that are no command."""
 
