@@ -19,7 +19,7 @@ change_fraction = { type = "DOUBLE", null = true, meaning = "after over before, 
 low_fraction = { type = "DOUBLE", null = true, meaning = "low end of the 80 % interval of the change; of memory, which has none, the change" }
 high_fraction = { type = "DOUBLE", null = true, meaning = "high end of it" }
 half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the logarithm of after over before: what both share of their errors is not in it" }
-same_fraction = { type = "DOUBLE", null = true, meaning = "part of the version before that is of kernels which the version after has too: the same operations, MACs, bytes and tiles, each at the less of both; null of memory" }
+same_fraction = { type = "DOUBLE", null = true, meaning = "part of the version before whose errors the version after has too: of kernels with the same operations, MACs, bytes and tiles, and of those of one name as far as MACs and bytes are alike, each at the less of both; null of memory" }
 reason = { type = "VARCHAR", meaning = "why one of the runs was refused; empty where none was" }
 basis = { type = "VARCHAR", null = true, meaning = "what the errors of the version after follow from; null of memory" }
 run_a = { type = "INTEGER", meaning = "number of the run before" }
@@ -28,26 +28,59 @@ run_b = { type = "INTEGER", meaning = "number of the run after" }
 WITH version AS (
     SELECT unnest(range(len($run_ids_a))) AS place, unnest($run_ids_a) AS run_a, unnest($run_ids_b) AS run_b
 ),
-part AS (
+part AS MATERIALIZED (
     SELECT
         run_id,
-        hash(fusion_pattern, operator_count, mac_count, moved_bytes, tile_count) AS work,
+        name,
+        fusion_pattern,
+        mac_count,
+        moved_bytes,
+        energy_j,
+        latency_s,
+        hash(fusion_pattern, operator_count, mac_count, moved_bytes, tile_count) AS work
+    FROM subgraph_results
+    WHERE run_id IN (SELECT unnest(list_concat($run_ids_a, $run_ids_b)))
+),
+alike AS (
+    SELECT
+        run_id,
+        work,
         count(*) AS part_count,
         avg(energy_j ORDER BY energy_j) AS energy_j,
         avg(latency_s ORDER BY latency_s) AS latency_s
-    FROM subgraph_results
-    WHERE run_id IN (SELECT unnest(list_concat($run_ids_a, $run_ids_b)))
+    FROM part
     GROUP BY run_id, work
 ),
-same AS (
+-- kernels of one name and pattern whose work differs have as much in common as their MACs and bytes are alike
+kept AS (
     SELECT
         p.place,
-        sum(least(a.part_count, b.part_count) * least(a.energy_j, b.energy_j) ORDER BY a.work) AS energy_j,
-        sum(least(a.part_count, b.part_count) * least(a.latency_s, b.latency_s) ORDER BY a.work) AS latency_s
+        least(a.part_count, b.part_count) * least(a.energy_j, b.energy_j) AS energy_j,
+        least(a.part_count, b.part_count) * least(a.latency_s, b.latency_s) AS latency_s
+    FROM version AS p
+    JOIN alike AS a ON a.run_id = p.run_a
+    JOIN alike AS b ON b.run_id = p.run_b AND b.work = a.work
+    UNION ALL
+    SELECT
+        p.place,
+        least(a.energy_j, b.energy_j) * u.overlap,
+        least(a.latency_s, b.latency_s) * u.overlap
     FROM version AS p
     JOIN part AS a ON a.run_id = p.run_a
-    JOIN part AS b ON b.run_id = p.run_b AND b.work = a.work
-    GROUP BY p.place
+    JOIN part AS b ON b.run_id = p.run_b AND b.name = a.name AND b.fusion_pattern = a.fusion_pattern
+    CROSS JOIN LATERAL (
+        SELECT least(
+            coalesce(least(a.mac_count, b.mac_count) / nullif(CAST(greatest(a.mac_count, b.mac_count) AS DOUBLE), 0e0), 1e0),
+            coalesce(least(a.moved_bytes, b.moved_bytes) / nullif(greatest(a.moved_bytes, b.moved_bytes), 0e0), 1e0)
+        ) AS overlap
+    ) AS u
+    ANTI JOIN alike AS x ON x.run_id = p.run_b AND x.work = a.work
+    ANTI JOIN alike AS y ON y.run_id = p.run_a AND y.work = b.work
+),
+same AS (
+    SELECT place, sum(energy_j ORDER BY energy_j) AS energy_j, sum(latency_s ORDER BY latency_s) AS latency_s
+    FROM kept
+    GROUP BY place
 ),
 difference AS (
     SELECT

@@ -37,8 +37,8 @@ METRICS: Final = ("latency", "energy", "memory", "cost")
 
 NOTES: Final = (
     "change: after over before, less 1; four times in five what is measured lies between low and high",
-    "both versions share the errors of kernels that do the same work, and those of their class and board; only what "
-    "differs leaves the change open",
+    "both versions share the errors of kernels that do the same work, of one whose size differs as far as it is alike, "
+    "and those of their class and board; only what differs leaves the change open",
     "memory is counted and has no interval; cost is of a million inferences, rented where a rent is known, else "
     "bought, and its price is the same before and after",
 )
@@ -122,7 +122,7 @@ class DiffAnswer(RunAnswer):
         """Return how much of the energy nothing changed in, and how far the change may be off."""
         same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
         ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
-        told = f"{ends} of the energy before is of kernels that do the same work after; " if same else ""
+        told = f"{ends} of the energy before errs as after, being of the same work; " if same else ""
         return f"{told}what differs leaves the change open as the 80 % intervals say"
 
     def _judge(self, row: VersionFigure) -> str:

@@ -29,8 +29,9 @@ class VersionFigure(Row, query="diff.figure"):
     half_width: float | None
     """Of the 80 % interval of the logarithm of after over before: what both share of their errors is not in it."""
     same_fraction: float | None
-    """Part of the version before that is of kernels which the version after has too: the same operations, MACs,
-    bytes and tiles, each at the less of both; null of memory.
+    """Part of the version before whose errors the version after has too: of kernels with the same operations, MACs,
+    bytes and tiles, and of those of one name as far as MACs and bytes are alike, each at the less of both; null of
+    memory.
     """
     reason: str
     """Why one of the runs was refused; empty where none was."""
