@@ -213,7 +213,7 @@ def steps(inputs: dict[str, str]) -> list[tuple[str, str, dict[str, str]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("limit", "comments"), [("energy=5%", ""), ("energy=500%", "https://api/comments/3")])
+@pytest.mark.parametrize(("limit", "comments"), [("energy=5%", ""), ("energy=5000%", "https://api/comments/3")])
 def test_the_action_comments_on_a_change_that_doubles_a_layer(
     limit: str, comments: str, repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
