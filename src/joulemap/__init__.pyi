@@ -15,6 +15,7 @@ from joulemap.answer.compare.sentence import ComparedAnswer as ComparedAnswer
 from joulemap.answer.compare.summary import CompareAnswer as CompareAnswer
 from joulemap.answer.cost import CostAnswer as CostAnswer
 from joulemap.answer.database import AuditAnswer as AuditAnswer, DatabaseAnswer as DatabaseAnswer
+from joulemap.answer.diff import DiffAnswer as DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer as DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer as EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer as ExplainAnswer
@@ -238,6 +239,7 @@ from joulemap.row.cost import (
     GridFootprint as GridFootprint,
 )
 from joulemap.row.database import StoredTable as StoredTable
+from joulemap.row.diff import VersionFigure as VersionFigure
 from joulemap.row.edp import (
     EdpBound as EdpBound,
     EdpComparison as EdpComparison,
@@ -333,6 +335,7 @@ from joulemap.shortcut import (
     compare_runs as compare_runs,
     contrast_phases as contrast_phases,
     cost as cost,
+    diff as diff,
     edp as edp,
     evaluate as evaluate,
     explain as explain,
@@ -380,6 +383,7 @@ from joulemap.system.errors import (
     NoMeasurementError as NoMeasurementError,
     OlderDatabaseError as OlderDatabaseError,
     SqlError as SqlError,
+    ThresholdError as ThresholdError,
     UnknownFamilyError as UnknownFamilyError,
     UnknownNameError as UnknownNameError,
     UnpricedActionError as UnpricedActionError,

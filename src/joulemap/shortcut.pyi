@@ -54,4 +54,5 @@ utilization = _asked.utilization
 sweep = _asked.sweep
 sql = _asked.sql
 verify = _asked.verify
+diff = _asked.diff
 export = _asked.export

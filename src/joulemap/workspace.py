@@ -96,6 +96,7 @@ class Workspace:
     validate_operators = Question("answer.validate")
     calibrate = Question("answer.calibrate")
     difference = Question("answer.difference")
+    diff = Question("answer.diff", "SettingsKeywords", is_shared=True)
     export_runs = Question("answer.database")
     import_runs = Question("answer.database")
     export = ModelQuestion("answer.export", "RunKeywords")

@@ -20,6 +20,7 @@ from joulemap.answer.compare.ranking import RankingAnswer
 from joulemap.answer.compare.summary import CompareAnswer
 from joulemap.answer.cost import CostAnswer
 from joulemap.answer.database import AuditAnswer, DatabaseAnswer
+from joulemap.answer.diff import NOTHING, DiffAnswer
 from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
@@ -1270,6 +1271,22 @@ class Workspace:
         """Return what differs between two runs: settings, constants, and the terms of their energies.
 
         Raises UnknownNameError for a run that is not stored, DatabaseError.
+        """
+    def diff(
+        self,
+        before: str,
+        after: str,
+        settings: Settings = SETTINGS,
+        *,
+        fail_above: Mapping[str, float] = NOTHING,
+        **keywords: Unpack[SettingsKeywords],
+    ) -> DiffAnswer:
+        """Return what changes from one version of a model to another, on each hardware: named, or a telling four.
+
+        A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file as a commit of the
+        repository of this folder has it; files of code are traced each time. `fail_above` is the greatest change of
+        latency, energy, memory or cost that is no failure, as a fraction: 0.05 is 5 %. Raises as `compare`; ModelError for
+        a commit that is not there.
         """
     def export_runs(
         self,

@@ -27,11 +27,24 @@ EPILOG = (
     "Exit codes: 0 answered; 1 internal error; 2 option or argument that cannot be read; 3 unknown name; 4 no chosen "
     "hardware can run it; 5 database missing, locked, damaged, too new or not writable; 6 an audit found broken rows; "
     "7 model that cannot be built or traced; 8 SQL refused; 9 bad hardware, measurement, calibration or archive file; "
-    "130 interrupted."
+    "10 a change beyond --fail-above; 130 interrupted."
 )
 
 PARTS: Final = frozenset(
-    {"app", "argument", "command", "complete", "deadline", "interrupt", "manual", "output", "stream", "value", "voice"}
+    {
+        "app",
+        "argument",
+        "command",
+        "complete",
+        "deadline",
+        "interrupt",
+        "manual",
+        "output",
+        "stream",
+        "tool",
+        "value",
+        "voice",
+    }
 )
 """Modules of this room that are no command."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -132,3 +132,16 @@ def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
             raise UsageError(f"parameter {key} is given twice")
         pairs[key] = value
     return pairs
+
+
+def read_shares(option: str, given: Mapping[str, str]) -> dict[str, float]:
+    """Return name -> fraction of what a person wrote as `5%`; UsageError names the option."""
+    found = {}
+    for name, text in given.items():
+        try:
+            if not text.endswith("%"):
+                raise ValueError
+            found[name] = read_real(text.removesuffix("%").strip()) / 100.0
+        except ValueError as error:
+            raise UsageError(f"{option}: {name}={text!r} is no percentage, expected one such as {name}=5%") from error
+    return found

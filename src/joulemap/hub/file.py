@@ -8,14 +8,18 @@ import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
+from joulemap.hub.package import find_package, list_code
 from joulemap.system.errors import ModelError
 from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest, local_files
+
+_imported: Final[set[Path]] = set()
+"""Files that models may have imported."""
 
 
 def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> tuple[torch.nn.Module, Any, bool]:
@@ -23,17 +27,20 @@ def build_from_factory(request: ModelRequest, arguments: Mapping[str, Any]) -> t
 
     The file of it is imported, so that its code runs.
 
-    Its folder is left on `sys.path`: `hosting` takes it away. ModelError gives the file's own error and line.
+    Its folder, and the one that its package stands in, are left on `sys.path`: `hosting` takes them away. ModelError
+    gives the file's own error and line.
     """
     path = request.path
     assert path is not None
     whole = path.resolve()
-    specification = importlib.util.spec_from_file_location(f"joulemap_user_{request.content_digest}", whole)
+    root, package = find_package(whole)
+    name = ".".join(filter(None, (package, f"joulemap_user_{request.content_digest}")))
+    specification = importlib.util.spec_from_file_location(name, whole)
     if specification is None or specification.loader is None:
         raise ModelError(f"{path} cannot be imported")
     namespace = importlib.util.module_from_spec(specification)
-    sys.path.insert(0, str(whole.parent))
-    _forget(local_files(whole))
+    sys.path[:0] = dict.fromkeys((str(whole.parent), str(root)))
+    _forget([*local_files(whole), *list_code(whole)])
     with refusing(lambda error: _explain(path, whole, error)), build_on_meta():
         specification.loader.exec_module(namespace)
         made = _find(namespace, request.factory, path)
@@ -64,10 +71,14 @@ def _read_sizes(factory: Any, request: ModelRequest) -> Mapping[str, int]:
 
 
 def _forget(files: list[Path]) -> None:
-    """Let files be imported as they are now, also where a long-lived process imported them before."""
+    """Let files be imported as they are now, also where a long-lived process imported them before.
+
+    What another file imported is forgotten too: what is called the same would be taken for it.
+    """
+    _imported.update(files)
     for name, module in list(sys.modules.items()):
         place = getattr(module, "__file__", None)
-        if place is not None and Path(place) in files:
+        if place is not None and Path(place) in _imported:
             del sys.modules[name]
 
 

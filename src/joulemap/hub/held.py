@@ -32,7 +32,7 @@ def request_module(module: object, example_inputs: object) -> tuple[ModelRequest
     name = type(own).__name__
     request = ModelRequest(model=name, kind="module", batch=None, held=(own, inputs))
     workload = _trace(request)
-    digest = _digest(workload)
+    digest = digest_workload(workload)
     request = attrs.evolve(request, model=name_module(name, digest), content_digest=digest)
     return request, attrs.evolve(workload, key=request.key, model=request.model)
 
@@ -41,7 +41,7 @@ def request_batch(request: ModelRequest, batch: int) -> tuple[ModelRequest, Work
     """Return the request for a module at another batch than that of its inputs, and its workload; raises ModelError."""
     sized = attrs.evolve(request, batch=batch)
     workload = _trace(sized)
-    sized = attrs.evolve(sized, content_digest=_digest(workload))
+    sized = attrs.evolve(sized, content_digest=digest_workload(workload))
     return sized, attrs.evolve(workload, key=sized.key)
 
 
@@ -73,8 +73,8 @@ def _trace(request: ModelRequest) -> Workload:
         return trace_request(request)
 
 
-def _digest(workload: Workload) -> str:
-    """Return sixteen hexadecimal digits of everything that a trace found."""
+def digest_workload(workload: Workload) -> str:
+    """Return sixteen hexadecimal digits of everything that a trace found, its key left out."""
     found: dict[str, Any] = {
         field.name: getattr(workload, field.name) for field in attrs.fields(Workload) if field.name != "key"
     }

@@ -120,6 +120,11 @@ def find_model(name: str, settings: Settings, batch: int | None) -> Model:
         others=_list_decoders,
     )
     request = attrs.evolve(request, build_memory_bytes=settings.build_memory_bytes)
+    if request.kind == "file" and request.path is not None:
+        from joulemap.hub.package import digest_package
+
+        own = digest_package(request.path)  # of a file in a package, which may import any other
+        request = attrs.evolve(request, content_digest=own or request.content_digest)
     return Model(request=request, retrace=settings.retrace, may_run=settings.is_named or settings.trust)
 
 

@@ -28,6 +28,8 @@ class ExitCode(IntEnum):
     """A query that does not parse, does not run, or may not run."""
     CATALOGUE = 9
     """A hardware or energy data file that breaks its rules."""
+    BEYOND = 10
+    """A change that was measured against a limit is beyond it."""
     INTERRUPTED = 130
     """Ctrl-C."""
 
@@ -121,6 +123,12 @@ class LockedDatabaseError(DatabaseError):
 
 class OlderDatabaseError(DatabaseError):
     """The database lacks migrations that this code needs."""
+
+
+class ThresholdError(JoulemapError):
+    """A change is beyond the limit that was set for it."""
+
+    exit_code = ExitCode.BEYOND
 
 
 class ConservationError(JoulemapError):

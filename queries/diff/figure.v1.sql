@@ -1,0 +1,158 @@
+/*
+name = "diff.figure"
+record = "VersionFigure"
+version = 1
+schema = 1
+summary = "Two versions of a model on each hardware: what changed, and how sure that is"
+grain = "one row per pair of runs and metric; pairs of which one was refused have no figures"
+order = ["place of the pair", "metric: latency, energy, memory"]
+[parameters]
+run_ids_a = { type = "INTEGER[]", meaning = "runs of the version before, one for each hardware" }
+run_ids_b = { type = "INTEGER[]", meaning = "runs of the version after, in the same order" }
+[columns]
+hardware = { type = "VARCHAR", meaning = "hardware, with its power mode" }
+metric = { type = "VARCHAR", meaning = "latency, energy or memory, of a batch" }
+value_a = { type = "DOUBLE", null = true, meaning = "before, in unit; null where it was refused" }
+value_b = { type = "DOUBLE", null = true, meaning = "after" }
+unit = { type = "VARCHAR", meaning = "s, J or B" }
+change_fraction = { type = "DOUBLE", null = true, meaning = "after over before, less 1" }
+low_fraction = { type = "DOUBLE", null = true, meaning = "low end of the 80 % interval of the change; of memory, which has none, the change" }
+high_fraction = { type = "DOUBLE", null = true, meaning = "high end of it" }
+half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the logarithm of after over before: what both share of their errors is not in it" }
+same_fraction = { type = "DOUBLE", null = true, meaning = "part of the version before whose errors the version after has too: of kernels with the same operations, MACs, bytes and tiles, and of those of one name as far as MACs and bytes are alike, each at the less of both; null of memory" }
+reason = { type = "VARCHAR", meaning = "why one of the runs was refused; empty where none was" }
+basis = { type = "VARCHAR", null = true, meaning = "what the errors of the version after follow from; null of memory" }
+run_a = { type = "INTEGER", meaning = "number of the run before" }
+run_b = { type = "INTEGER", meaning = "number of the run after" }
+*/
+WITH version AS (
+    SELECT unnest(range(len($run_ids_a))) AS place, unnest($run_ids_a) AS run_a, unnest($run_ids_b) AS run_b
+),
+part AS MATERIALIZED (
+    SELECT
+        run_id,
+        name,
+        fusion_pattern,
+        mac_count,
+        moved_bytes,
+        energy_j,
+        latency_s,
+        hash(fusion_pattern, operator_count, mac_count, moved_bytes, tile_count) AS work
+    FROM subgraph_results
+    WHERE run_id IN (SELECT unnest(list_concat($run_ids_a, $run_ids_b)))
+),
+alike AS (
+    SELECT
+        run_id,
+        work,
+        count(*) AS part_count,
+        avg(energy_j ORDER BY energy_j) AS energy_j,
+        avg(latency_s ORDER BY latency_s) AS latency_s
+    FROM part
+    GROUP BY run_id, work
+),
+-- kernels of one name and pattern whose work differs have as much in common as their MACs and bytes are alike
+kept AS (
+    SELECT
+        p.place,
+        least(a.part_count, b.part_count) * least(a.energy_j, b.energy_j) AS energy_j,
+        least(a.part_count, b.part_count) * least(a.latency_s, b.latency_s) AS latency_s
+    FROM version AS p
+    JOIN alike AS a ON a.run_id = p.run_a
+    JOIN alike AS b ON b.run_id = p.run_b AND b.work = a.work
+    UNION ALL
+    SELECT
+        p.place,
+        least(a.energy_j, b.energy_j) * u.overlap,
+        least(a.latency_s, b.latency_s) * u.overlap
+    FROM version AS p
+    JOIN part AS a ON a.run_id = p.run_a
+    JOIN part AS b ON b.run_id = p.run_b AND b.name = a.name AND b.fusion_pattern = a.fusion_pattern
+    CROSS JOIN LATERAL (
+        SELECT least(
+            coalesce(least(a.mac_count, b.mac_count) / nullif(CAST(greatest(a.mac_count, b.mac_count) AS DOUBLE), 0e0), 1e0),
+            coalesce(least(a.moved_bytes, b.moved_bytes) / nullif(greatest(a.moved_bytes, b.moved_bytes), 0e0), 1e0)
+        ) AS overlap
+    ) AS u
+    ANTI JOIN alike AS x ON x.run_id = p.run_b AND x.work = a.work
+    ANTI JOIN alike AS y ON y.run_id = p.run_a AND y.work = b.work
+),
+same AS (
+    SELECT place, sum(energy_j ORDER BY energy_j) AS energy_j, sum(latency_s ORDER BY latency_s) AS latency_s
+    FROM kept
+    GROUP BY place
+),
+difference AS (
+    SELECT
+        run_id,
+        other_run_id,
+        sqrt(greatest(latency_square, 0e0)) AS latency_half_width,
+        sqrt(greatest(energy_square, 0e0)) AS energy_half_width
+    FROM differences_of((SELECT list({'run_id': run_a, 'other_run_id': run_b}) FROM version))
+),
+figure AS (
+    SELECT
+        p.place,
+        p.run_a,
+        p.run_b,
+        b.configured_hardware AS hardware,
+        concat_ws('; ', a.refusal, b.refusal) AS reason,
+        unnest([
+            {
+                'metric': 'latency', 'unit': 's', 'value_a': a.latency_s, 'value_b': b.latency_s,
+                'same': coalesce(s.latency_s, 0e0), 'half_width': d.latency_half_width, 'basis': b.latency_basis
+            },
+            {
+                'metric': 'energy', 'unit': 'J', 'value_a': a.energy_j, 'value_b': b.energy_j,
+                'same': coalesce(s.energy_j, 0e0), 'half_width': d.energy_half_width, 'basis': b.energy_basis
+            },
+            {
+                'metric': 'memory', 'unit': 'B', 'value_a': CAST(a.peak_memory_bytes AS DOUBLE),
+                'value_b': CAST(b.peak_memory_bytes AS DOUBLE), 'same': NULL, 'half_width': 0e0, 'basis': NULL
+            }
+        ], recursive := TRUE)
+    FROM version AS p
+    JOIN run_figures AS a ON a.run_id = p.run_a
+    JOIN run_figures AS b ON b.run_id = p.run_b
+    LEFT JOIN same AS s ON s.place = p.place
+    LEFT JOIN difference AS d ON d.run_id = p.run_a AND d.other_run_id = p.run_b
+),
+-- what changed is w of each: of ln(after / before), w_b (error of it - error of what stayed) less w_a of the same, where
+-- any two parts differ as two models on this hardware do
+weighed AS (
+    SELECT
+        place,
+        run_a,
+        run_b,
+        hardware,
+        reason,
+        metric,
+        unit,
+        value_a,
+        value_b,
+        same,
+        basis,
+        half_width * sqrt(greatest(
+            pow(1e0 - same / value_a, 2) + pow(1e0 - same / value_b, 2) - (1e0 - same / value_a) * (1e0 - same / value_b),
+            0e0
+        )) AS half_width,
+        value_b / nullif(value_a, 0e0) AS ratio
+    FROM figure
+)
+SELECT
+    hardware,
+    metric,
+    value_a,
+    value_b,
+    unit,
+    ratio - 1e0 AS change_fraction,
+    ratio * exp(-coalesce(half_width, 0e0)) - 1e0 AS low_fraction,
+    ratio * exp(coalesce(half_width, 0e0)) - 1e0 AS high_fraction,
+    half_width,
+    same / nullif(value_a, 0e0) AS same_fraction,
+    reason,
+    basis,
+    run_a,
+    run_b
+FROM weighed
+ORDER BY place, list_position(['latency', 'energy', 'memory'], metric)

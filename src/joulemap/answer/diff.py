@@ -1,0 +1,290 @@
+"""What a change of a model changes: latency, energy, memory and cost of two versions of it on each hardware."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from joulemap.answer.answer import RunAnswer, find_place
+from joulemap.answer.candidate import read_usage
+from joulemap.answer.scope import find_scope, join_words
+from joulemap.domain.default import SETTINGS, USAGE
+from joulemap.domain.settings import Settings
+from joulemap.domain.table import Table
+from joulemap.plan.hold import holding_runs
+from joulemap.plan.run import Plan, plan_selected
+from joulemap.plan.selection import Selection, is_choice, select_hardware
+from joulemap.plan.source import Source
+from joulemap.plan.version import find_version
+from joulemap.present.cell import show_quantity, show_share, show_signed
+from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.row.cost import CostOption
+from joulemap.row.diff import VersionFigure
+from joulemap.row.explain import SubgraphDifference
+from joulemap.store.connection import Connection
+from joulemap.store.query import fetch
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+TELLING: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
+"""Hardware where none is named: rented for inference, for throughput, at the edge, and a host by itself."""
+
+METRICS: Final = ("latency", "energy", "memory", "cost")
+"""What a version has."""
+
+NOTES: Final = (
+    "change: after over before, less 1; four times in five what is measured lies between low and high",
+    "both versions share the errors of kernels that do the same work, of one whose size differs as far as it is alike, "
+    "and those of their class and board; only what differs leaves the change open",
+    "memory is counted and has no interval; cost is of a million inferences, rented where a rent is known, else "
+    "bought, and its price is the same before and after",
+)
+
+NOTHING: Final[Mapping[str, float]] = {}
+
+
+@frozen(kw_only=True)
+class DiffAnswer(RunAnswer):
+    """Two versions of a model on each hardware."""
+
+    before: str
+    """As it was asked for, as is the version after."""
+    after: str
+    rows: Table[VersionFigure]
+    """Of each hardware latency, energy, memory, and cost where a price is known."""
+    subgraphs: Mapping[str, Table[SubgraphDifference]]
+    """Hardware -> what differs in energy, the most first; of hardware that runs both."""
+    allowed: Mapping[str, float]
+    """Metric -> the greatest change that is no failure."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What is beyond what is allowed: a change above it whose interval is all above none, and what runs no more."""
+        told = [
+            f"{row.metric} on {self.scope.mark(row.hardware)} changed by {_show_change(row)}, more than "
+            f"{show_share(self.allowed[row.metric])}"
+            for row in self.rows
+            if row.metric in self.allowed and _is_above(row, self.allowed[row.metric])
+        ]
+        lost = {row.hardware: row.reason for row in self.rows if row.value_a is not None and row.value_b is None}
+        return (*told, *(f"the version after does not run: {reason}" for reason in lost.values() if self.allowed))
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        parts = {name: table.records() for name, table in self.subgraphs.items()}
+        asked = {"before": self.before, "after": self.after, "allowed": dict(self.allowed)}
+        return {**super().data(), **asked, "subgraphs": parts, "failures": self.failures}
+
+    def document(self, *, limit: int = 5, repeated: Sequence[str] = ()) -> Document:
+        """Return it with `limit` subgraphs of each hardware; csv holds the figures."""
+        rows = [row for row in self.rows if row.change_fraction is not None]
+        columns = (
+            ("hardware", "hardware"),
+            ("", "metric"),
+            ("before", lambda row: show_quantity(row.value_a, row.unit)),
+            ("after", lambda row: show_quantity(row.value_b, row.unit)),
+            ("change", lambda row: _show_fraction(row.change_fraction)),
+            ("80 %", _show_interval),
+            *((("allowed", self._judge),) if self.allowed else ()),
+        )
+        drawn = grid(attrs.evolve(self.rows, rows=tuple(rows)), columns, keep=("", "change", "80 %", "allowed"))
+        parts = [Section(f"What differs on {name}", self._draw(name, limit)) for name in self.subgraphs]
+        return self._compose(
+            f"{self.before} -> {self.after}{self.scope.title.removeprefix(', '.join(self.scope.models))}",
+            (Section("", (drawn, *self.scope.say_left_out())), *parts[:1]),
+            self.rows,
+            answer=self.say(),
+            insights=self.failures or self._tell_kept(),
+            sure=self._say_sure(),
+            details=parts[1:],
+            notes=[*self.scope.describe_refusals(), *NOTES, *self.scope.describe()],
+            steps=self._steps(repeated),
+        )
+
+    def say(self) -> str:
+        """Return what changed, by metric, from the least to the most of all hardware."""
+        told = []
+        for metric in METRICS:
+            rows = [row for row in self.rows if row.metric == metric and row.change_fraction is not None]
+            ends = dict.fromkeys(_show_fraction(row.change_fraction) for row in sorted(rows, key=_change))
+            if ends:
+                first, *rest = ends
+                sure = sum(_is_sure(row) for row in rows)
+                is_open = sure < len(rows) and any(map(_change, rows))
+                doubt = f" (sure on {sure} of {len(rows)})" if is_open else ""
+                told.append(f"{metric} {first}{f' to {rest[-1]}' if rest else ''}{doubt}")
+        return ", ".join(told)
+
+    def _say_sure(self) -> str:
+        """Return how much of the energy nothing changed in, and how far the change may be off."""
+        same = [row.same_fraction for row in self.rows if row.metric == "energy" and row.same_fraction is not None]
+        ends = " to ".join(dict.fromkeys(show_share(one) for one in (min(same), max(same)))) if same else ""
+        told = f"{ends} of the energy before errs as after, being of the same work; " if same else ""
+        return f"{told}what differs leaves the change open as the 80 % intervals say"
+
+    def _judge(self, row: VersionFigure) -> str:
+        """Return whether a change is within what is allowed."""
+        allowed = self.allowed.get(row.metric)
+        if allowed is None:
+            return ""
+        verdict = "FAILS" if _is_above(row, allowed) else "kept" if _change(row) <= allowed else "not sure"
+        return f"{verdict} ({_show_fraction(allowed)})"
+
+    def _tell_kept(self) -> list[str]:
+        if not self.allowed:
+            return []
+        told = [f"{metric} {_show_fraction(most)}" for metric, most in self.allowed.items()]
+        return [f"no change is surely above what is allowed: {join_words(told)}"]
+
+    def _draw(self, hardware: str, limit: int) -> Grid | tuple[Any, ...]:
+        """Return the subgraphs that differ most on one hardware."""
+        found = self.subgraphs[hardware]
+        columns = (
+            ("operator", "name"),
+            ("pattern", "fusion_pattern"),
+            ("energy", lambda row: show_signed(row.energy_difference_fj / 1e15, "J")),
+            ("latency", lambda row: show_signed(row.latency_difference_fs / 1e15, "s")),
+            ("of the change", lambda row: show_share(row.share_fraction)),
+            ("is", _tell_kind),
+        )
+        return (
+            grid(found, columns, limit=limit, keep=("energy", "latency")),
+            *say_rest(len(found), limit, "operators"),
+        )
+
+    def _steps(self, repeated: Sequence[str]) -> Iterable[Sequence[str]]:
+        """Return what shows every cause on the hardware where energy changed most, of two runs that are stored."""
+        rows = [row for row in self.rows if row.metric == "energy" and row.change_fraction and row.run_a != row.run_b]
+        most = max(rows, key=lambda row: abs(_change(row)), default=None)
+        return [["db", "diff", str(most.run_a), str(most.run_b), *find_place(repeated)]] if most else []
+
+
+def _change(row: VersionFigure) -> float:
+    return row.change_fraction or 0.0
+
+
+def _is_sure(row: VersionFigure) -> bool:
+    """Whether the interval of a change does not hold none."""
+    return (row.low_fraction or 0.0) > 0.0 or (row.high_fraction or 0.0) < 0.0
+
+
+def _is_above(row: VersionFigure, allowed: float) -> bool:
+    return _change(row) > allowed and (row.low_fraction or 0.0) > 0.0
+
+
+def _show_fraction(value: float | None) -> str:
+    return "" if value is None else f"{'+' if value >= 0.0 else '-'}{abs(value) * 100:.3g} %"
+
+
+def _show_interval(row: VersionFigure) -> str:
+    if not row.half_width:
+        return "exact"
+    return f"{_show_fraction(row.low_fraction)} to {_show_fraction(row.high_fraction)}"
+
+
+def _show_change(row: VersionFigure) -> str:
+    return f"{_show_fraction(row.change_fraction)} ({_show_interval(row)})"
+
+
+def _tell_kind(row: SubgraphDifference) -> str:
+    return "new" if not row.energy_a_fj else "gone" if not row.energy_b_fj else ""
+
+
+def diff(
+    source: Source,
+    before: str,
+    after: str,
+    settings: Settings = SETTINGS,
+    *,
+    fail_above: Mapping[str, float] = NOTHING,
+) -> DiffAnswer:
+    """Return what changes from one version of a model to another, on each hardware: named, or a telling four.
+
+    A version is a model as `compare` takes it, or `REV:path/to/file.py:NAME`, the same file as a commit of the
+    repository of this folder has it; files of code are traced each time. `fail_above` is the greatest change of
+    latency, energy, memory or cost that is no failure, as a fraction: 0.05 is 5 %. Raises as `compare`; ModelError for
+    a commit that is not there.
+    """
+    settings.check_single("diff")
+    for metric in fail_above:
+        if metric not in METRICS:
+            raise UsageError(f"unknown metric {metric!r} of a change; known: {', '.join(METRICS)}")
+    chosen = settings if is_choice(settings) else attrs.evolve(settings, hardware=TELLING)
+    selection = select_hardware(chosen)
+    plans = [_plan(source, name, chosen, selection) for name in (before, after)]
+    whole = attrs.evolve(plans[0], models=tuple(model for plan in plans for model in plan.models))
+    with holding_runs(source, whole, needs_catalogue=True) as runs:
+        scope, count = find_scope(runs), len(selection.pairs)
+        scope.check_evaluated()
+        ids_a, ids_b = runs.ids[:count], runs.ids[count:] or runs.ids
+        rows = fetch(runs.connection, VersionFigure, run_ids_a=ids_a, run_ids_b=ids_b)
+        pairs = {row.hardware: (row.run_a, row.run_b) for row in rows if row.change_fraction is not None}
+        return DiffAnswer(
+            scope=scope,
+            before=before,
+            after=after,
+            rows=_add_costs(runs.connection, rows),
+            subgraphs={name: _find_parts(runs.connection, *pair) for name, pair in pairs.items()},
+            allowed=dict(fail_above),
+        )
+
+
+def _plan(source: Source, name: str, settings: Settings, selection: Selection) -> Plan:
+    """Return the plan of one version, traced where it is code."""
+    model = find_version(name, settings, source.talk)
+    if model.traced is None:
+        return plan_selected((name,), settings, selection)
+    known = attrs.evolve(settings, modules={model.request.model: model}, inputs=(), arguments={}, config="")
+    return plan_selected((model.request.model,), known, selection)
+
+
+def _find_parts(connection: Connection, run_a: int, run_b: int) -> Table[SubgraphDifference]:
+    """Return the subgraphs of two runs that differ."""
+    found = fetch(connection, SubgraphDifference, run_a=run_a, run_b=run_b)
+    moved = tuple(row for row in found if row.energy_difference_fj or row.latency_difference_fs)
+    return attrs.evolve(found, rows=moved)
+
+
+def _add_costs(connection: Connection, rows: Table[VersionFigure]) -> Table[VersionFigure]:
+    """Return the rows with the cost of each hardware behind its memory, where both versions have one.
+
+    A rent goes with the latency, whose interval it has; of what is bought electricity goes with the energy.
+    """
+    ids = list(dict.fromkeys(run_id for row in rows for run_id in (row.run_a, row.run_b)))
+    used, _ = read_usage(USAGE)
+    costs: dict[int, dict[str, CostOption]] = {}
+    for option in fetch(connection, CostOption, run_ids=ids, **used):
+        costs.setdefault(option.run_id, {})[option.way] = option
+    widths = {(row.hardware, row.metric): row.half_width or 0.0 for row in rows}
+    found: list[VersionFigure] = []
+    for row in rows:
+        found.append(row)
+        if row.metric != "memory" or row.change_fraction is None:
+            continue
+        ways = [way for way in ("rented", "bought") if way in costs[row.run_a] and way in costs[row.run_b]]
+        if ways:
+            found.append(_price(row, costs[row.run_a][ways[0]], costs[row.run_b][ways[0]], widths))
+    return attrs.evolve(rows, rows=tuple(found))
+
+
+def _price(
+    row: VersionFigure, before: CostOption, after: CostOption, widths: Mapping[tuple[str, str], float]
+) -> VersionFigure:
+    value_a, value_b = before.usd_per_million or 0.0, after.usd_per_million or 0.0
+    energy = (after.energy_usd_per_million or 0.0) / value_b if value_b else 0.0
+    ratio = value_b / value_a if value_a else 1.0
+    width = (1.0 - energy) * widths[row.hardware, "latency"] + energy * widths[row.hardware, "energy"]
+    return row.replace(
+        metric="cost",
+        unit="USD",
+        value_a=value_a,
+        value_b=value_b,
+        change_fraction=ratio - 1.0,
+        low_fraction=ratio * math.exp(-width) - 1.0,
+        high_fraction=ratio * math.exp(width) - 1.0,
+        half_width=width,
+        basis=f"{before.way}, price {before.price_basis}",
+    )

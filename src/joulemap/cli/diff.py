@@ -1,0 +1,53 @@
+"""`joulemap diff`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from joulemap.cli.command import command
+from joulemap.cli.option.hardware import NamedHardwareOptions
+from joulemap.cli.option.run import RunOptions
+from joulemap.cli.output import OutputOptions
+from joulemap.cli.value import read_shares, split_assignments
+
+
+@command
+def diff(
+    before: Annotated[str, typer.Argument(help="A model, or REV:path/to/file.py:NAME of a commit.")],
+    after: Annotated[str, typer.Argument(help="Its other version, named likewise.")],
+    *,
+    hardware: NamedHardwareOptions,
+    fail_above: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-above",
+            metavar="METRIC=PERCENT",
+            help="Exit with 10 where this grows by more, e.g. energy=5%, and surely grows: latency, energy, memory or "
+            "cost; repeat for several.",
+            show_default="never",
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Operators to show that differ; json has all.")] = 5,
+    run: RunOptions,
+    output: OutputOptions,
+) -> None:
+    """Say what a change of a model changes: latency, energy, memory and cost before and after, and how sure it is.
+
+    Both versions share the errors of a prediction on the same hardware; a change is sure where its 80 % interval does
+    not hold none. Code is traced as it stands, or as the commit has it.
+
+    \b
+    joulemap diff resnet18 resnet34
+    joulemap diff HEAD:net.py:net net.py:net --hardware l4,jetson_orin_nano_8gb
+    joulemap diff main:models/net.py:net HEAD:models/net.py:net --fail-above energy=5% --fail-above latency=10%
+    joulemap diff HEAD~1:net.py:net net.py:net --precision int8 --format markdown
+    """
+    allowed = read_shares("--fail-above", split_assignments(fail_above))
+    answer = output.workspace().diff(before, after, run.settings(**hardware.keywords()), fail_above=allowed)
+    output.write(answer.document(limit=limit, repeated=output.repeat(run)))
+    if answer.failures:
+        from joulemap.system.errors import ThresholdError
+
+        raise ThresholdError("; ".join(answer.failures))

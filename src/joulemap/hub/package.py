@@ -1,0 +1,73 @@
+"""The package that a file of code is in, and the tree that a program in it imports from. Imports no torch."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+"""Folders of packages that are no part of the tree around them."""
+
+
+def find_package(path: Path) -> tuple[Path, str]:
+    """Return the folder that a file's absolute imports start from, and its package, empty for none.
+
+    Packages are the folders above it that have an `__init__.py`.
+    """
+    root, names = path.resolve().parent, list[str]()
+    while (root / "__init__.py").is_file() and root.name:
+        names.insert(0, root.name)
+        root = root.parent
+    return root, ".".join(names)
+
+
+def list_code(path: Path) -> list[Path]:
+    """Return every Python file of the outermost package that a file is in; none where it is in no package."""
+    root, package = find_package(path)
+    return sorted((root / package.partition(".")[0]).rglob("*.py")) if package else []
+
+
+def digest_package(path: Path) -> str:
+    """Return sixteen hexadecimal digits of all code of the package that a file is in; empty where it is in none."""
+    files = list_code(path)
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file} {file.stat().st_size} ".encode(errors="surrogateescape"))
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16] if files else ""
+
+
+@contextlib.contextmanager
+def importing(tree: Path, other: Path) -> Iterator[None]:
+    """Have imports inside find the code of a tree first, as a program in it does, and forget it afterwards.
+
+    What this program has imported from the tree, or from an `other` one that it is a version of, is set aside inside.
+    """
+    trees = (tree.resolve(), other.resolve())
+    aside = _take_out(trees)
+    before, path = set(sys.modules), list(sys.path)
+    sys.path[:0] = [str(place) for place in (tree / "src", tree) if place.is_dir()]
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        _take_out(trees, before)
+        sys.modules.update(aside)
+
+
+def _take_out(trees: tuple[Path, ...], kept: set[str] | frozenset[str] = frozenset()) -> dict[str, ModuleType]:
+    """Take the modules of trees out of those that are imported, but for installed ones and this package."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+        if not isinstance(place, str) or name in kept or name.partition(".")[0] in ("joulemap", "__main__"):
+            continue
+        parts = Path(place).resolve()
+        if any(parts.is_relative_to(tree) and INSTALLED.isdisjoint(parts.relative_to(tree).parts) for tree in trees):
+            found[name] = sys.modules.pop(name)
+    return found

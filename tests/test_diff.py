@@ -1,0 +1,255 @@
+"""Two versions of a model: what stayed leaves no doubt, code is that of its commit, and a limit fails beyond doubt."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+
+from compare import assert_close
+from conftest import Run
+from joulemap.answer.diff import DiffAnswer
+from joulemap.catalog.doubt import load_doubt
+from joulemap.cli.app import list_commands
+from joulemap.system.errors import ModelError
+from joulemap.workspace import Workspace
+
+ROOT = Path(__file__).parents[1]
+
+NET = """
+import torch
+from .size import WIDTH
+from nets import size
+
+def net():
+    assert size.WIDTH == WIDTH
+    layers = torch.nn.Linear(2048, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, 64), torch.nn.Linear(64, 4096)
+    return torch.nn.Sequential(*layers), torch.zeros(1, 2048)
+"""
+
+
+def git(folder: Path, *words: str) -> str:
+    own = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *own, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def write_net(folder: Path, width: int) -> None:
+    (folder / "nets").mkdir(exist_ok=True)
+    (folder / "nets" / "__init__.py").touch()
+    (folder / "nets" / "net.py").write_text(NET)
+    (folder / "nets" / "size.py").write_text(f"WIDTH = {width}\n")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A package whose layer of 4,096 columns is one of 16,384 in the working tree, which is not committed."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    write_net(folder, 4096)
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=one")
+    write_net(folder, 16384)
+    return folder
+
+
+def figure(answer: DiffAnswer, metric: str) -> Any:
+    return next(row for row in answer.rows if row.metric == metric)
+
+
+@pytest.fixture
+def workspace(own_database: Path) -> Workspace:
+    return Workspace(own_database)
+
+
+def test_the_same_model_changes_nothing_and_leaves_no_doubt(workspace: Workspace) -> None:
+    answer = workspace.diff("resnet18", "ResNet18", hardware="tpu_v4", fail_above={"energy": 0.0})
+    assert {row.metric for row in answer.rows} >= {"latency", "energy", "memory"}
+    assert all((row.change_fraction, row.low_fraction, row.high_fraction) == (0.0, 0.0, 0.0) for row in answer.rows)
+    assert answer.failures == () and answer.document().steps == ()
+    lost = tuple(row.replace(value_b=None, change_fraction=None, reason="no room") for row in answer.rows)
+    worse = attrs.evolve(answer, rows=attrs.evolve(answer.rows, rows=lost))
+    assert worse.failures == ("the version after does not run: no room",)
+
+
+def pair_half_width(workspace: Workspace, row: Any) -> float:
+    """What two models on a hardware differ by, of what docs/doubt.md says: they share class, board and own numbers."""
+    shares = {one.factor: one.share.value for one in load_doubt().shares if one.quantity == row.metric}
+    wide, own = (
+        workspace.sql(
+            f"SELECT {what} FROM run_uncertainty WHERE run_id IN ($a, $b) ORDER BY run_id = $b",
+            {"a": row.run_a, "b": row.run_b},
+        ).cells
+        for what in (f"{row.metric}_half_width", f"coalesce({row.metric}_own_half_width, 0e0)")
+    )
+    (wide_a,), (wide_b,) = wide
+    parts = [(one / whole) ** 2 for (one,), whole in zip(own, (wide_a, wide_b), strict=True)]
+    rest = math.sqrt(math.prod(1.0 - part for part in parts))
+    common = (shares["class"] + shares["board"]) * rest + math.sqrt(math.prod(parts))
+    return math.sqrt(wide_a**2 + wide_b**2 - 2.0 * common * wide_a * wide_b)
+
+
+def test_the_interval_is_that_of_two_models_on_a_chip_as_far_as_they_differ(workspace: Workspace) -> None:
+    answer = workspace.diff("softmax(rows=64,columns=64)", "gemm(m=256,n=256,k=256)", hardware="l4")
+    for metric in ("latency", "energy"):
+        row = figure(answer, metric)
+        expected = pair_half_width(workspace, row)
+        assert row.same_fraction == 0.0
+        assert_close(row.half_width, expected, rel=1e-9)
+        assert_close(row.high_fraction + 1.0, row.value_b / row.value_a * math.exp(expected), rel=1e-9)
+
+    # a kernel that grew has its part in common
+    answer = workspace.diff("gemm(m=1,n=4096,k=4096)", "gemm(m=1,n=8192,k=4096)", hardware="l4")
+    row = figure(answer, "latency")
+    moved_a, moved_b = 4.0 * (4096 + 4096 + 4096**2), 4.0 * (4096 + 8192 + 4096 * 8192)  # x, y and weights at fp32
+    overlap = min(0.5, moved_a / moved_b)  # of MACs, of bytes
+    w_a, w_b = 1.0 - overlap, 1.0 - overlap * row.value_a / row.value_b
+    assert_close(row.same_fraction, overlap, rel=1e-9)
+    expected = pair_half_width(workspace, row) * math.sqrt(w_a**2 + w_b**2 - w_a * w_b)
+    assert_close(row.half_width, expected, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_kernels_of_the_same_work_take_their_part_of_the_doubt_away(workspace: Workspace) -> None:
+    answer = workspace.diff("resnet18", "resnet34", hardware="tpu_v4")
+    row = figure(answer, "latency")
+    parts = workspace.sql(
+        "SELECT run_id, fusion_pattern || mac_count || ' ' || moved_bytes || ' ' || tile_count, latency_s "
+        "FROM subgraph_results WHERE run_id IN ($a, $b)",
+        {"a": row.run_a, "b": row.run_b},
+    ).rows
+    a, b = (Counter(work for run, work, _ in parts if run == one) for one in (row.run_a, row.run_b))
+    taken: Counter[str] = Counter()
+    same = 0.0
+    for run, work, latency_s in parts:
+        if run == row.run_a and taken[work] < (a & b)[work]:
+            taken[work] += 1
+            same += latency_s
+    w_a, w_b = 1.0 - same / row.value_a, 1.0 - same / row.value_b
+    assert_close(row.same_fraction, same / row.value_a, rel=1e-6)
+    expected = pair_half_width(workspace, row) * math.sqrt(w_a**2 + w_b**2 - w_a * w_b)
+    assert_close(row.half_width, expected, rel=1e-6)
+    memory = figure(answer, "memory")
+    assert memory.half_width == 0.0 and memory.low_fraction == memory.change_fraction == memory.high_fraction
+
+
+def test_a_limit_fails_where_a_change_is_above_it_and_sure(joulemap: Run) -> None:
+    asked = ("diff", "resnet18", "resnet34", "l4", "--fail-above", "energy=5%", "--fail-above", "memory=200%")
+    done = joulemap(*asked, "--format", "json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 10
+    assert re.fullmatch(
+        r"joulemap: energy on l4 changed by \+\S+ % \(\+\S+ % to \+\S+ %\), more than 5.0 %\n", done.stderr
+    )
+    assert len(answer["failures"]) == 1 and answer["subgraphs"]["l4"]
+    assert {row["metric"] for row in answer["rows"]} == {"latency", "energy", "memory", "cost"}
+    markdown = joulemap(*asked, "--format", "markdown").stdout
+    assert "FAILS (+5 %)" in markdown and "kept (+200 %)" in markdown
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("resnet18", "resnet18", "--fail-above", "joules=5%"), 2, "known: latency, energy, memory, cost"),
+        (("resnet18", "resnet18", "--fail-above", "energy=5"), 2, "expected one such as energy=5%"),
+        (("resnet18", "resnet18", "--precision", "fp32,bf16"), 2, "diff takes one precision"),
+        (("resnet18", "resnet81"), 3, "did you mean"),
+        (("main:net.py:net", "resnet18"), 7, "there is no commit 'main' here"),
+    ],
+)
+def test_what_is_asked_wrongly_is_told_in_a_line(
+    words: tuple[str, ...], code: int, told: str, joulemap: Run, tmp_path: Path
+) -> None:
+    done = joulemap("diff", *words, variables={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
+    assert told in done.stderr
+
+
+@pytest.mark.slow
+def test_a_commit_is_traced_with_its_own_imports_and_leaves_nothing(
+    workspace: Workspace, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    before = git(repository, "status", "--porcelain")
+    path, modules = list(sys.path), set(sys.modules)
+    answer = workspace.diff("main:nets/net.py:net", "nets/net.py:net", hardware="tpu_v4")
+    memory = figure(answer, "memory")
+    assert memory.value_b - memory.value_a >= 4 * 12288 * 2113  # 2,048 + 64 weights and a bias of each new column
+    assert {row.name for row in answer.subgraphs["tpu_v4"]} >= {"0", "2"}
+    assert answer.scope.models == (f"{git(repository, 'rev-parse', 'main')[:12]}:nets/net.py:net", "nets/net.py:net")
+    assert sys.path == path and not {name for name in set(sys.modules) - modules if name.startswith("nets")}
+    write_net(repository, 4096)
+    same = workspace.diff("main:./nets/net.py:net", "nets/net.py:net", hardware="tpu_v4")
+    assert not same.subgraphs["tpu_v4"].rows and git(repository, "status", "--porcelain", "-uno") == "" != before
+    with pytest.raises(ModelError, match=r"has no file net\.py"):
+        workspace.diff("main:net.py:net", "nets/net.py:net", hardware="tpu_v4")
+
+
+def steps(inputs: dict[str, str]) -> list[tuple[str, str, dict[str, str]]]:
+    """Return (name, script, variables) of what the Action runs, with these inputs."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    given = {f"inputs.{name}": one.get("default", "") for name, one in action["inputs"].items()}
+    given |= {f"inputs.{name}": value for name, value in inputs.items()}
+    given |= {"github.repository": "o/r", "github.event.pull_request.number": "7", "github.token": "t"}
+
+    def fill(text: str) -> str:
+        return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: given.get(found[1], found[0]), text)
+
+    return [
+        (one["name"], one["run"], {name: fill(text) for name, text in one.get("env", {}).items()})
+        for one in action["runs"]["steps"]
+        if "run" in one
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "comments"), [("energy=5%", ""), ("energy=5000%", "https://api/comments/3")])
+def test_the_action_comments_on_a_change_that_doubles_a_layer(
+    limit: str, comments: str, repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("action")
+    upstream, clone, tools = (place / name for name in ("upstream", "clone", "tools"))
+    git(repository, "commit", "--quiet", "--all", "--message=two")
+    base = git(repository, "rev-parse", "HEAD~1")
+    git(repository, "clone", "--quiet", "--bare", str(repository), str(upstream))
+    git(repository, "clone", "--quiet", "--depth=1", f"file://{upstream}", str(clone))
+    tools.mkdir()
+    programs = {
+        "joulemap": f'exec {sys.executable} -m joulemap "$@"',
+        "python": "echo pip $* >> $RUNNER_TEMP/calls",
+        "gh": f'echo gh $* >> $RUNNER_TEMP/calls; case "$*" in *--jq*) echo {comments};; esac',
+    }
+    for name, text in programs.items():
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    files = {name: str(tools / name.lower()) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    path = f"{tools}:{os.environ['PATH']}"
+    environment = {**os.environ, **files, "PATH": path, "RUNNER_TEMP": str(tools), "PYTHONPATH": str(ROOT / "src")}
+    codes = {}
+    asked = {"model": "nets/net.py:net", "base": base, "hardware": "l4", "fail-above": limit}
+    for name, script, variables in steps(asked):
+        if name == "verdict":
+            variables = {"CODE": Path(files["GITHUB_OUTPUT"]).read_text().strip().removeprefix("code=")}
+        done = subprocess.run(["bash", "-e", "-c", script], cwd=clone, env=environment | variables, capture_output=True)
+        codes[name] = done.returncode
+    assert codes == dict.fromkeys(codes, 0) | {"verdict": 10 if limit == "energy=5%" else 0}
+    summary = Path(files["GITHUB_STEP_SUMMARY"]).read_text()
+    assert summary.startswith("<!-- joulemap diff nets/net.py:net -->\n") and "| energy" in summary
+    calls = (tools / "calls").read_text()
+    assert "pip -m pip install --quiet joulemap[torch]" in calls
+    assert ("--method PATCH https://api/comments/3" in calls) == bool(comments)
+
+
+def test_a_hook_runs_a_command_that_is_there() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"].split() == ["joulemap", "diff"] and "diff" in list_commands()

@@ -1,0 +1,211 @@
+"""Tools of a program: a real session with the SDK's own client, what may be asked, and answers cut to size."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp_types import TextContent
+
+from conftest import Run
+from joulemap.cli.mcp import Host, make_server
+from joulemap.cli.tool import TOOLS, check_files, cut, list_tools
+from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
+
+ROOT = Path(__file__).parents[1]
+
+Call = Callable[..., Awaitable[tuple[bool, Any]]]
+
+
+def host(db: Path, **changed: Any) -> Host:
+    usual: dict[str, Any] = {"db": db, "wait": 30.0, "folders": (), "runs_code": False, "timeout_s": 60.0}
+    return Host(**{**usual, "most_rows": 200, "most_characters": 20_000, **changed})
+
+
+def session(server: Any, work: Callable[[Client, Call], Awaitable[None]]) -> None:
+    """Work with a client; a call gives whether it failed, and the answer or the line."""
+
+    async def run() -> None:
+        async with Client(server) as client:
+
+            async def call(name: str, **given: Any) -> tuple[bool, Any]:
+                found = await client.call_tool(name, given)
+                (content,) = found.content
+                assert isinstance(content, TextContent)
+                if found.is_error:
+                    assert "\n" not in content.text
+                    return True, content.text
+                assert json.loads(content.text) == found.structured_content
+                return False, found.structured_content
+
+            await work(client, call)
+
+    asyncio.run(run())
+
+
+def test_tools_are_listed_and_a_statement_is_answered_within_bounds(database: Path) -> None:
+    async def work(client: Client, call: Call) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools.keys() == TOOLS.keys()
+        failed, found = await call("sql", statement="SELECT run_id, energy_low_j, energy_basis FROM runs ORDER BY 1")
+        assert not failed and len(found["rows"]) == 2 and "2 of" in found["left_out"]
+        failed, told = await call("sql", statement="SELECT * FROM read_text('/etc/passwd')")
+        assert failed and told.startswith("Permission Error")
+        failed, told = await call("compute")
+        assert (failed, told.partition(";")[0]) == (True, "unknown tool 'compute'")
+
+    session(make_server(host(database, most_rows=2)), work)
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "compare": {"models": ["resnet18", "tpu_v4"], "hardware": "l4", "precision": ["bf16"]},
+    "explain": {"model": "resnet18", "hardware": ["tpu_v4", "h100_sxm5"]},
+    "llm": {"model": "llama-3.1-8b", "hardware": "l4", "batch": 1},
+    "fleet": {"model": "resnet18", "hardware": "l4,t4", "rate": "200/s", "p99": "50ms", "precision": "int8"},
+    "recommend": {"model": "resnet18", "hardware": "l4", "max_latency": "50ms"},
+    "hardware": {"hardware": "l4"},
+    "hardware_list": {"deployment": "edge"},
+    "sql": {
+        "statement": "SELECT hardware, energy_low_j, energy_basis FROM runs WHERE batch = $b",
+        "parameter": ["b=1"],
+    },
+}
+
+
+@pytest.mark.slow
+def test_every_tool_answers_with_interval_basis_source_and_a_command_that_repeats_it(
+    own_database: Path, joulemap: Run
+) -> None:
+    async def work(_client: Client, call: Call) -> None:
+        for name, given in ASKED.items():
+            failed, found = await call(name, **given)
+            assert not failed, found
+            text = json.dumps(found)
+            assert found["source"].startswith("joulemap ") and len(text) <= 21_000
+            assert name == "hardware_list" or "basis" in text or "doubt" in text, name
+            assert name.startswith("hardware") or "half_width" in text or "_low" in text, name
+            again = joulemap(*shlex.split(found["command"])[1:])
+            assert again.returncode == 0, again.stderr
+        for name, given, told in (
+            ("compare", {"models": ["resnet81"]}, "unknown model"),
+            ("compare", {"models": ["resnet18"], "precision": "fp17"}, "fp17"),
+            ("explain", {"model": "resnet18", "hardware": ["l4"]}, "found 1"),
+            ("sql", {"statement": "DROP VIEW runs"}, "expected a SELECT"),
+            ("llm", {"model": "./net.py:net"}, "--run-code"),
+        ):
+            failed, line = await call(name, **given)
+            assert failed and told in line
+
+    words = ["-m", "joulemap", "mcp", "--db", str(own_database)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    session(StdioServerParameters(command=sys.executable, args=words, env=environment), work)
+
+
+def test_a_call_that_takes_too_long_is_ended(database: Path) -> None:
+    async def work(_client: Client, call: Call) -> None:
+        failed, told = await call("hardware_list")
+        assert failed and told.startswith("no answer within 0.001 s")
+
+    server = make_server(host(database, timeout_s=0.001))
+    session(server, work)
+
+
+def test_the_schema_of_a_tool_is_that_of_its_command() -> None:
+    tools = list_tools()
+    explain, fleet = tools["explain"].schema, tools["fleet"].schema["properties"]
+    assert explain["required"] == ["model"]
+    assert explain["properties"]["metric"]["enum"] == ["energy", "latency", "edp", "memory"]
+    assert explain["properties"]["hardware"]["type"] == "array"
+    assert (fleet["output"]["type"], fleet["release"]["type"], fleet["node"]["type"]) == (
+        "string",
+        "boolean",
+        "integer",
+    )
+    for tool in tools.values():
+        assert not {"db", "format", "force", "trust", "timeout", "report", "file"} & tool.schema["properties"].keys()
+        assert all(one["description"].strip(".") for one in tool.schema["properties"].values())
+        assert tool.description
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "words"),
+    [
+        ("compare", {"precision": "bf16", "models": ["resnet18", "l4"]}, "compare resnet18 l4 --precision bf16"),
+        ("compare", {"models": ["resnet18"], "batch": [1, 8], "all": True}, "compare resnet18 --all --batch 1,8"),
+        ("explain", {"model": "resnet18", "set": ["a=1W", "-b=2"]}, "explain resnet18 --set a=1W --set=-b=2"),
+        ("hardware", {"hardware": "l4", "energy": False}, "hardware show l4"),
+    ],
+)
+def test_arguments_are_the_words_of_a_command(tool: str, given: dict[str, Any], words: str) -> None:
+    assert shlex.join(list_tools()[tool].spell(given)) == words
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "compare needs models"),
+        ({"models": ["resnet18"], "db": "x"}, "unknown argument of compare 'db'"),
+        ({"models": ["resnet18", "--db=x"]}, "models begins with -"),
+        ({"models": ["resnet18"], "batch": {"a": 1}}, "batch is {'a': 1}, expected a text"),
+    ],
+)
+def test_arguments_that_a_command_lacks_are_refused(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(JoulemapError) as caught:
+        list_tools()["compare"].spell(given)
+    assert str(caught.value).startswith(told)
+
+
+def test_only_files_below_a_folder_that_is_allowed_are_read_and_no_code(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "chip.toml").write_text("id = 'chip'")
+    (inside / "models.toml").write_text('[models]\n"../out/net.py:net" = 1.0\n')
+    (inside / "link").symlink_to(outside)
+
+    def check(value: str, *, runs_code: bool = False) -> None:
+        check_files([value], [inside], inside, runs_code=runs_code)
+
+    for fine in (
+        "resnet18",
+        "l4@72W,h100_sxm5",
+        "chip.toml",
+        "./chip.toml@5W",
+        f"{inside}/chip.toml",
+        "hf:Llama",
+        "1/s",
+    ):
+        check(fine)
+    for wrong in (f"{outside}/chip.toml", "../out/chip.toml", "link/chip.toml", "l4,link", "~/x", "/etc/passwd", ".."):
+        with pytest.raises(UsageError, match="outside"):
+            check(wrong)
+        with pytest.raises(UsageError, match="outside"):
+            check(f"name={wrong}", runs_code=True)
+    for code in ("net.py:net", "train(net.PY:net,devices=2)", "HEAD:net.py:net", "net.pt2", "models.toml"):
+        with pytest.raises(UsageError, match="code"):
+            check(code)
+        check(code, runs_code=True)
+
+
+def test_an_answer_is_cut_to_size_and_says_so() -> None:
+    rows = [{"name": f"row {place}", "value": 1.0 / 3.0, "none": None} for place in range(200)]
+    found, left = cut({"answer": "yes", "rows": rows, "ids": list(range(50))}, 200, 1000)
+    assert left == "rows: 20 of 200; ids: 20 of 50"
+    assert found["rows"][0] == {"name": "row 0", "value": 0.333333} and len(json.dumps(found)) <= 1000
+    assert cut({"rows": rows[:2]}, 200, 1000)[1] == ""
+    assert cut({"text": "x" * 2000}, 200, 1000) == ({}, "all of it, which is longer than an answer may be")
+
+
+def test_without_the_sdk_a_line_says_what_to_install(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joulemap.cli.mcp.package_version", lambda _name: "absent")
+    with pytest.raises(MissingPackageError, match=r"mcp is not installed: pip install mcp, or 'joulemap\[mcp\]'"):
+        make_server(host(database))
