@@ -63,6 +63,7 @@ from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.llm.sentence import ServedAnswer as ServedAnswer
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
+from joulemap.answer.module import ModulesAnswer as ModulesAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
 from joulemap.answer.place.answer import PlaceAnswer as PlaceAnswer
@@ -84,6 +85,7 @@ from joulemap.answer.sweep.answer import SweepAnswer as SweepAnswer
 from joulemap.answer.train.answer import TrainAnswer as TrainAnswer
 from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
+from joulemap.answer.watch import Watch as Watch, WatchAnswer as WatchAnswer, WatchedModule as WatchedModule
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.design.area import Area as Area
 from joulemap.design.group import Group as Group
@@ -282,6 +284,7 @@ from joulemap.row.model import (
     ListedOperator as ListedOperator,
     ModelCaveat as ModelCaveat,
     ModelProfile as ModelProfile,
+    ModulePart as ModulePart,
     OperationShare as OperationShare,
     PatternShare as PatternShare,
 )
@@ -341,6 +344,7 @@ from joulemap.shortcut import (
     flip as flip,
     fusion as fusion,
     llm as llm,
+    modules as modules,
     offload as offload,
     operators as operators,
     pareto as pareto,
@@ -357,6 +361,7 @@ from joulemap.shortcut import (
     train as train,
     use as use,
     utilization as utilization,
+    watch as watch,
     workload as workload,
 )
 from joulemap.store.connection import Patience as Patience

@@ -56,6 +56,41 @@ class OperationShare(Row, query="model.mix"):
     """Of all bytes."""
 
 
+class ModulePart(Row, query="model.module"):
+    """One run by the modules of its model, each with all that runs inside it; one row per module in which an
+    operator runs, the model itself first; own energies, latencies and MACs sum to the run, exactly.
+    """
+
+    module_index: int
+    """A module before those inside it, these in the order of their first operators."""
+    module: str
+    """Its path, that of its first use where several hold it; empty for the model itself."""
+    depth: int
+    """Modules that it is inside of."""
+    output_shape: str
+    """Of the last operator that runs inside it, e.g. 1x64x56x56."""
+    operator_count: int
+    """Operators that run inside it."""
+    weight_count: int
+    """Elements of the parameters and buffers that these read, each once."""
+    mac_count: int
+    """multiply-accumulates."""
+    latency_s: float
+    """s: of its operators; one that is fused has its share of the kernel's."""
+    energy_j: float
+    """J: of its operators, static energy included."""
+    latency_fraction: float | None
+    """Of the run's latency."""
+    energy_fraction: float | None
+    """Of the run's energy."""
+    own_mac_count: int
+    """Of the operators that it calls itself."""
+    own_latency_fs: int
+    """fs: of the operators that it calls itself, exact."""
+    own_energy_fj: int
+    """fJ: of the operators that it calls itself, exact."""
+
+
 class ListedOperator(Row, query="model.operator"):
     """The operators of a workload in execution order; one row per operator."""
 
