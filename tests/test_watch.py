@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -68,6 +69,30 @@ def test_what_fails_is_no_call_and_leaves_the_modules_as_they_were() -> None:
     assert not any("forward" in vars(one) for one in model.modules())
 
 
+def test_what_has_no_weights_before_its_first_call_is_watched(workspace: Workspace) -> None:
+    rows = watch(workspace, torch.nn.Sequential(torch.nn.LazyLinear(3)), (torch.zeros(2, 4),)).rows
+    assert rows[1].weight_count == 3 * 4 + 3
+
+
+def test_a_copy_that_is_made_meanwhile_is_a_module_of_its_own() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1, bias=False))
+    recorder = CallRecorder(model)
+    with recorder.record():
+        other = copy.deepcopy(model)
+    torch.nn.init.constant_(next(other.parameters()), 3.0)
+    assert other(torch.ones(1, 2)).item() == 6.0
+    assert recorder.list_calls() == ()
+
+
+def test_calls_with_other_numbers_are_of_another_kind() -> None:
+    model = Odd()
+    recorder = CallRecorder(model)
+    with recorder.record():
+        for scale in (1.0, 2.0, 2.0):
+            model({"x": torch.zeros(1, 8)}, scale=scale)
+    assert sorted(recorder.counts.values()) == [1, 2]
+
+
 def test_what_is_compiled_is_timed_as_a_whole() -> None:
     model: Any = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()))
     model[0]._compiled_call_impl = model[0]._call_impl  # as `compile()` leaves it
@@ -130,7 +155,6 @@ def watch(workspace: Workspace, module: torch.nn.Module, *calls: tuple[Any, ...]
     with workspace.watch(module, **asked) as watched:
         for call in calls:
             module(*call)
-    assert watched.answer is not None
     check_sums(watched.answer)
     return watched.answer
 
@@ -195,9 +219,10 @@ def test_without_a_prediction_the_answer_says_why(workspace: Workspace) -> None:
     model = torch.nn.Sequential(Foreign())
     with workspace.watch(model, hardware="l4", quiet=True) as watched:
         assert repr(watched) == "a watch that has not ended"
+        with pytest.raises(UsageError, match="has not ended"):
+            _ = watched.answer
         model(torch.zeros(2, 3))
     answer = watched.answer
-    assert answer is not None
     assert [row.module for row in answer.rows] == ["", "0"]
     assert answer.prediction is None
     assert answer.rows[0].predicted_energy_j is None

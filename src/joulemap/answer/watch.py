@@ -126,10 +126,17 @@ def _show_ratio(row: WatchedModule) -> str:
 class Watch:
     """A watch over calls of a module, whose answer is there when it ends."""
 
-    answer: WatchAnswer | None = None
+    _answer: WatchAnswer | None = None
+
+    @property
+    def answer(self) -> WatchAnswer:
+        """What was measured and predicted; UsageError before the watch ends."""
+        if self._answer is None:
+            raise UsageError("the watch has not ended: its answer is there after the block")
+        return self._answer
 
     def __repr__(self) -> str:
-        return "a watch that has not ended" if self.answer is None else repr(self.answer)
+        return "a watch that has not ended" if self._answer is None else repr(self._answer)
 
 
 @contextlib.contextmanager
@@ -160,7 +167,7 @@ def watch(
     watched = Watch()
     with recorder.record():
         yield watched
-    watched.answer = _answer(source.anchor(), module, recorder, settings, target, hardware is None)
+    watched._answer = _answer(source.anchor(), module, recorder, settings, target, hardware is None)
     if not quiet:
         print(watched.answer, file=sys.stdout)
 

@@ -10,6 +10,7 @@ of torch leave their fast path for one. What is compiled is timed as a whole, fo
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 import time
@@ -20,6 +21,8 @@ from typing import Any, Final
 
 import attrs
 import torch
+from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_leaves
 
 from joulemap.domain.settings import Device
 from joulemap.system.errors import UsageError
@@ -42,7 +45,8 @@ class TimedCall:
     """One call of the model."""
 
     kind: Hashable
-    """Alike for calls with inputs of the same shapes and types, in the same mode and precision."""
+    """Alike for calls with tensors of the same shapes and types and the same numbers and texts beside them, in the same
+    mode and precision."""
     own_s: Mapping[str, float]
     """Path of a module -> time in it and in no module that it calls."""
     counts: Mapping[str, int]
@@ -74,6 +78,22 @@ class _Span:
     began: Any = None
     ended: Any = None
     inner: list[_Span] = attrs.field(factory=list)
+
+
+class _Timed:
+    """What stands before a function of a module; a copy of the module has that function of its own."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any], call: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copy.deepcopy(self.__wrapped__, memo)
 
 
 class CallRecorder:
@@ -123,7 +143,6 @@ class CallRecorder:
         return tuple(self._sum_up(kind, span) for kind, span in self._spans)
 
     def _time(self, function: Callable[..., Any], path: str, *, is_model: bool) -> Callable[..., Any]:
-        @functools.wraps(function)
         def timed(*args: Any, **kwargs: Any) -> Any:
             held = self._open[get_ident()]
             if not held and not is_model:
@@ -145,7 +164,7 @@ class CallRecorder:
                 span.ended = self._stamp()
                 held.pop()
 
-        return timed
+        return _Timed(function, timed)
 
     def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
         """Return the kind of a call, which is remembered."""
@@ -154,7 +173,9 @@ class CallRecorder:
         if torch.is_autocast_enabled(self.device):
             precision = dtype_name(torch.get_autocast_dtype(self.device))
         is_training = self._model.training and torch.is_grad_enabled()
-        kind = (tuple((tuple(one.shape), one.dtype) for one in tensors), precision, is_training)
+        shapes = tuple((tuple(one.shape), one.dtype) for one in tensors)
+        plain = tuple(leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, int | float | str))
+        kind = (shapes, plain, precision, is_training)
         if kind not in self.kinds:
             kept, named = replace_tensors((args, kwargs), _keep)
             self.kinds[kind] = CallKind(
@@ -235,6 +256,6 @@ def _find_common(tensors: Sequence[torch.Tensor]) -> str:
     """Return the type of most floating-point numbers in tensors; empty without any."""
     counts: Counter[torch.dtype] = Counter()
     for one in tensors:
-        counts[one.dtype] += one.numel() if one.is_floating_point() else 0
-    (dtype, count), *_ = (*counts.most_common(1), (torch.float32, 0))
-    return dtype_name(dtype) if count else ""
+        if not is_lazy(one) and one.is_floating_point():
+            counts[one.dtype] += one.numel()
+    return dtype_name(counts.most_common(1)[0][0]) if counts else ""
