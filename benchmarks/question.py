@@ -115,7 +115,10 @@ def choose(text: str, parts: str) -> Iterator[str]:
 
 PAGES: Final[dict[str, Callable[[str], str]]] = {
     "sql.md": answer_questions,
+    "camera.md": answer_commands,
     "tutorial.md": answer_commands,
+    "which_gpu.md": answer_commands,
+    "own_chip.md": answer_commands,
     "sensitivity.md": answer_commands,
     "compare.md": answer_commands,
     "claims.md": answer_commands,

@@ -4,6 +4,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,8 @@ from sample import each
 from test_layer import BELOW
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"README": ROOT / "README.md"} | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
+FRONT = {name: ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")}
+PAGES = FRONT | {path.stem: path for path in sorted((ROOT / "docs").glob("*.md"))}
 TEXTS = {name: path.read_text(encoding="utf-8") for name, path in PAGES.items()}
 STATEMENTS = [found for text in TEXTS.values() for found in re.findall(r"```sql\n(.*?)\n```", text, re.DOTALL)]
 
@@ -68,7 +70,10 @@ def test_a_sample_has_the_columns_of_its_answer(
 @pytest.mark.parametrize(
     ("page", "least"),
     [
-        pytest.param("tutorial", 9, marks=pytest.mark.slow),
+        pytest.param("tutorial", 7, marks=pytest.mark.slow),
+        pytest.param("camera", 4, marks=pytest.mark.slow),
+        pytest.param("which_gpu", 4, marks=pytest.mark.slow),
+        pytest.param("own_chip", 4, marks=pytest.mark.slow),
         pytest.param("sensitivity", 2, marks=pytest.mark.slow),
         pytest.param("claims", 5, marks=pytest.mark.slow),
         pytest.param("cost", 1, marks=pytest.mark.slow),
@@ -88,6 +93,12 @@ def test_the_readme_opens_with_the_two_commands() -> None:
     first = re.search(r"```\w*\n(.*?)\n```", TEXTS["README"], re.DOTALL)
     assert first is not None
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
+
+
+def test_a_version_is_the_same_wherever_it_is_told() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert re.search(rf"^version: {re.escape(version)}$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert re.search(rf"^## {re.escape(version)}\b", TEXTS["CHANGELOG"], re.MULTILINE)
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version as read_version
+from types import GenericAlias
 from typing import Any, Final
 
 import attrs
@@ -41,8 +42,10 @@ MARKUP: Final = re.compile(r"([*|\\]|(?<=\w)_\b)")
 """What a docstring has that reStructuredText would read."""
 
 
-def escape(_app: object, _what: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
-    """Leave in a docstring no markup but literals and paragraphs."""
+def escape(_app: object, _what: str, _name: str, value: object, _options: object, lines: list[str]) -> None:
+    """Leave in a docstring no markup but literals and paragraphs, and nothing of one that an alias has of its class."""
+    if isinstance(value, GenericAlias):
+        lines.clear()
     for index, line in enumerate(lines):
         parts = LITERAL.split(line)
         parts[::2] = [MARKUP.sub(r"\\\1", part) for part in parts[::2]]

@@ -64,6 +64,7 @@ from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.llm.sentence import ServedAnswer as ServedAnswer
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
 from joulemap.answer.model import ProfileAnswer as ProfileAnswer
+from joulemap.answer.module import ModulesAnswer as ModulesAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
 from joulemap.answer.place.answer import PlaceAnswer as PlaceAnswer
@@ -87,6 +88,7 @@ from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.answer.verify.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
 from joulemap.answer.verify.cause import CauseRow as CauseRow
+from joulemap.answer.watch import Watch as Watch, WatchAnswer as WatchAnswer, WatchedModule as WatchedModule
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.design.area import Area as Area
 from joulemap.design.group import Group as Group
@@ -286,6 +288,7 @@ from joulemap.row.model import (
     ListedOperator as ListedOperator,
     ModelCaveat as ModelCaveat,
     ModelProfile as ModelProfile,
+    ModulePart as ModulePart,
     OperationShare as OperationShare,
     PatternShare as PatternShare,
 )
@@ -346,6 +349,7 @@ from joulemap.shortcut import (
     flip as flip,
     fusion as fusion,
     llm as llm,
+    modules as modules,
     offload as offload,
     operators as operators,
     pareto as pareto,
@@ -363,6 +367,7 @@ from joulemap.shortcut import (
     use as use,
     utilization as utilization,
     verify as verify,
+    watch as watch,
     workload as workload,
 )
 from joulemap.store.connection import Patience as Patience

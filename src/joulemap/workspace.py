@@ -66,6 +66,8 @@ class Workspace:
     train = ModelQuestion("answer.train.answer")
     measure = Question("answer.measure", "RunKeywords")
     measure_host = Question("answer.launch")
+    modules = ModelQuestion("answer.module", "RunKeywords")
+    watch = Question("answer.watch", "RunKeywords", is_shared=True)
     evaluate = ModelQuestion("plan.hold")
     run = Question("answer.record", is_shared=True)
     workload = ModelQuestion("answer.model", "ModelKeywords")

@@ -38,6 +38,7 @@ from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.llm.offload import OffloadAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
 from joulemap.answer.model import ProfileAnswer
+from joulemap.answer.module import ModulesAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
 from joulemap.answer.place.answer import PLACED, PlaceAnswer
@@ -51,6 +52,7 @@ from joulemap.answer.sweep.answer import SweepAnswer
 from joulemap.answer.train.answer import TRAINING, TrainAnswer
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.answer.verify.answer import VerifyAnswer
+from joulemap.answer.watch import WATCHED, Watch
 from joulemap.domain.box import Goal
 from joulemap.domain.calibration import Calibration
 from joulemap.domain.configuration import Boundary, Precision
@@ -835,6 +837,42 @@ class Workspace:
         """Time the calls of an eager framework on this machine; return how long it takes to launch a kernel on a GPU.
 
         Raises UsageError for a device that is not here.
+        """
+    @overload
+    def modules(
+        self,
+        model: str,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
+    ) -> ModulesAnswer:
+        """Return what each module of a model takes on one hardware, with all that runs inside it; raises as `analyze`."""
+    @overload
+    def modules(
+        self,
+        module: torch.nn.Module,
+        example_inputs: ExampleInputs | None,
+        /,
+        hardware: str | Hardware,
+        settings: Settings = SETTINGS,
+        **keywords: Unpack[RunKeywords],
+    ) -> ModulesAnswer: ...
+    def watch(
+        self,
+        module: torch.nn.Module,
+        settings: Settings = WATCHED,
+        *,
+        hardware: str | Hardware | None = None,
+        quiet: bool = False,
+        **keywords: Unpack[RunKeywords],
+    ) -> AbstractContextManager[Watch]:
+        """Time what is called of a module until the end, module by module, and print it beside its prediction.
+
+        `hardware` is what it is predicted for: an id, alias, file or record; None for this machine, as the catalogue or
+        the machine itself describes it. The precision is that of autocast or of the weights unless it is given, the
+        runtime of what is compiled `fused`. What is printed is the `answer` of the watch, and nothing where it is `quiet`.
+        Raises UsageError for what is no module and where it was not called, UnknownNameError for hardware; a module that
+        cannot be traced or run there has no prediction, and the answer says why.
         """
     @overload
     def evaluate(

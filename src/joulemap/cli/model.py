@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import attrs
 import typer
 
 from joulemap.cli.command import command
-from joulemap.cli.option.run import Limit, Model, ModelOptions
+from joulemap.cli.complete import complete_hardware
+from joulemap.cli.option.run import Limit, Model, ModelOptions, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
+from joulemap.system.errors import UsageError
 
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
 
@@ -26,17 +31,47 @@ def list_(*, output: OutputOptions) -> None:
 
 @app.command()
 @command
-def show(model: Model, *, limit: Limit = 12, build: ModelOptions, output: OutputOptions) -> None:
+def show(
+    model: Model,
+    *,
+    energy: Annotated[
+        str,
+        typer.Option(
+            "--energy",
+            metavar="HARDWARE",
+            help="By module what it takes on this: an id, alias, class or file, with @MODE or without.",
+            show_default="none",
+            autocompletion=complete_hardware,
+        ),
+    ] = "",
+    depth: Annotated[
+        int | None, typer.Option("--depth", min=0, help="How far into modules.", show_default="as a screen holds")
+    ] = None,
+    limit: Limit = 12,
+    run: RunOptions,
+    output: OutputOptions,
+) -> None:
     """Show a model's profile: MACs, bytes, arithmetic intensity, operation mix, activation peak, fusion patterns.
 
-    It depends on no hardware.
+    It depends on no hardware. With `--energy` it is a table of modules instead: output, weights and MACs of each, and
+    the latency and energy on that hardware, which add up exactly.
 
     \b
     joulemap model show vit_b_16
     joulemap model show attention_head --model-arg tokens=1024 --format json
+    joulemap model show resnet50 --energy l4 --precision bf16
+    joulemap model show swin_t --energy Jetson-Orin-Nano@15W --depth 3
     """
-    answer = output.workspace().profile(model, build.settings())
-    output.write(answer.document(limit=limit))
+    workspace = output.workspace()
+    if energy:
+        found = workspace.modules(model, energy, run.settings())
+        output.write(found.document(depth=depth, repeated=output.repeat(run)))
+        return
+    built = {field.name for field in attrs.fields(ModelOptions)}
+    others = [field.name for field in attrs.fields(RunOptions) if field.name not in built]
+    if given := [*repeat_options(run, others)[::2], *["--depth"] * (depth is not None)]:
+        raise UsageError(f"{', '.join(given)}: a table of modules needs hardware: name it with --energy")
+    output.write(workspace.profile(model, ModelOptions.settings(run)).document(limit=limit))
 
 
 @app.command()

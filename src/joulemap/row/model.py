@@ -40,6 +40,27 @@ class OperationShare(Row, query="model.mix"):
     moved_fraction: float | None
 
 
+class ModulePart(Row, query="model.module"):
+    """One run by the modules of its model, each with all that runs inside it; one row per module in which an
+    operator runs, the model itself first; own energies, latencies and MACs sum to the run, exactly.
+    """
+
+    module_index: int
+    module: str
+    depth: int
+    output_shape: str
+    operator_count: int
+    weight_count: int
+    mac_count: int
+    latency_s: float
+    energy_j: float
+    latency_fraction: float | None
+    energy_fraction: float | None
+    own_mac_count: int
+    own_latency_fs: int
+    own_energy_fj: int
+
+
 class ListedOperator(Row, query="model.operator"):
     """The operators of a workload in execution order; one row per operator."""
 

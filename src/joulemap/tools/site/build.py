@@ -20,6 +20,9 @@ SITE: Final = DOCS / "site"
 TREES: Final = ".doctrees"
 """What Sphinx keeps of the pages that it has read, beside them."""
 
+PICTURES: Final = (".svg", ".png")
+"""Of pages, beside them."""
+
 README: Final = DOCS.parent / "README.md"
 
 
@@ -46,6 +49,8 @@ def build_site(folder: Path, *, has_figures: bool = True) -> int:
 
 def lay_out(source: Path, *, has_figures: bool) -> None:
     """Write every page of the site to `source`, with the figures that pages hold."""
+    for path in sorted(path for suffix in PICTURES for path in DOCS.glob(f"*{suffix}")):
+        shutil.copy(path, source)
     pages = {**read_pages(), **write_commands(), **write_library()}
     if has_figures:
         pages = place_figures(pages, list_figures(SITE), source)
@@ -56,10 +61,15 @@ def lay_out(source: Path, *, has_figures: bool) -> None:
 
 
 def read_pages() -> Mapping[str, str]:
-    """Return the pages of the tree, name -> text, with links as they are on the site: README is its first page."""
-    contents = (SITE / "contents.md").read_text(encoding="utf-8")
-    first = README.read_text(encoding="utf-8").replace("](docs/", "](") + contents
-    others = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    """Return the pages of the tree, name -> text, with links as they are on the site.
+
+    README is its first page, with what leads to the stories before its first section.
+    """
+    landing, contents = ((SITE / name).read_text(encoding="utf-8") for name in ("landing.md", "contents.md"))
+    about, heading, rest = README.read_text(encoding="utf-8").replace("](docs/", "](").partition("\n## ")
+    first = f"{about}\n{landing}{heading}{rest}{contents}"
+    paths = sorted((*DOCS.glob("*.md"), SITE / "gallery.md"))
+    others = {path.name: path.read_text(encoding="utf-8") for path in paths}
     return {"index.md": first} | {name: text.replace("](../README.md", "](index.md") for name, text in others.items()}
 
 

@@ -1,0 +1,261 @@
+"""Calls of a module of this program, timed module by module.
+
+    call of the model ─► the forward of each module in it is timed, as the program runs it
+    own time of a module = its time - that of the modules that it calls; own times add up to the call
+
+A timed function stands before `forward` in each module meanwhile. A hook would change what is timed: transformer layers
+of torch leave their fast path for one. What is compiled is timed as a whole, for a look inside would compile it anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from threading import get_ident
+from typing import Any, Final
+
+import attrs
+import torch
+from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_leaves
+
+from joulemap.domain.settings import Device
+from joulemap.system.errors import UsageError
+from joulemap.system.record import define, frozen
+from joulemap.trace.argument import has_values, replace_tensors, tensors_in
+from joulemap.trace.tensor import dtype_name
+
+MOST_KEPT: Final = 200
+"""Calls with inputs of one kind that are kept module by module; of more, the first."""
+
+COMPILED: Final = "_compiled_call_impl"
+"""What `module.compile()` leaves in a module."""
+
+WRAPPED: Final = "_orig_mod"
+"""What `torch.compile(module)` holds the module as."""
+
+
+@frozen(kw_only=True)
+class TimedCall:
+    """One call of the model."""
+
+    kind: Hashable
+    """Alike for calls with tensors of the same shapes and types and the same numbers and texts beside them, in the same
+    mode and precision."""
+    own_s: Mapping[str, float]
+    """Path of a module -> time in it and in no module that it calls."""
+    counts: Mapping[str, int]
+    """Path of a module -> times that it was called."""
+
+    @property
+    def latency_s(self) -> float:
+        """Of the whole call."""
+        return sum(self.own_s.values())
+
+
+@frozen(kw_only=True)
+class CallKind:
+    """What calls with inputs of one kind have in common."""
+
+    inputs: tuple[Any, ...] | dict[str, Any]
+    """As an example; without the values of large tensors."""
+    precision: str
+    """joulemap's name of what products run at."""
+    is_training: bool
+    """Whether the model was in training mode with gradients."""
+
+
+@define
+class _Span:
+    """A module from its start to its end, as stamps of the device's clock."""
+
+    path: str
+    began: Any = None
+    ended: Any = None
+    inner: list[_Span] = attrs.field(factory=list)
+
+
+class _Timed:
+    """What stands before a function of a module; a copy of the module has that function of its own."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any], call: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return copy.deepcopy(self.__wrapped__, memo)
+
+
+class CallRecorder:
+    """What happens to a model while it is watched."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.is_compiled = _is_compiled(module)
+        self.kinds: dict[Hashable, CallKind] = {}
+        self.counts: Counter[Hashable] = Counter()
+        """Kind -> calls that ended."""
+        self.window_s = 0.0
+        """From the start to the end of the watch."""
+        self._model = module
+        self._spans: list[tuple[Hashable, _Span]] = []
+        self._open: dict[int, list[_Span]] = defaultdict(list)
+        weights = [*module.parameters(), *module.buffers()]
+        self.device: Device = "cuda" if any(one.is_cuda for one in weights) else "cpu"
+        self._precision = _find_common(weights)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Of all modules, as the model lists them."""
+        return tuple(path for path, _ in getattr(self._model, WRAPPED, self._model).named_modules())
+
+    @contextlib.contextmanager
+    def record(self) -> Iterator[None]:
+        """Time what is called until the end; the modules are then as they were."""
+        placed = []
+        began = time.perf_counter()
+        try:
+            for path, module in _list_modules(self._model, "", set()):
+                name = COMPILED if getattr(module, COMPILED, None) is not None else "forward"
+                placed.append((vars(module), name, vars(module).get(name)))
+                vars(module)[name] = self._time(getattr(module, name), path, is_model=module is self._model)
+            yield
+        finally:
+            for own, name, before in placed:
+                del own[name]
+                if before is not None:
+                    own[name] = before
+            if self.device == "cuda":
+                torch.cuda.synchronize()
+            self.window_s = time.perf_counter() - began
+
+    def list_calls(self) -> tuple[TimedCall, ...]:
+        """Return the calls that are kept, in their order."""
+        return tuple(self._sum_up(kind, span) for kind, span in self._spans)
+
+    def _time(self, function: Callable[..., Any], path: str, *, is_model: bool) -> Callable[..., Any]:
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            held = self._open[get_ident()]
+            if not held and not is_model:
+                return function(*args, **kwargs)
+            kind = None if held else self._meet(args, kwargs)
+            span = _Span(path)
+            if held:
+                held[-1].inner.append(span)
+            held.append(span)
+            span.began = self._stamp()
+            try:
+                result = function(*args, **kwargs)
+                if kind is not None:
+                    self.counts[kind] += 1
+                    if self.counts[kind] <= MOST_KEPT:
+                        self._spans.append((kind, span))
+                return result
+            finally:
+                span.ended = self._stamp()
+                held.pop()
+
+        return _Timed(function, timed)
+
+    def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+        """Return the kind of a call, which is remembered."""
+        tensors = tensors_in((args, kwargs))
+        precision = self._precision or _find_common(tensors) or "fp32"
+        if torch.is_autocast_enabled(self.device):
+            precision = dtype_name(torch.get_autocast_dtype(self.device))
+        is_training = self._model.training and torch.is_grad_enabled()
+        shapes = tuple((tuple(one.shape), one.dtype) for one in tensors)
+        plain = tuple(leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, int | float | str))
+        kind = (shapes, plain, precision, is_training)
+        if kind not in self.kinds:
+            kept, named = replace_tensors((args, kwargs), _keep)
+            self.kinds[kind] = CallKind(
+                inputs=_bind(self._model, kept, named), precision=precision, is_training=is_training
+            )
+        return kind
+
+    def _stamp(self) -> Any:
+        if self.device == "cpu":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _sum_up(self, kind: Hashable, span: _Span) -> TimedCall:
+        own: dict[str, float] = defaultdict(float)
+        counts: Counter[str] = Counter()
+        waiting = [span]
+        while waiting:
+            one = waiting.pop()
+            own[one.path] += self._between(one) - sum(map(self._between, one.inner))
+            counts[one.path] += 1
+            waiting += one.inner
+        return TimedCall(kind=kind, own_s=dict(own), counts=counts)
+
+    def _between(self, span: _Span) -> float:
+        """Return the seconds that a span lasted."""
+        if self.device == "cpu":
+            return float(span.ended - span.began)
+        return float(span.began.elapsed_time(span.ended)) * 1e-3
+
+
+def check_watched(module: object) -> torch.nn.Module:
+    """Return a module; UsageError for anything else."""
+    if not isinstance(module, torch.nn.Module):
+        what = module.__name__ if isinstance(module, type) else type(module).__name__
+        raise UsageError(f"watch takes an nn.Module, and runs what you call of it; this is of type {what}")
+    return module
+
+
+def _is_compiled(module: torch.nn.Module) -> bool:
+    return hasattr(module, WRAPPED) or getattr(module, COMPILED, None) is not None
+
+
+def _list_modules(module: torch.nn.Module, path: str, met: set[int]) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Yield each module once, by its first path; nothing inside of what is compiled."""
+    met.add(id(module))
+    yield path, module
+    if not _is_compiled(module):
+        for name, child in module.named_children():
+            if id(child) not in met:
+                yield from _list_modules(child, f"{path}.{name}" if path else name, met)
+
+
+def _keep(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor to remember: its values where a trace asks for them, else nothing but its shape."""
+    if has_values(tensor):
+        return tensor.detach().clone()
+    return torch.empty_like(tensor, device="meta", requires_grad=False) if tensor.layout == torch.strided else tensor
+
+
+def _bind(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
+    """Return arguments all by place or all by name; UsageError where a call can be written neither way."""
+    if not kwargs or not args:
+        return dict(kwargs) if kwargs else tuple(args)
+    bound = inspect.signature(getattr(module, WRAPPED, module).forward).bind(*args, **kwargs)
+    if not bound.kwargs:
+        return bound.args
+    taken = bound.signature.parameters.values()
+    if any(one.kind in (one.VAR_POSITIONAL, one.POSITIONAL_ONLY) and one.name in bound.arguments for one in taken):
+        raise UsageError(f"{type(module).__name__} is called both by place and by name: hand over arguments by name")
+    named = dict(bound.arguments)
+    more = next((one.name for one in taken if one.kind is one.VAR_KEYWORD), "")
+    return {**named, **named.pop(more, {})}
+
+
+def _find_common(tensors: Sequence[torch.Tensor]) -> str:
+    """Return the type of most floating-point numbers in tensors; empty without any."""
+    counts: Counter[torch.dtype] = Counter()
+    for one in tensors:
+        if not is_lazy(one) and one.is_floating_point():
+            counts[one.dtype] += one.numel()
+    return dtype_name(counts.most_common(1)[0][0]) if counts else ""
