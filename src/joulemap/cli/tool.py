@@ -31,13 +31,14 @@ TOOLS: Final[Mapping[str, str]] = {
     "recommend": "recommend",
     "hardware": "hardware show",
     "hardware_list": "hardware list",
+    "verify": "verify",
     "sql": "sql",
 }
 """Tool -> command."""
 
 KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
-    | {"file", "trust", "retrace", "build_memory"}
+    | {"file", "trust", "retrace", "build_memory", "calibrate"}
 )
 """Parameters that are the server's or a person's to choose."""
 
