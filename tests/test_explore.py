@@ -182,9 +182,23 @@ def test_the_band_is_what_no_objective_tells_apart() -> None:
     front = find_front(costs)
     assert front.tolist() == [True, False, False, True]
     groups = np.zeros(4, dtype=np.int64)
-    band, nearest = find_band(costs, front, groups, [[np.log([1.1, 1.1])]])
+    band, nearest = find_band(costs, groups, costs[front], groups[front], [[np.log([1.1, 1.1])]])
     assert band.tolist() == [True, True, False, True]
-    assert nearest.tolist() == [0, 0, -1, 3]
+    assert nearest.tolist() == [0, 0, -1, 1]
+
+
+def test_the_band_of_two_objectives_is_found_along_the_front_as_among_all_of_it() -> None:
+    drawn = np.random.default_rng(3)
+    costs, groups = drawn.integers(0, 40, size=(400, 2)) / 10.0, drawn.integers(0, 3, size=400)
+    thresholds = [[drawn.uniform(0.0, 0.5, size=2) for _ in range(3)] for _ in range(3)]
+    front = find_front(costs)
+    told = [
+        find_band(np.column_stack([costs, *beside]), groups, np.column_stack([costs, *beside])[front], groups[front],
+                  [[np.resize(one, 2 + len(beside)) for one in row] for row in thresholds])[0].tolist()
+        for beside in ([], [np.zeros(400)])
+    ]  # fmt: skip
+    assert told[0] == told[1]
+    assert 0 < sum(told[0]) < 400
 
 
 def test_shares_are_of_all_inferences() -> None:
@@ -219,7 +233,7 @@ def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path)
     ((latency, energy),) = workspace.sql(
         "SELECT latency_half_width, energy_half_width FROM run_uncertainty WHERE hardware = 'small'"
     )
-    widths = answer.survey.outcomes
+    widths = answer.survey.take(range(4))
     assert_close(float(widths.latency_half_width[best.design_index]), latency, rel=1e-12)
     assert_close(float(widths.energy_half_width[best.design_index]), energy, rel=1e-12)
     assert {row["status"] for row in answer.rows.records()} <= {"front", "band"}
@@ -237,7 +251,7 @@ def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path:
     vary["unit_count"] = ",".join(str(round(chip.unit_count.value) * factor) for factor in (1, 2, 3, 5))
     vary |= {f"memory.{chip.memory_levels[-1].name}.capacity": "x0.25:x4:*1.5"}
     answer = workspace.explore("resnet18", like=chip.id, vary=vary, precision=precision, count=60, seed=7)
-    outcomes = answer.survey.outcomes
+    outcomes = answer.survey.take(range(answer.point_count))
     rows = np.flatnonzero(outcomes.is_evaluated).tolist()
     files = [tmp_path / f"d{row}.toml" for row in rows]
     for row, path in zip(rows, files, strict=True):

@@ -25,9 +25,6 @@ TOLD_SHARE: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
 SAME: Final = 1e-12
 """Of a logarithm: what differs by less is the same number, rounded."""
 
-BLOCK: Final = 200_000
-"""Designs that are compared at once."""
-
 
 def find_front(costs: Floats) -> Booleans:
     """Return which rows no other beats: costs are design x objective, less is better; of equal ones the first."""
@@ -54,27 +51,53 @@ def find_front(costs: Floats) -> Booleans:
 
 
 def find_band(
-    costs: Floats, front: Booleans, groups: Integers, thresholds: Sequence[Sequence[Floats]]
+    costs: Floats,
+    groups: Integers,
+    front: Floats,
+    front_groups: Integers,
+    thresholds: Sequence[Sequence[Floats]],
 ) -> tuple[Booleans, Integers]:
-    """Return which designs cannot be told from one of the front, and the row of the nearest of those.
+    """Return which designs cannot be told from one of the front, and the place of such a one in it, else -1.
 
     `costs` are logarithms; `thresholds[group][group of the front]` is for each objective by how much a logarithm may be
-    worse.
+    worse. Of several the one is named that is nearest, in the first of two objectives.
     """
-    count = len(costs)
-    is_near = front.copy()
-    nearest = np.where(front, np.arange(count), -1)
-    distance = np.where(front, 0.0, np.inf)
-    rows = np.flatnonzero(front)
-    for start in range(0, count, BLOCK):
-        part = np.arange(start, min(start + BLOCK, count))
-        for row in rows.tolist():
-            each = np.array([thresholds[group][groups[row]] for group in range(len(thresholds))])
-            behind = costs[part] - costs[row]
-            within = (behind <= each[groups[part]] + SAME).all(axis=1)
-            far = np.where(within, np.maximum(behind, 0.0).sum(axis=1), np.inf)
-            is_nearer = far < distance[part]
-            is_near[part] |= within
-            nearest[part] = np.where(is_nearer, row, nearest[part])
-            distance[part] = np.where(is_nearer, far, distance[part])
-    return is_near, nearest
+    nearest = np.full(len(costs), -1, dtype=np.int64)
+    distance = np.full(len(costs), np.inf)
+    for group in np.unique(groups).tolist():
+        mine = np.flatnonzero(groups == group)
+        for other in np.unique(front_groups).tolist():
+            theirs = np.flatnonzero(front_groups == other)
+            find = _find_along if costs.shape[1] == 2 else _find_among
+            place = find(costs[mine], front[theirs], thresholds[group][other] + SAME)
+            far = np.maximum(costs[mine] - front[theirs][place], 0.0).sum(axis=1)
+            is_nearer = (place >= 0) & (far < distance[mine])
+            rows = mine[is_nearer]
+            nearest[rows], distance[rows] = theirs[place[is_nearer]], far[is_nearer]
+    return nearest >= 0, nearest
+
+
+def _find_along(costs: Floats, front: Floats, behind: Floats) -> Integers:
+    """Return the place in a front of two objectives from which each row is no further behind than this; -1 for none.
+
+    Along the front one objective rises and the other falls, so that those are neighbours.
+    """
+    order = np.argsort(front[:, 0])
+    rising, falling = front[order, 0], front[order, 1]
+    first = np.searchsorted(rising, costs[:, 0] - behind[0])
+    last = len(front) - 1 - np.searchsorted(falling[::-1], costs[:, 1] - behind[1])
+    place = np.clip(np.searchsorted(rising, costs[:, 0], side="right") - 1, first, np.maximum(first, last))
+    found: Integers = np.where(first <= last, order[np.minimum(place, len(front) - 1)], -1)
+    return found
+
+
+def _find_among(costs: Floats, front: Floats, behind: Floats) -> Integers:
+    """Return the same of any number of objectives, by a look at each row of the front."""
+    found = np.full(len(costs), -1, dtype=np.int64)
+    distance = np.full(len(costs), np.inf)
+    for place, one in enumerate(front):
+        worse = costs - one
+        far = np.where((worse <= behind).all(axis=1), np.maximum(worse, 0.0).sum(axis=1), np.inf)
+        is_nearer = far < distance
+        found[is_nearer], distance[is_nearer] = place, far[is_nearer]
+    return found

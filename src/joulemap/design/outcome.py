@@ -182,6 +182,18 @@ class Outcomes:
         names = [field.name for field in attrs.fields(cls)]
         return cls(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
 
+    def take(self, rows: Integers) -> Self:
+        """Return some of the rows, in their order."""
+        return attrs.evolve(self, **{one.name: getattr(self, one.name)[rows] for one in attrs.fields(type(self))})
+
+    def intern(self) -> Self:
+        """Return it with each text once: an array of texts has the room of its longest at every place."""
+        found: dict[str, Any] = {}
+        for name in ("limit", "refusal"):
+            texts, place = np.unique(getattr(self, name), return_inverse=True)
+            found[name] = texts.astype(object)[place]
+        return attrs.evolve(self, **found)
+
 
 def evaluate_designs(space: Space, numbers: Integers, loads: Sequence[Load]) -> Outcomes:
     """Return what designs of a space take, by their numbers."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,15 +20,19 @@ from joulemap.design.outcome import Objective, Outcomes, evaluate_designs, evalu
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
+    from joulemap.design.watch import Watch
     from joulemap.model.workload import Booleans, Floats, Integers
-
-Tell = Callable[[int, int], None]
-"""Told (designs done, designs to do); what it raises ends the survey."""
 
 FIRST_BLOCK: Final = 1_024
 LARGEST_BLOCK: Final = 65_536
 BLOCK_S: Final = 2.0
 """How long a block of designs may take: then it is told how many are done."""
+
+MOST_HELD: Final = 1_000_000
+"""Designs that are held in memory with all that is known of them: 150 bytes each."""
+
+JUDGED: Final = 1 << 20
+"""Designs that are compared with the front at once."""
 
 STEP: Final = 0.01
 """Of a parameter, for what it does at the margin; one where it counts something."""
@@ -43,97 +49,157 @@ class Difference:
 
 @define(kw_only=True, eq=False)
 class Survey:
-    """Every design of some groups, one behind the other."""
+    """Every design of some groups, one behind the other: what it costs, and where else is known of it.
+
+    Of a design it holds the logarithms that it is judged by; all else is in the parts that it was evaluated in, which
+    a lake may keep.
+    """
 
     groups: tuple[Group, ...]
-    group: Integers
-    """Place of each design's group."""
-    numbers: Integers
-    outcomes: Outcomes
-    seconds: float
-    """That evaluating took."""
+    objectives: tuple[Objective, ...]
+    bounds: tuple[Bound, ...]
+    costs: Floats = attrs.field(init=False)
+    """Design x objective: its logarithm, less is better; not a number where it cannot run."""
     keeps: Booleans = attrs.field(init=False)
-    excess: Floats = attrs.field(init=False)
+    """Which designs keep every limit."""
     front: Booleans = attrs.field(init=False)
     band: Booleans = attrs.field(init=False)
+    """Those of the front, and those that cannot be told from one of them."""
     nearest: Integers = attrs.field(init=False)
+    """Design of the front that each of the band cannot be told from; -1 for others."""
+    seconds: float = 0.0
+    """That evaluating took."""
+    evaluated_count: int = 0
+    """Designs that were evaluated now: a lake may have had others."""
+    _nearest_miss: tuple[float, int] = (np.inf, -1)
+    """How many times over its limits the design is that misses them least, and its place."""
+    _refusals: Counter[str] = attrs.field(factory=Counter)
+    _ends: list[int] = attrs.field(factory=lambda: [0])
+    """Designs before each part, and of all of them."""
+    _parts: list[Callable[[], Outcomes]] = attrs.field(factory=list)
+    beside: Any = None
+    """What its lake is in, where nobody named one: it goes when the survey does."""
 
-    def judge(
-        self,
-        objectives: Sequence[Objective],
-        bounds: tuple[Bound, ...],
-        doubt: Mapping[tuple[int, int], Difference],
-    ) -> None:
+    def __attrs_post_init__(self) -> None:
+        self.costs = np.full((len(self), len(self.objectives)), np.nan)
+        self.keeps, self.front, self.band = (np.zeros(len(self), dtype=bool) for _ in range(3))
+        self.nearest = np.full(len(self), -1)
+
+    def __len__(self) -> int:
+        return sum(len(one.numbers) for one in self.groups)
+
+    def add(self, outcomes: Outcomes, load: Callable[[], Outcomes]) -> Floats:
+        """Take in the next designs, of which `load` returns all that is known; return costs of those in limits."""
+        start, end = self._ends[-1], self._ends[-1] + len(outcomes)
+        self._ends.append(end)
+        self._parts.append(load)
+        rows = slice(start, end)
+        keeps, excess = find_excess(outcomes, self.bounds)
+        self.keeps[rows] = keeps
+        self.costs[rows] = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
+        least = int(np.argmin(excess))
+        self._nearest_miss = min(self._nearest_miss, (float(excess[least]), start + least))
+        self._refusals.update(outcomes.refusal[~outcomes.is_evaluated].tolist())
+        return self.costs[rows][keeps]
+
+    def take(self, rows: Sequence[int]) -> Outcomes:
+        """Return all that is known of some designs, in the order in which they are named."""
+        wanted = np.asarray(rows, dtype=np.int64)
+        part = np.searchsorted(self._ends, wanted, side="right") - 1
+        mine = {one: np.flatnonzero(part == one) for one in np.unique(part).tolist()}
+        found = [self._parts[one]().take(wanted[at] - self._ends[one]) for one, at in mine.items()]
+        return Outcomes.join(found).take(np.argsort(np.concatenate(list(mine.values()))))
+
+    def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
         """Find the front of what keeps the limits, and its band; `doubt` is of pairs of groups, without one nothing."""
-        self.keeps, self.excess = find_excess(self.outcomes, bounds)
-        rows = np.flatnonzero(self.keeps)
-        costs = np.stack([one.sign * np.log(self.outcomes.value(one)[rows]) for one in objectives], axis=1)
         none = Difference(latency_square=0.0, energy_square=0.0, joint_square=0.0)
+        places = range(len(self.groups))
         thresholds = [
             [
-                np.array(
-                    [
-                        TOLD_SHARE * one.half_width(pair.latency_square, pair.energy_square, pair.joint_square)
-                        for one in objectives
-                    ]
-                )
-                for other in range(len(self.groups))
-                for pair in [doubt.get((each, other), none)]
+                np.array([_find_threshold(one, doubt.get((each, other), none)) for one in self.objectives])
+                for other in places
             ]
-            for each in range(len(self.groups))
+            for each in places
         ]
-        front = find_front(costs)
-        band, nearest = find_band(costs, front, self.group[rows], thresholds)
-        self.front, self.band = np.zeros(len(self.group), dtype=bool), np.zeros(len(self.group), dtype=bool)
-        self.nearest = np.full(len(self.group), -1)
-        self.front[rows], self.band[rows] = front, band
-        self.nearest[rows] = np.where(nearest >= 0, rows[nearest], -1) if len(rows) else nearest
+        parts = [np.flatnonzero(self.keeps[start : start + JUDGED]) + start for start in range(0, len(self), JUDGED)]
+        some = np.concatenate([rows[find_front(self.costs[rows])] for rows in parts])
+        front = some[find_front(self.costs[some])]
+        self.front[front] = True
+        for rows in parts:
+            is_near, nearest = find_band(
+                self.costs[rows], self.group_of(rows), self.costs[front], self.group_of(front), thresholds
+            )
+            self.band[rows] = is_near
+            self.nearest[rows] = np.where(is_near, front[nearest], -1)
+        self.band[front], self.nearest[front] = True, front
 
-    def order(self, is_wanted: Booleans, objective: Objective) -> list[int]:
-        """Return the designs that are wanted, the best of an objective first."""
+    def order(self, is_wanted: Booleans, objective: Objective, limit: int | None = None) -> list[int]:
+        """Return the designs that are wanted, the best of an objective first, `limit` of them at most."""
         rows = np.flatnonzero(is_wanted)
-        cost = objective.sign * self.outcomes.value(objective)[rows]
-        return [int(row) for row in rows[np.lexsort((rows, cost))]]
+        cost = self._cost(objective)[rows]
+        if limit is not None and len(rows) > limit:
+            few = np.flatnonzero(cost <= np.partition(cost, limit)[limit])
+            rows, cost = rows[few], cost[few]
+        return [int(row) for row in rows[np.lexsort((rows, cost))][:limit]]
 
     def find_best(self, objective: Objective) -> int:
         """Return the design that is best of those that keep the limits."""
-        return self.order(self.keeps, objective)[0]
+        return int(np.argmin(np.where(self.keeps, self._cost(objective), np.inf)))
 
     def count_like(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
         """Return how many others that keep the limits cannot be told from one in an objective."""
-        value = np.log(self.outcomes.value(objective))
-        behind = objective.sign * (value - value[row])
-        widest = np.zeros(len(self.groups))
-        for place in range(len(self.groups)):
-            if (pair := doubt.get((place, int(self.group[row])))) is not None:
-                widest[place] = TOLD_SHARE * objective.half_width(
-                    pair.latency_square, pair.energy_square, pair.joint_square
-                )
-        return int((self.keeps & (behind <= widest[self.group])).sum()) - 1
+        cost, (own,) = self._cost(objective), self.group_of([row])
+        count = -1
+        for start in range(0, len(self), JUDGED):
+            rows = np.flatnonzero(self.keeps[start : start + JUDGED]) + start
+            pairs = (doubt.get((place, int(own))) for place in range(len(self.groups)))
+            widest = np.array([0.0 if pair is None else _find_threshold(objective, pair) for pair in pairs])
+            count += int((cost[rows] - cost[row] <= widest[self.group_of(rows)]).sum())
+        return count
+
+    def _cost(self, objective: Objective) -> Floats:
+        return self.costs[:, self.objectives.index(objective)]
 
     def find_nearest_miss(self) -> int | None:
         """Return the design that misses its limits least; None where none can be run."""
-        row = int(np.argmin(self.excess))
-        return row if np.isfinite(self.excess[row]) else None
+        excess, row = self._nearest_miss
+        return row if np.isfinite(excess) else None
+
+    def group_of(self, rows: Sequence[int] | Integers) -> Integers:
+        """Return the places of the groups of designs."""
+        ends = np.cumsum([len(one.numbers) for one in self.groups])
+        return np.searchsorted(ends, np.asarray(rows), side="right")
+
+    def find_group(self, row: int) -> Group:
+        """Return the group of a design."""
+        return self.groups[int(self.group_of([row])[0])]
+
+    def _number_of(self, rows: Sequence[int]) -> Integers:
+        """Return the numbers of designs in the spaces of their groups."""
+        place, wanted = self.group_of(rows), np.asarray(rows, dtype=np.int64)
+        starts = np.cumsum([0, *(len(one.numbers) for one in self.groups)])
+        found = np.zeros(len(wanted), dtype=np.int64)
+        for one in np.unique(place).tolist():
+            mine = place == one
+            found[mine] = self.groups[one].numbers[wanted[mine] - starts[one]]
+        return found
 
     def values_at(self, row: int) -> dict[str, float]:
         """Return the parameters of a design."""
-        space = self.groups[int(self.group[row])].space
-        return {name: float(one[0]) for name, one in space.values_at(self.numbers[row : row + 1]).items()}
+        space = self.find_group(row).space
+        return {name: float(one[0]) for name, one in space.values_at(self._number_of([row])).items()}
 
     def changes_at(self, row: int) -> dict[str, float]:
         """Return the values of all constants in which a design differs from its chip, in SI."""
-        space = self.groups[int(self.group[row])].space
-        values = space.values_at(self.numbers[row : row + 1])
+        space = self.find_group(row).space
+        values = space.values_at(self._number_of([row]))
         return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
 
     def count_refusals(self) -> list[tuple[str, int]]:
         """Return why designs cannot run, each reason without its numbers, with how many: the commonest first."""
         counts: Counter[str] = Counter()
-        texts, found = np.unique(self.outcomes.refusal, return_counts=True)
-        for text, count in zip(texts.tolist(), found.tolist(), strict=True):
-            if text:
-                counts["static power is not below the tdp" if text.startswith("static_power:") else text] += count
+        for text, count in self._refusals.items():
+            counts["static power is not below the tdp" if text.startswith("static_power:") else text] += count
         return counts.most_common()
 
     def tell_status(self, rows: Sequence[int]) -> list[str]:
@@ -142,12 +208,12 @@ class Survey:
         words[self.keeps[rows]] = "other"
         words[self.band[rows]] = "band"
         words[self.front[rows]] = "front"
-        words[~self.outcomes.is_evaluated[rows]] = "unsupported"
+        words[np.isnan(self.costs[rows, 0])] = "unsupported"
         return [str(one) for one in words]
 
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
         """Return some designs as arrays: what they are like, and their parameters."""
-        group, numbers = self.group[rows], self.numbers[rows]
+        group, numbers = self.group_of(rows), self._number_of(rows)
         found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
         for name in self.groups[0].dimensions:
             found[name] = np.array([one.dimensions[name] for one in self.groups])[group]
@@ -163,43 +229,49 @@ class Survey:
 
 def survey(
     groups: Sequence[Group],
-    tell: Tell,
-    see: Callable[[Outcomes], None],
+    objectives: tuple[Objective, ...],
+    bounds: tuple[Bound, ...],
+    watch: Watch,
     lake: Path | None = None,
     jobs: int = 1,
     cluster: str = "",
 ) -> Survey:
     """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named.
 
-    `see` is shown each block before `tell` is told of it.
+    `watch` is shown each block before it is told of it. Several processes, and more designs than are held in memory,
+    have a lake of their own.
     """
     began = time.perf_counter()
+    done = Survey(groups=tuple(groups), objectives=objectives, bounds=bounds)
+    if lake is None and (jobs > 1 or cluster or len(done) > MOST_HELD):
+        done.beside = tempfile.TemporaryDirectory(prefix="joulemap-")
+        lake = Path(done.beside.name) / "lake"
+
+    def add(outcomes: Outcomes, load: Callable[[], Outcomes]) -> None:
+        watch.see(done.add(outcomes, load))
+
     if lake is not None:
         from joulemap.design.task import survey_lake
 
-        parts = survey_lake(lake, groups, jobs, cluster, tell, see)
+        done.evaluated_count = survey_lake(lake, groups, jobs, cluster, watch.tell, add)
     else:
-        parts = _evaluate_all(groups, tell, see)
-    return Survey(
-        groups=tuple(groups),
-        group=np.concatenate([np.full(len(one.numbers), place) for place, one in enumerate(groups)]),
-        numbers=np.concatenate([one.numbers for one in groups]),
-        outcomes=Outcomes.join(parts),
-        seconds=time.perf_counter() - began,
-    )
+        watch.tell(0, len(done))
+        for numbers, one in _cut(groups):
+            found = evaluate_designs(one.space, numbers, one.loads).intern()
+            done.evaluated_count += len(numbers)
+            add(found, partial(_give, found))
+            watch.tell(done.evaluated_count, len(done))
+    done.seconds = time.perf_counter() - began
+    return done
 
 
-def _evaluate_all(groups: Sequence[Group], tell: Tell, see: Callable[[Outcomes], None]) -> list[Outcomes]:
-    total = sum(len(one.numbers) for one in groups)
-    done = 0
-    parts: list[Outcomes] = []
-    tell(0, total)
-    for numbers, one in _cut(groups):
-        parts.append(evaluate_designs(one.space, numbers, one.loads))
-        done += len(numbers)
-        see(parts[-1])
-        tell(done, total)
-    return parts
+def _give(outcomes: Outcomes) -> Outcomes:
+    return outcomes
+
+
+def _find_threshold(objective: Objective, pair: Difference) -> float:
+    """Return by how much the logarithm of an objective may be worse without being told apart."""
+    return TOLD_SHARE * objective.half_width(pair.latency_square, pair.energy_square, pair.joint_square)
 
 
 def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:

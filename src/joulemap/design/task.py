@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
@@ -27,7 +28,8 @@ BLOCK: Final = 65_536
 """Designs of a shard."""
 
 SMALLEST: Final = 256
-"""Designs of a block where there are few for the processes."""
+PARTS: Final = 16
+"""Blocks of a space that is too small for large ones, and designs of the smallest."""
 
 READ: Final = (
     "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
@@ -56,34 +58,47 @@ def survey_lake(
     groups: Sequence[Group],
     jobs: int,
     cluster: str,
-    tell: Callable[[int, int], None],
-    see: Callable[[Outcomes], None],
-) -> list[Outcomes]:
-    """Return the outcomes of every design of groups, in their order, kept in a lake: what is there is not evaluated.
+    tell: Callable[[int, int, int], None],
+    add: Callable[[Outcomes, Callable[[], Outcomes]], None],
+) -> int:
+    """Have every design of groups in a lake, and give `add` their outcomes, in their order, and what reads them again.
 
-    What `tell` raises ends it; finished shards stay.
+    What is there is not evaluated; returned is how many designs were. What `tell` raises ends it; finished shards stay.
     """
-    parts = [(group, numbers) for group in groups for numbers in cut_blocks(group.numbers, jobs)]
-    tasks = [[_make_task(group, numbers, load) for load in group.loads] for group, numbers in parts]
-    total = sum(len(one.numbers) * len(one.loads) for one in groups)
+    parts = [(group, numbers) for group in groups for numbers in cut_blocks(group.numbers)]
+    kept: list[list[tuple[str, str]]] = [[] for _ in parts]
+    total, loads = sum(len(numbers) for _, numbers in parts), len(groups[0].loads)
+    last = Filled()
+    done = 0
 
-    found: list[Outcomes] = []
+    def make() -> Iterator[DesignTask]:
+        for place, (group, numbers) in enumerate(parts):
+            for load in group.loads:
+                task = _make_task(group, numbers, load)
+                kept[place].append((task.block.folder, task.block.digest))
+                yield task
 
     def told(filled: Filled) -> None:
-        while len(found) < len(parts) and filled.questions >= {one.block.digest for one in tasks[len(found)]}:
-            group, numbers = parts[len(found)]
-            totals = [SimpleNamespace(**read_points(lake, one.block, READ)) for one in tasks[len(found)]]
-            found.append(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
-            see(found[-1])
-        tell(min(filled.point_count, total), total)
+        nonlocal done, last
+        last = filled
+        while done < len(parts) and len(kept[done]) == loads and filled.questions >= {one for _, one in kept[done]}:
+            read = partial(_read, lake, *parts[done], kept[done])
+            add(read(), read)
+            done += 1
+        tell((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
 
-    fill(lake, (one for each in tasks for one in each), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
-    return found
+    fill(lake, make(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    return last.point_count // loads
 
 
-def cut_blocks(numbers: Integers, jobs: int) -> list[Integers]:
-    """Return designs in blocks: large ones, or as many as give each process its part."""
-    size = min(BLOCK, max(SMALLEST, -(-len(numbers) // (2 * jobs))))
+def _read(lake: Path, group: Group, numbers: Integers, kept: Sequence[tuple[str, str]]) -> Outcomes:
+    totals = [SimpleNamespace(**read_points(lake, *one, READ)) for one in kept]
+    return combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers))
+
+
+def cut_blocks(numbers: Integers) -> list[Integers]:
+    """Return designs in blocks, the same ones however many processes there are: large ones, or a few for these."""
+    size = min(BLOCK, max(SMALLEST, -(-len(numbers) // PARTS)))
     return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 

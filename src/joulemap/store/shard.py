@@ -158,10 +158,9 @@ def is_lake(folder: Path) -> bool:
     return True
 
 
-def find_shard(lake: Path, block: Block) -> Shard | None:
-    """Return the shard that answers a block; None where there is none."""
-    place = lake / block.folder
-    for path in sorted(place.glob(f"{block.digest}-*.parquet")) if place.is_dir() else ():
+def find_shard(place: Path, question: str) -> Shard | None:
+    """Return the shard in a folder of a lake that answers a block, by its digest; None where there is none."""
+    for path in sorted(place.glob(f"{question}-*.parquet")) if place.is_dir() else ():
         if (shard := read_name(path)) is not None:
             return shard
     return None
@@ -189,7 +188,7 @@ def write_shard(lake: Path, block: Block, points: Points) -> Shard:
 
     Raises ValueError where points and block differ in length, OSError where it cannot be written.
     """
-    there = find_shard(lake, block)
+    there = find_shard(lake / block.folder, block.digest)
     if there is not None and digest_bytes(there.path) == there.content:
         return there
     content = encode(block, points)

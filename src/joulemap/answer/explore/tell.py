@@ -68,7 +68,7 @@ def show_objective(value: float, unit: str) -> str:
 
 def describe_design(done: Survey, row: int) -> str:
     """Return what a design is like, and its parameters."""
-    group = done.groups[int(done.group[row])]
+    group = done.find_group(row)
     constants = group.space.law.constants
     values = (f"{name} {show_constant(one, constants[name].unit)}" for name, one in done.values_at(row).items())
     others = [one.hardware for one in done.groups if one is not group]
@@ -104,15 +104,15 @@ def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
     from joulemap.design.survey import evaluate_one
 
     row = done.find_best(objective)
-    place = int(done.group[row])
-    value = float(done.outcomes.value(objective)[row])
-    own = evaluate_one(done.groups[place], {})
+    outcomes = done.take([row])
+    value = float(outcomes.value(objective)[0])
+    own = evaluate_one(done.find_group(row), {})
     ratio = None if own.refusal[0] else (float(own.value(objective)[0]) / value) ** objective.sign
     return BestDesign(
         objective=objective.name,
         value=value,
         unit=objective.unit,
-        half_width=done.outcomes.half_width(row, objective),
+        half_width=outcomes.half_width(0, objective),
         design=describe_design(done, row),
         design_index=row,
         own_ratio=ratio,
@@ -127,7 +127,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
     found = []
     for objective in wanted:
         row = done.find_best(objective)
-        group = done.groups[int(done.group[row])]
+        group = done.find_group(row)
         values = done.values_at(row)
         for name, slopes in find_slopes(group, values, wanted).items():
             unit = group.space.law.constants[name].unit
@@ -160,7 +160,7 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return how far off the values of the best designs may be."""
     parts = []
     for one in wanted:
-        width = done.outcomes.half_width(done.find_best(one), one)
+        width = done.take([done.find_best(one)]).half_width(0, one)
         if width is not None:
             parts.append(f"{one.label} {show_doubt(width)}")
     if not parts:
@@ -175,13 +175,13 @@ def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
     if row is None:
         refusals = done.count_refusals()
         told_first = "; ".join(f"{count:,} x {reason}" for reason, count in refusals[:2])
-        return f"none of {len(done.group):,} designs runs it: {told_first}"
-    missed = []
+        return f"none of {len(done):,} designs runs it: {told_first}"
+    missed, outcomes = [], done.take([row])
     for bound in bounds:
-        excess, unit = float(bound.excess(done.outcomes)[row]), bound.objective.unit
+        excess, unit = float(bound.excess(outcomes)[0]), bound.objective.unit
         if excess > 1.0:
-            value = show_objective(float(getattr(done.outcomes, bound.column)[row]), unit)
+            value = show_objective(float(getattr(outcomes, bound.column)[0]), unit)
             limit = show_objective(bound.value, unit)
             missed.append(f"{bound.objective.label} {value}, {excess:.3g} times beyond {bound.option} {limit}")
     where = describe_design(done, row)
-    return f"none of {len(done.group):,} designs keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"
+    return f"none of {len(done):,} designs keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"
