@@ -348,6 +348,9 @@ def test_the_one_chip_for_all_loses_nothing_where_it_is_the_best_of_each(tmp_pat
     answer = workspace.explore_all(["resnet18", "mobilenet_v2"], hardware="l4,t4,xeon_8490h", precision="int8")
     assert min(row.regret_ratio or 0.0 for row in answer.rows) >= 1.0
     for winner in answer.winners:
+        assert 0.5 <= (winner.probability or 0.0) <= 1.0
+        assert (winner.runner_up in winner.alike.split(", ")) == ((winner.probability or 0.0) < 0.8)
+    for winner in answer.winners:
         asked: dict[str, Any] = {"hardware": winner.hardware, "precision": "int8", "runtime": winner.runtime}
         assert_close(winner.value, workspace.compare(winner.model, **asked).rows[0].energy_j or 0.0, rel=1e-12)
     first = answer.rows[0]

@@ -16,8 +16,8 @@ from joulemap.domain.block import Block
 from joulemap.lake.block import describe
 from joulemap.lake.fill import Filled, fill
 from joulemap.store.point import read_points
+from joulemap.store.shard import rule_version
 from joulemap.system.record import frozen
-from joulemap.system.resource import digest_code
 
 if TYPE_CHECKING:
     from joulemap.design.group import Group
@@ -112,6 +112,6 @@ def _make_task(group: Group, numbers: Integers, load: Load) -> DesignTask:
         load.configuration,
         {name: (constants[name].unit, np.ascontiguousarray(column)) for name, column in values.items()},
         calibration=load.calibration,
-        rules=digest_code("design/area.py", "design/rule.py", "design/place.py", "domain/change.py"),
+        rules=rule_version(),
     )
     return DesignTask(block=block, space=group.space, load=attrs.evolve(load, workload=None), values=values)
