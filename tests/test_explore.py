@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -15,10 +16,14 @@ from conftest import Run
 from joulemap.answer.explore.pose import read_shares
 from joulemap.catalog.design import read_design, write_design
 from joulemap.catalog.load import load_catalogue
-from joulemap.design.area import Area
+from joulemap.design.area import BESIDE, DATAPATH, DENSITY, DIES, RETICLE, Area, at_node, find_datapath
+from joulemap.design.beyond import find_beyond, find_oversize
 from joulemap.design.front import TOLD_SHARE, find_band, find_front
+from joulemap.design.group import Group
+from joulemap.design.outcome import Outcomes
 from joulemap.design.place import place_values
 from joulemap.design.space import Space, vary_usual
+from joulemap.design.survey import Survey
 from joulemap.domain.change import change_hardware
 from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
@@ -114,6 +119,46 @@ def test_what_follows_is_as_worked_by_hand() -> None:
     hop = next(one for one in KPU.reference if ".".join(one.key) == "router.hop").energy_per_action_fj / 1e15
     assert_close(found["router.hop"], hop * math.sqrt(ratio), rel=1e-12)
     assert "pe.int8_mac" not in found  # at half the clock the power law sees to voltage
+
+
+def test_the_area_of_a_gpu_is_fitted_to_dies_and_scored_leaving_one_out() -> None:
+    """Each die is units x (beside + datapath / share) / density + memory: least squares of its ratio to the known."""
+    rows = []
+    for name, (die_mm2, count) in DIES.items():
+        chip, density = CATALOGUE[name], at_node(DENSITY, CATALOGUE[name].process_node.value)
+        area = Area.of(chip)
+        memory = float(area.find_mm2({})[0]) - area.unit_count * area.unit_mm2
+        each = count / density / (die_mm2 - memory)
+        rows.append([each, each * find_datapath(chip)])
+    law = np.array(rows)
+    beside, slope = np.linalg.lstsq(law, np.ones(len(law)), rcond=None)[0]
+    assert_close(BESIDE["gpu"].value, beside, rel=0.01)
+    assert_close(DATAPATH["gpu"].value, 1.0 / slope, rel=0.01)
+    others = [np.delete(law, place, axis=0) for place in range(len(law))]
+    off = [
+        row @ np.linalg.lstsq(left, np.ones(len(left)), rcond=None)[0] for row, left in zip(law, others, strict=True)
+    ]
+    assert np.exp(np.abs(np.log(off)).mean()) < 1.31
+    assert np.exp(np.abs(np.log(off)).max()) < 1.63
+
+
+def test_designs_beyond_what_is_built_are_found() -> None:
+    """A clock above that of every KPU, and a die of so many units that it is larger than a mask prints."""
+    space = Space.of(KPU, {"units": "1,4096", "clock": "1MHz,9GHz", "dram.bandwidth": "x1"})
+    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, loads=(), numbers=np.arange(4))
+    done = Survey(groups=(group,), objectives=(), bounds=())
+    area = np.broadcast_to(space.law.area.find_mm2(space.values_at(group.numbers)), (4,))
+    columns = {one.name: area for one in attrs.fields(Outcomes)}
+    done.parts.append(lambda: Outcomes(**columns))
+    chips = [one for one in CATALOGUE.values() if one.architecture == "kpu"]
+    found = {(one.name, one.value): (one.known, one.most) for one in find_beyond(done, range(4), chips)}
+    assert found["clock", 9e9] == ("kpu", max(one.clock.value for one in chips))
+    assert found["unit_count", 4096.0] == ("kpu", max(one.unit_count.value for one in chips))
+    assert {name for name, _ in found} == {"clock", "unit_count"}
+    large = find_oversize(done, range(4))
+    assert large is not None and RETICLE.value == 26.0 * 33.0
+    assert (large.design_count, large.chip, large.largest_mm2) == (2, "kpu_t256", float(area.max()))
+    assert find_oversize(done, [0]) is None
 
 
 def test_above_the_highest_clock_the_voltage_rises_on_the_same_line() -> None:

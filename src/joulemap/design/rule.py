@@ -79,7 +79,7 @@ RULES: Final = {
             name="area",
             text="area is that of units and memories on the chip, by the table of design/area",
             basis="recalled",
-            source="Horowitz 2014, claims of TSMC from node to node; shares of datapaths assumed",
+            source="Horowitz 2014, claims of TSMC from node to node; GPUs by four dies, other shares assumed",
         ),
         Rule(
             name="limit",

@@ -76,7 +76,8 @@ class Survey:
     _refusals: Counter[str] = attrs.field(factory=Counter)
     _ends: list[int] = attrs.field(factory=lambda: [0])
     """Designs before each part, and of all of them."""
-    _parts: list[Callable[[], Outcomes]] = attrs.field(factory=list)
+    parts: list[Callable[[], Outcomes]] = attrs.field(factory=list)
+    """What returns each part again."""
     beside: Any = None
     """What its lake is in, where nobody named one: it goes when the survey does."""
 
@@ -92,7 +93,7 @@ class Survey:
         """Take in the next designs, of which `load` returns all that is known; return costs of those in limits."""
         start, end = self._ends[-1], self._ends[-1] + len(outcomes)
         self._ends.append(end)
-        self._parts.append(load)
+        self.parts.append(load)
         rows = slice(start, end)
         keeps, excess = find_excess(outcomes, self.bounds)
         self.keeps[rows] = keeps
@@ -107,7 +108,7 @@ class Survey:
         wanted = np.asarray(rows, dtype=np.int64)
         part = np.searchsorted(self._ends, wanted, side="right") - 1
         mine = {one: np.flatnonzero(part == one) for one in np.unique(part).tolist()}
-        found = [self._parts[one]().take(wanted[at] - self._ends[one]) for one, at in mine.items()]
+        found = [self.parts[one]().take(wanted[at] - self._ends[one]) for one, at in mine.items()]
         return Outcomes.join(found).take(np.argsort(np.concatenate(list(mine.values()))))
 
     def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
@@ -174,7 +175,7 @@ class Survey:
         """Return the group of a design."""
         return self.groups[int(self.group_of([row])[0])]
 
-    def _number_of(self, rows: Sequence[int]) -> Integers:
+    def number_of(self, rows: Sequence[int]) -> Integers:
         """Return the numbers of designs in the spaces of their groups."""
         place, wanted = self.group_of(rows), np.asarray(rows, dtype=np.int64)
         starts = np.cumsum([0, *(len(one.numbers) for one in self.groups)])
@@ -187,12 +188,12 @@ class Survey:
     def values_at(self, row: int) -> dict[str, float]:
         """Return the parameters of a design."""
         space = self.find_group(row).space
-        return {name: float(one[0]) for name, one in space.values_at(self._number_of([row])).items()}
+        return {name: float(one[0]) for name, one in space.values_at(self.number_of([row])).items()}
 
     def changes_at(self, row: int) -> dict[str, float]:
         """Return the values of all constants in which a design differs from its chip, in SI."""
         space = self.find_group(row).space
-        values = space.values_at(self._number_of([row]))
+        values = space.values_at(self.number_of([row]))
         return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
 
     def count_refusals(self) -> list[tuple[str, int]]:
@@ -213,7 +214,7 @@ class Survey:
 
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
         """Return some designs as arrays: what they are like, and their parameters."""
-        group, numbers = self.group_of(rows), self._number_of(rows)
+        group, numbers = self.group_of(rows), self.number_of(rows)
         found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
         for name in self.groups[0].dimensions:
             found[name] = np.array([one.dimensions[name] for one in self.groups])[group]

@@ -23,6 +23,7 @@ from joulemap.answer.explore.tell import (
     list_margins,
     list_rules,
     name_question,
+    say_beyond,
     say_missed,
     say_sure,
     show_objective,
@@ -85,6 +86,8 @@ class ExploreAnswer(Answer):
     """Chip -> what to write to ask for it, where that is not its name."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
+    beyond: tuple[str, ...] = ()
+    """In what the best designs and the front are beyond what is built, a line each."""
     is_limited: bool = False
     """Whether designs have to keep any limit beside that they run."""
     is_usual: bool = False
@@ -226,7 +229,7 @@ class ExploreAnswer(Answer):
         return f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
 
     def _tell(self) -> tuple[str, ...]:
-        lines = [self._say_rate()]
+        lines = [self._say_rate(), *self.beyond]
         if self.is_usual:
             lines.append(f"nothing is named to vary, so {', '.join(self.parameters)} are: --vary units=16:1024:*2")
         for objective in self.objectives:
@@ -292,6 +295,7 @@ def explore(
     UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
     """
     from joulemap.answer.explore.pose import pose
+    from joulemap.catalog.load import load_catalogue
     from joulemap.design.outcome import OBJECTIVES as KNOWN
     from joulemap.design.survey import survey
     from joulemap.design.watch import Watch
@@ -346,9 +350,15 @@ def explore(
         spelling=posed.spelling,
         survey=done,
         sure=say_sure(done, wanted),
+        beyond=say_beyond(done, _list_best(done), tuple(load_catalogue().hardware.values())),
         is_limited=bool(bounds),
         is_usual=is_usual,
     )
+
+
+def _list_best(done: Survey) -> list[int]:
+    """Return the designs of the front, and the best of each objective."""
+    return sorted({*done.order(done.front, done.objectives[0]), *map(done.find_best, done.objectives)})
 
 
 def _search(

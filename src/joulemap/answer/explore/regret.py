@@ -141,11 +141,10 @@ class RegretAnswer(Answer):
 
     def _tell(self) -> tuple[str, ...]:
         known = [one for one in self.winners if one.probability is not None]
-        sure = [one for one in known if not one.alike_count]
-        if not known:
-            return ()
-        rest = "" if len(sure) == len(known) else ", the others cannot be told apart from a next one at 80 %"
-        return (f"{len(sure)} of {len(known)} winners are surely the best{rest}",)
+        sure = sum(not one.alike_count for one in known)
+        return (
+            (f"{sure or 'none'} of {len(known)} winners can be told apart at 80 % from all next ones",) if known else ()
+        )
 
 
 def _say_alike(alike: str) -> str:

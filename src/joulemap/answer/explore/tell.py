@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.computed import told
 from joulemap.domain.value import show_constant
-from joulemap.present.cell import show_doubt, show_quantity
+from joulemap.present.cell import show_count, show_doubt, show_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
     from joulemap.design.survey import Survey
+    from joulemap.domain.hardware import Hardware
 
 
 @frozen(kw_only=True)
@@ -154,6 +155,26 @@ def list_rules(posed: Posed) -> list[RuleRow]:
         for rule in group.space.law.list_used(one.name for one in group.space.parameters)
     }
     return [RuleRow(rule=one.name, text=one.text, basis=one.basis, source=one.source) for one in used.values()]
+
+
+def say_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> tuple[str, ...]:
+    """Return in which numbers some designs are beyond all chips of their class, and beyond what one die can be."""
+    from joulemap.design.area import RETICLE
+    from joulemap.design.beyond import find_beyond, find_oversize
+
+    said = {
+        f"{one.name} {show_constant(one.value, one.unit)} (of every {one.known or 'chip'} of the catalogue the "
+        f"{'most' if one.value > one.most else 'least'} is {show_constant(one.most, one.unit)}, {one.chip})": None
+        for one in find_beyond(done, rows, chips)
+    }
+    lines = [f"beyond what is built: {'; '.join(said)}"] if said else []
+    if (found := find_oversize(done, rows)) is not None:
+        lines.append(
+            f"{found.design_count:,} of {show_count(len(rows), 'design')} that are best or on the front are larger "
+            f"than one die can be, {RETICLE.value:.0f} mm2 ({RETICLE.source}; {RETICLE.basis}): up to "
+            f"{found.largest_mm2:,.0f} mm2, where {found.chip} itself comes out at {found.own_mm2:,.0f}"
+        )
+    return tuple(lines)
 
 
 def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
