@@ -1,11 +1,13 @@
 """A lake of ten million points: how fast shards are written and asked, beside the engines' own Parquet writers.
 
 python benchmarks/lake.py [--points 10_000_000] [--block 262_144] [--keep FOLDER]
+python benchmarks/lake.py --hand-out 10_000      what handing out tasks of so many designs takes, of one and two workers
 
 Points are made up: a grid of clock, units, bandwidth and cache of one model on one chip, with numbers of which hardly
 two are alike, so that nothing packs better than it would. Times of questions are the least of 3; the first opening,
 which looks through new shards, is told apart. Writers are timed over the same tables, one after the other, shard by
-shard. Beside each time stands that of the processors: on a machine that others use it is the one to compare.
+shard. Beside each time stands that of the processors, and of these how many times a loop that adds 20 million numbers:
+on a machine that others use it is the one to compare.
 """
 
 from __future__ import annotations
@@ -26,7 +28,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from joulemap.answer.explore.pose import pose
+from joulemap.design.task import cut_blocks, evaluate_task, make_tasks
 from joulemap.domain.block import QUESTION, Block
+from joulemap.domain.settings import Settings
+from joulemap.lake.fill import fill
 from joulemap.model.version import formula_version
 from joulemap.plan.lake import reading
 from joulemap.plan.source import Source
@@ -47,6 +53,19 @@ FRONT: Final = """
         FROM points WHERE {})
     WHERE before IS NULL OR energy_j < before ORDER BY latency_s"""
 
+STEPPED: Final = """
+    WITH kept AS MATERIALIZED (
+        SELECT run_id, latency_s, energy_j, floor(16 * log2(latency_s)) AS step
+        FROM points WHERE refusal IS NULL AND {}),
+    least AS MATERIALIZED (
+        SELECT step, min(min(energy_j)) OVER (ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM kept GROUP BY step),
+    few AS (
+        SELECT k.run_id, k.latency_s, k.energy_j
+        FROM kept AS k JOIN least AS s ON s.step = k.step AND (s.before IS NULL OR k.energy_j < s.before))
+""" + FRONT.replace("points WHERE {}", "few")
+"""A front of any points: those are left out first that are beaten by one of a step of latency before theirs."""
+
 ASKED: Final = {
     "count": "SELECT count(*) FROM runs",
     "winner": "SELECT run_id, energy_j FROM runs ORDER BY energy_j LIMIT 1",
@@ -54,7 +73,8 @@ ASKED: Final = {
     "least energy": "SELECT min(energy_j) FROM runs",
     "least at each unit count": "SELECT set_unit_count, min(energy_j), min(latency_s) FROM runs GROUP BY ALL",
     "front": FRONT.format("is_edge"),
-    "front under a limit": FRONT.format("average_power_w < 60"),
+    "front under a limit": STEPPED.format("average_power_w < 60"),
+    "front under no limit": STEPPED.format("TRUE"),
     "mean of a slice": "SELECT avg(latency_s) FROM runs WHERE set_clock_hz > 1e9 AND set_unit_count = 256",
 }
 
@@ -177,16 +197,64 @@ def ask(lake: Path) -> None:
                     rows = connection.execute(statement).fetchall()
             least = min(clocks, key=lambda one: one.wall_s)
             cpu_s = min(one.cpu_s for one in clocks)
-            print(f"{label:31} {least.wall_s:6.3f} s, {cpu_s:6.3f} s of a processor, {len(rows):,} rows")
+            told = (
+                f"{least.wall_s:6.3f} s, {cpu_s:6.3f} s of a processor, {cpu_s / add():4.2f} loops, {len(rows):,} rows"
+            )
+            print(f"{label:31} {told}")
+
+
+def add() -> float:
+    """Return the seconds of a processor in which a loop adds up 20 million numbers."""
+    start, total = time.process_time(), 0
+    for number in range(20_000_000):
+        total += number
+    return time.process_time() - start
+
+
+def hand_out(size: int, folder: Path) -> None:
+    """Print what tasks of so many designs take of who hands them out, and of one and of two workers.
+
+    Tasks are those of `explore`: ten, then fifty of them, so that what begins and ends a cluster cancels.
+    """
+    vary = {"clock": "x0.5:x1:10", "units": "1,2,4,8", "dram.bandwidth": f"x0.5:x2:{size}"}
+    source = Source(path=folder / "asked.duckdb")
+    posed = pose(source, ["resnet50"], Settings(hardware="tpu_v4", precision="bf16"), vary, {}, None, 0, keeps=True)
+    parts = cut_blocks(posed.groups, size)
+    shares, each = {}, {}
+    for workers in (1, 2):
+        spent = []
+        for count in (10, 50):
+            lake = folder / f"lake{workers}-{count}"
+            own, others = time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            told = fill(
+                lake, (task for _, task in make_tasks(parts[:count])), evaluate_task, cluster=f"local:{workers}"
+            )
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            worked = after.ru_utime + after.ru_stime - others.ru_utime - others.ru_stime
+            spent.append((time.process_time() - own, worked, told.written_count))
+        (own, worked, some), (more_own, more_worked, all_of_them) = spent
+        tasks = all_of_them - some
+        shares[workers], each[workers] = (more_own - own) / tasks, (more_worked - worked) / tasks
+        print(
+            f"{workers} workers, tasks of {size:,}: handing out {1e3 * shares[workers]:.1f} ms of a processor a task, "
+            f"evaluating and writing {1e3 * each[workers]:.0f} ms; share {shares[workers] / each[workers]:.1%}"
+        )
+    ratio = 2.0 * (each[1] + shares[1]) / (each[2] + shares[2])
+    print(f"two workers are {ratio:.2f} x one, from what processors spend; one scheduler has work for "
+          f"{each[2] / shares[2]:,.0f} workers; a loop takes {add():.2f} s")  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=10_000_000)
     parser.add_argument("--block", type=int, default=1 << 18)
+    parser.add_argument("--hand-out", type=int, help="designs of a task that a cluster is given")
     parser.add_argument("--keep", type=Path, help="a folder for the lake, asked as it is where it is there")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
+        if given.hand_out:
+            hand_out(given.hand_out, Path(place))
+            return
         lake = given.keep or Path(place) / "lake"
         if not lake.exists():
             open_lake(lake)

@@ -148,7 +148,7 @@ def test_designs_beyond_what_is_built_are_found() -> None:
     group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, loads=(), numbers=np.arange(4))
     done = Survey(groups=(group,), objectives=(), bounds=())
     area = np.broadcast_to(space.law.area.find_mm2(space.values_at(group.numbers)), (4,))
-    columns = {one.name: area for one in attrs.fields(Outcomes)}
+    columns: dict[str, Any] = {one.name: area for one in attrs.fields(Outcomes)}
     done.parts.append(lambda: Outcomes(**columns))
     chips = [one for one in CATALOGUE.values() if one.architecture == "kpu"]
     found = {(one.name, one.value): (one.known, one.most) for one in find_beyond(done, range(4), chips)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from joulemap.design.area import RETICLE
-from joulemap.domain.constant import list_constants
+from joulemap.domain.constant import STATIC, list_constants
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Beyond:
     known: str
     """Class of the chips that it is compared with; empty for all."""
     most: float
-    """Of those chips, the largest where the value is larger, else the least."""
+    """Of those chips; of energies the least."""
     chip: str
     """That has it."""
 
@@ -48,7 +48,7 @@ class Oversize:
 
 
 def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> Iterator[Beyond]:
-    """Yield each number of some designs that is outside those of all chips of their class."""
+    """Yield each number of some designs that is more than all chips of their class have; of energies less."""
     place = done.group_of(rows)
     for one in np.unique(place).tolist():
         space = done.groups[one].space
@@ -59,13 +59,12 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
         for name, column in values.items():
             unit = space.law.constants[name].unit
             known = [(at[name].value, chip) for chip, at in stated if name in at]
-            for value, (own, chip), sign in (
-                (float(column.max()), max(known), 1.0),
-                (float(column.min()), min(known), -1.0),
-            ):
-                if sign * value > sign * own:
-                    where = "" if is_few else space.hardware.architecture
-                    yield Beyond(name=name, value=value, unit=unit, known=where, most=own, chip=chip)
+            is_less = unit == "J" or name == STATIC
+            sign, value = (-1.0, float(column.min())) if is_less else (1.0, float(column.max()))
+            own, chip = min(known) if is_less else max(known)
+            if sign * value > sign * own:
+                where = "" if is_few else space.hardware.architecture
+                yield Beyond(name=name, value=value, unit=unit, known=where, most=own, chip=chip)
 
 
 def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:

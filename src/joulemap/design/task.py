@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
@@ -43,14 +44,22 @@ class DesignTask:
     """A block of designs, of one of their models."""
 
     block: Block
-    space: Space
-    load: Load
     values: Mapping[str, Floats]
+    packed: bytes
+    """Their space and load, alike in all blocks of a group: who hands blocks out writes them once, who evaluates them
+    reads them once."""
 
 
 def evaluate_task(task: DesignTask) -> DesignColumns:
     """Return the totals of a block."""
-    return evaluate_load(task.space, task.values, task.load, task.block.point_count)
+    space, load = _unpack(task.packed)
+    return evaluate_load(space, task.values, load, task.block.point_count)
+
+
+@lru_cache(maxsize=16)
+def _unpack(packed: bytes) -> tuple[Space, Load]:
+    found: tuple[Space, Load] = pickle.loads(packed)
+    return found
 
 
 def survey_lake(
@@ -65,18 +74,16 @@ def survey_lake(
 
     What is there is not evaluated; returned is how many designs were. What `tell` raises ends it; finished shards stay.
     """
-    parts = [(group, numbers) for group in groups for numbers in cut_blocks(group.numbers)]
+    parts = cut_blocks(groups)
     kept: list[list[tuple[str, str]]] = [[] for _ in parts]
     total, loads = sum(len(numbers) for _, numbers in parts), len(groups[0].loads)
     last = Filled()
     done = 0
 
-    def make() -> Iterator[DesignTask]:
-        for place, (group, numbers) in enumerate(parts):
-            for load in group.loads:
-                task = _make_task(group, numbers, load)
-                kept[place].append((task.block.folder, task.block.digest))
-                yield task
+    def note() -> Iterator[DesignTask]:
+        for place, task in make_tasks(parts):
+            kept[place].append((task.block.folder, task.block.digest))
+            yield task
 
     def told(filled: Filled) -> None:
         nonlocal done, last
@@ -87,7 +94,7 @@ def survey_lake(
             done += 1
         tell((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
 
-    fill(lake, make(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
     return last.point_count // loads
 
 
@@ -96,13 +103,30 @@ def _read(lake: Path, group: Group, numbers: Integers, kept: Sequence[tuple[str,
     return combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers))
 
 
-def cut_blocks(numbers: Integers) -> list[Integers]:
-    """Return designs in blocks, the same ones however many processes there are: large ones, or a few for these."""
-    size = min(BLOCK, max(SMALLEST, -(-len(numbers) // PARTS)))
-    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
+    """Return groups with their designs in blocks, the same ones however many processes there are.
+
+    A space that is too small for large ones is cut into a few, for these.
+    """
+    found = []
+    for group in groups:
+        count = len(group.numbers)
+        each = min(size, max(SMALLEST, -(-count // PARTS)))
+        found += [(group, group.numbers[start : start + each]) for start in range(0, count, each)]
+    return found
 
 
-def _make_task(group: Group, numbers: Integers, load: Load) -> DesignTask:
+def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
+    """Yield the place of each part with a task for each of its models."""
+    packed: dict[int, bytes] = {}
+    for place, (group, numbers) in enumerate(parts):
+        for load in group.loads:
+            if id(load) not in packed:
+                packed[id(load)] = pickle.dumps((group.space, attrs.evolve(load, workload=None)))
+            yield place, _make_task(group, numbers, load, packed[id(load)])
+
+
+def _make_task(group: Group, numbers: Integers, load: Load, packed: bytes) -> DesignTask:
     values = group.space.values_at(numbers)
     constants = group.space.law.constants
     assert load.workload is not None
@@ -114,4 +138,4 @@ def _make_task(group: Group, numbers: Integers, load: Load) -> DesignTask:
         calibration=load.calibration,
         rules=rule_version(),
     )
-    return DesignTask(block=block, space=group.space, load=attrs.evolve(load, workload=None), values=values)
+    return DesignTask(block=block, values=values, packed=packed)

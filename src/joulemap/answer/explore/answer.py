@@ -95,9 +95,9 @@ class ExploreAnswer(Answer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
-        names = ("objectives", "point_count", "design_count", "evaluated_count", "points_per_s", "kept_count")
-        names += ("front_count", "band_count")
-        return {**{name: getattr(self, name) for name in names}, **super().data()}
+        counts = ("point_count", "design_count", "evaluated_count", "kept_count", "front_count", "band_count")
+        asked = {name: getattr(self, name) for name in ("objectives", *counts, "points_per_s")}
+        return {**asked, **super().data()}
 
     def to_arrow(self) -> Any:
         """Return every design that was evaluated as a `pyarrow.Table`."""
