@@ -1,7 +1,7 @@
 """A lake of ten million points: how fast shards are written and asked, beside the engines' own Parquet writers.
 
 python benchmarks/lake.py [--points 10_000_000] [--block 262_144] [--keep FOLDER]
-python benchmarks/lake.py --hand-out 10_000      what handing out tasks of so many designs takes, of one and two workers
+python benchmarks/lake.py --hand-out 10_000      what handing out tasks of so many designs takes
 
 Points are made up: a grid of clock, units, bandwidth and cache of one model on one chip, with numbers of which hardly
 two are alike, so that nothing packs better than it would. Times of questions are the least of 3; the first opening,
@@ -29,10 +29,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from joulemap.answer.explore.pose import pose
-from joulemap.design.task import cut_blocks, evaluate_task, make_tasks
+from joulemap.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
 from joulemap.domain.block import QUESTION, Block
 from joulemap.domain.settings import Settings
 from joulemap.lake.fill import fill
+from joulemap.lake.task import run_task
 from joulemap.model.version import formula_version
 from joulemap.plan.lake import reading
 from joulemap.plan.source import Source
@@ -211,37 +212,41 @@ def add() -> float:
     return time.process_time() - start
 
 
-def hand_out(size: int, folder: Path) -> None:
-    """Print what tasks of so many designs take of who hands them out, and of one and of two workers.
+def give_nothing(task: DesignTask) -> Any:
+    """Return points that cost no time: what is left is handing out and writing."""
+    none = np.zeros(task.block.point_count, np.int64)
+    return SimpleNamespace(latency_fs=none, energy_fj=none, category_fj={}, refusal=none.astype(str))
 
-    Tasks are those of `explore`: ten, then fifty of them, so that what begins and ends a cluster cancels.
+
+def hand_out(size: int, folder: Path) -> None:
+    """Print what a task of so many designs of `explore` takes of who hands it out, and of a worker.
+
+    Handing out is that of a hundred tasks more, to two workers that evaluate nothing: an idle cluster spends time too,
+    and on a machine that others use the more of it. A worker is this process.
     """
-    vary = {"clock": "x0.5:x1:10", "units": "1,2,4,8", "dram.bandwidth": f"x0.5:x2:{size}"}
+    vary = {"clock": "x0.5:x1:10", "units": "1,2,4,8", "dram.bandwidth": f"x0.5:x2:{4 * size}"}
     source = Source(path=folder / "asked.duckdb")
     posed = pose(source, ["resnet50"], Settings(hardware="tpu_v4", precision="bf16"), vary, {}, None, 0, keeps=True)
     parts = cut_blocks(posed.groups, size)
-    shares, each = {}, {}
-    for workers in (1, 2):
-        spent = []
-        for count in (10, 50):
-            lake = folder / f"lake{workers}-{count}"
-            own, others = time.process_time(), resource.getrusage(resource.RUSAGE_CHILDREN)
-            told = fill(
-                lake, (task for _, task in make_tasks(parts[:count])), evaluate_task, cluster=f"local:{workers}"
-            )
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            worked = after.ru_utime + after.ru_stime - others.ru_utime - others.ru_stime
-            spent.append((time.process_time() - own, worked, told.written_count))
-        (own, worked, some), (more_own, more_worked, all_of_them) = spent
-        tasks = all_of_them - some
-        shares[workers], each[workers] = (more_own - own) / tasks, (more_worked - worked) / tasks
-        print(
-            f"{workers} workers, tasks of {size:,}: handing out {1e3 * shares[workers]:.1f} ms of a processor a task, "
-            f"evaluating and writing {1e3 * each[workers]:.0f} ms; share {shares[workers] / each[workers]:.1%}"
-        )
-    ratio = 2.0 * (each[1] + shares[1]) / (each[2] + shares[2])
-    print(f"two workers are {ratio:.2f} x one, from what processors spend; one scheduler has work for "
-          f"{each[2] / shares[2]:,.0f} workers; a loop takes {add():.2f} s")  # fmt: skip
+    spent = []
+    for count in (10, 110):
+        start = time.process_time()
+        tasks = (task for _, task in make_tasks(parts[:count]))
+        fill(folder / f"lake-{count}", tasks, give_nothing, cluster="local:2")
+        spent.append(time.process_time() - start)
+    share_s = (spent[1] - spent[0]) / 100
+    (_, first), *others = make_tasks(parts[:9])
+    open_lake(folder / "own")
+    run_task(folder / "own", evaluate_task, first)
+    start = time.process_time()
+    for _, task in others:
+        run_task(folder / "own", evaluate_task, task)
+    each_s = (time.process_time() - start) / len(others)
+    print(
+        f"a task of {size:,}: handing out {1e3 * share_s:.1f} ms of a processor, evaluating and writing "
+        f"{1e3 * each_s:.0f} ms: {share_s / each_s:.1%}; one scheduler has work for {each_s / share_s:,.0f} such "
+        f"workers; a loop takes {add():.2f} s"
+    )
 
 
 def main() -> None:
