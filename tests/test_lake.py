@@ -205,11 +205,13 @@ def test_the_front_of_a_lake_is_that_of_the_edges_of_its_shards(tmp_path: Path) 
         open_lake(tmp_path)
         write_shard(tmp_path, Cell(number, 2_000).block, totals)
     page = (Path(__file__).parents[1] / "docs" / "lake.md").read_text()
-    few = page.split("```sql\n")[2].split("```")[0].replace("average_power_w < 15", "latency_s > 2e-14")
+    plain, few = (text.split("```")[0] for text in page.split("```sql\n")[1:])
+    few = few.replace("average_power_w < 15", "latency_s > 2e-14")
     with reading(Source(path=tmp_path)) as connection:
         told = [connection.execute(FRONT.format(one)).fetchall() for one in ("is_edge", "refusal IS NULL")]
         limited = connection.execute(FRONT.format("refusal IS NULL AND latency_s > 2e-14")).fetchall()
         assert sorted((run,) for run, _, _ in connection.execute(few).fetchall()) == limited != told[0]
+        assert sorted((run,) for run, _, _ in connection.execute(plain).fetchall()) == told[0]
         ((edges,),) = connection.execute("SELECT count(*) FROM points WHERE is_edge").fetchall()
     assert told[0] == told[1] != []
     assert 0 < edges < 600
