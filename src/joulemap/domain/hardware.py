@@ -370,34 +370,59 @@ class Hardware:
 
     def __attrs_post_init__(self) -> None:
         """Refuse numbers that contradict each other; ValueError names both."""
-        if self.static_power.value >= self.tdp.value:
-            raise ValueError(
-                f"static_power: {self.static_power.value:g} W is not below the tdp of {self.tdp.value:g} W"
-            )
+        if not self.peaks:
+            raise ValueError("peaks: there is none")
+        for is_wrong, tell in self.contradictions():
+            if is_wrong:
+                raise ValueError(tell(float))
+
+    def contradictions(self) -> Iterator[tuple[Any, Callable[[Callable[[Any], float]], str]]]:
+        """Yield whether numbers contradict each other, for many hardware an array, and what says so of one.
+
+        That takes what picks the hardware's number of a column.
+        """
+        static, tdp = self.static_power.value, self.tdp.value
+        yield (
+            static >= tdp,
+            lambda of: f"static_power: {of(static):g} W is not below the tdp of {of(tdp):g} W",
+        )
         full = "clock" if self.full_clock is self.clock else "clock_boost"
         for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), ("idle_power", "tdp")):
             least, most = getattr(self, low), getattr(self, high)
-            if least is not None and most is not None and least.value > most.value:
-                raise ValueError(f"{low}: {least.value:g} {least.unit} is above {high} of {most.value:g} {most.unit}")
-        for load in self.loads:
-            most_w = self.tdp.value if load.covers == "board" else math.inf
-            if self.power_mode == "default" and not self.static_power.value < load.power.value <= most_w:
-                raise ValueError(
-                    f"loads.{load.name}.power: {load.power.value:g} W is not above the static power of "
-                    f"{self.static_power.value:g} W and within the tdp of {self.tdp.value:g} W"
+            if least is not None and most is not None:
+                yield (
+                    least.value > most.value,
+                    lambda of, low=low, high=high, least=least, most=most: (  # type: ignore[misc]
+                        f"{low}: {of(least.value):g} {least.unit} is above {high} of {of(most.value):g} {most.unit}"
+                    ),
                 )
-        if not self.peaks:
-            raise ValueError("peaks: there is none")
-        for precision, peak in self.peaks.items():
-            if peak.unit_count > self.units or abs(peak.clock_hz / self.clock.value - 1.0) > CLOCK_SPREAD:
-                raise ValueError(
-                    f"peaks.{precision}: {peak.unit_count} units at {peak.clock_hz / 1e9:g} GHz, but the chip has "
-                    f"{self.units} at {self.clock.value / 1e9:g} GHz; change peaks, units and clock together"
-                )
-        if all(peak.unit_count < self.units for peak in self.peaks.values()):
-            raise ValueError(
-                f"unit_count: {self.units}, but every peak is that of fewer units; change peaks and units together"
+        for load in self.loads if self.power_mode == "default" else ():
+            power, most_w = load.power.value, tdp if load.covers == "board" else math.inf
+            yield (
+                (power <= static) | (power > most_w),
+                lambda of, name=load.name, power=power: (  # type: ignore[misc]
+                    f"loads.{name}.power: {power:g} W is not above the static power of {of(static):g} W "
+                    f"and within the tdp of {of(tdp):g} W"
+                ),
             )
+        clock, units = self.clock.value, (self.unit_count.value + 0.5) // 1
+        for precision, peak in self.peaks.items():
+            yield (
+                (peak.unit_count > units) | (abs(peak.clock_hz / clock - 1.0) > CLOCK_SPREAD),
+                lambda of, precision=precision, peak=peak: (  # type: ignore[misc]
+                    f"peaks.{precision}: {of(peak.unit_count):.0f} units at {of(peak.clock_hz) / 1e9:g} GHz, but the "
+                    f"chip has {of(units):.0f} at {of(clock) / 1e9:g} GHz; change peaks, units and clock together"
+                ),
+            )
+        fewer = True
+        for peak in self.peaks.values():
+            fewer = fewer & (peak.unit_count < units)
+        yield (
+            fewer,
+            lambda of: (
+                f"unit_count: {of(units):.0f}, but every peak is that of fewer units; change peaks and units together"
+            ),
+        )
 
     @property
     def units(self) -> int:

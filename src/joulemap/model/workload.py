@@ -374,10 +374,10 @@ def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     """Return the sum of `values` over each group 0 … count - 1 of the last axis, in the order of the members."""
     if values.ndim == 1:
         return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
-    points = values.shape[0]
-    each = (np.arange(points)[:, None] * count + group).ravel()
-    sums = np.bincount(each, weights=values.ravel(), minlength=points * count)
-    return sums.astype(np.float64, copy=False).reshape(points, count)
+    rows = values.reshape(-1, values.shape[-1])
+    each = (np.arange(len(rows))[:, None] * count + group).ravel()
+    sums = np.bincount(each, weights=rows.ravel(), minlength=len(rows) * count)
+    return sums.astype(np.float64, copy=False).reshape(*values.shape[:-1], count)
 
 
 def put(column: Floats, places: Integers, values: Floats) -> Floats:
