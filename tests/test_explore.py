@@ -138,7 +138,7 @@ def test_a_row_of_arrays_is_the_hardware_that_changes_make(architecture: str) ->
     space = Space.of(EACH_CLASS[architecture], _vary_all(EACH_CLASS[architecture]))
     numbers = space.draw(3, seed=7)
     values = space.law.follow(space.values_at(numbers))
-    varied = place_values(space.hardware, values)
+    varied = {path: np.broadcast_to(one, 3) for path, one in place_values(space.hardware, values).items()}
     for index in range(len(numbers)):
         made = change_hardware(space.hardware, space.law.change_at(values, index))
         found = point_hardware(space.hardware, varied, index)

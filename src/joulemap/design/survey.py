@@ -209,8 +209,9 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
         start = 0
         while start < len(one.numbers):
             began = time.perf_counter()
-            yield one.numbers[start : start + size], one
-            start += size
+            end = one.end_block(start, size)
+            yield one.numbers[start:end], one
+            start = end
             if time.perf_counter() - began < BLOCK_S:
                 size = min(2 * size, LARGEST_BLOCK)
 

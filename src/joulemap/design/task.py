@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
@@ -63,28 +63,39 @@ def survey_lake(
 
     What `tell` raises ends it; finished shards stay.
     """
-    parts = [(group, numbers) for group in groups for numbers in cut_blocks(group.numbers, jobs)]
-    tasks = [[_make_task(group, numbers, load) for load in group.loads] for group, numbers in parts]
+    parts = [(group, numbers) for group in groups for numbers in cut_blocks(group, jobs)]
     total = sum(len(one.numbers) * len(one.loads) for one in groups)
-
+    questions: list[set[str]] = []
     found: list[Outcomes] = []
 
+    def list_tasks() -> Iterator[DesignTask]:
+        for group, numbers in parts:
+            tasks = [_make_task(group, numbers, load) for load in group.loads]
+            questions.append({one.block.digest for one in tasks})
+            yield from tasks
+
     def told(filled: Filled) -> None:
-        while len(found) < len(parts) and filled.questions >= {one.block.digest for one in tasks[len(found)]}:
+        while len(found) < len(questions) and filled.questions >= questions[len(found)]:
             group, numbers = parts[len(found)]
-            totals = [SimpleNamespace(**read_points(lake, one.block, READ)) for one in tasks[len(found)]]
+            blocks = [_make_task(group, numbers, load).block for load in group.loads]
+            totals = [SimpleNamespace(**read_points(lake, one, READ)) for one in blocks]
             found.append(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
             see(found[-1])
         tell(min(filled.point_count, total), total)
 
-    fill(lake, (one for each in tasks for one in each), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    fill(lake, list_tasks(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
     return found
 
 
-def cut_blocks(numbers: Integers, jobs: int) -> list[Integers]:
+def cut_blocks(group: Group, jobs: int) -> list[Integers]:
     """Return designs in blocks: large ones, or as many as give each process its part."""
-    size = min(BLOCK, max(SMALLEST, -(-len(numbers) // (2 * jobs))))
-    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+    size = min(BLOCK, max(SMALLEST, -(-len(group.numbers) // (2 * jobs))))
+    blocks, start = [], 0
+    while start < len(group.numbers):
+        end = group.end_block(start, size)
+        blocks.append(group.numbers[start:end])
+        start = end
+    return blocks
 
 
 def _make_task(group: Group, numbers: Integers, load: Load) -> DesignTask:
