@@ -36,7 +36,7 @@ from joulemap.system.heap import keep_freed
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
-TOGETHER: Final = 131072
+TOGETHER: Final = 262144
 """Rows of kinds of all points that are evaluated at once: fewer leave more to calls, more leave the caches."""
 
 WIDE: Final = ("bound_fs", "share_fs")
