@@ -219,7 +219,7 @@ def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path)
     ((latency, energy),) = workspace.sql(
         "SELECT latency_half_width, energy_half_width FROM run_uncertainty WHERE hardware = 'small'"
     )
-    widths = answer.survey.outcomes
+    widths = answer.survey.outcomes_at(range(4))
     assert_close(float(widths.latency_half_width[best.design_index]), latency, rel=1e-12)
     assert_close(float(widths.energy_half_width[best.design_index]), energy, rel=1e-12)
     assert {row["status"] for row in answer.rows.records()} <= {"front", "band"}
@@ -237,7 +237,7 @@ def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path:
     vary["unit_count"] = ",".join(str(round(chip.unit_count.value) * factor) for factor in (1, 2, 3, 5))
     vary |= {f"memory.{chip.memory_levels[-1].name}.capacity": "x0.25:x4:*1.5"}
     answer = workspace.explore("resnet18", like=chip.id, vary=vary, precision=precision, count=60, seed=7)
-    outcomes = answer.survey.outcomes
+    outcomes = answer.survey.outcomes_at(range(answer.point_count))
     rows = np.flatnonzero(outcomes.is_evaluated).tolist()
     files = [tmp_path / f"d{row}.toml" for row in rows]
     for row, path in zip(rows, files, strict=True):

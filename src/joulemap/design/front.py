@@ -25,19 +25,29 @@ TOLD_SHARE: Final = math.log(TOLD_APART / (1.0 - TOLD_APART)) / LOGISTIC
 SAME: Final = 1e-12
 """Of a logarithm: what differs by less is the same number, rounded."""
 
-BLOCK: Final = 200_000
-"""Designs that are compared at once."""
+BLOCK: Final = 262_144
+"""Designs of which a front is found at once."""
+
+ALIKE: Final = 8_192
+"""Designs next to each other in the first objective that are compared with a front at once: few of it are near."""
 
 
 def find_front(costs: Floats) -> Booleans:
-    """Return which rows no other beats: costs are design x objective, less is better; of equal ones the first."""
+    """Return which rows no other beats: costs are design x objective, less is better; of equal ones the first.
+
+    An infinite cost is never on it.
+    """
     count, width = costs.shape
     found = np.zeros(count, dtype=bool)
-    if not count:
+    if count > BLOCK:
+        starts = range(0, count, BLOCK)
+        left = np.concatenate([start + np.flatnonzero(find_front(costs[start : start + BLOCK])) for start in starts])
+        found[left[find_front(costs[left])] if len(left) < count else left] = True
         return found
     order = np.lexsort(tuple(costs[:, column] for column in reversed(range(width))))
+    order = order[costs[order, 0] < np.inf]
     if width == 1:
-        found[order[0]] = True
+        found[order[:1]] = True
         return found
     if width == 2:
         second = costs[order, 1]
@@ -61,20 +71,22 @@ def find_band(
     `costs` are logarithms; `thresholds[group][group of the front]` is for each objective by how much a logarithm may be
     worse.
     """
-    count = len(costs)
     is_near = front.copy()
-    nearest = np.where(front, np.arange(count), -1)
-    distance = np.where(front, 0.0, np.inf)
+    nearest = np.where(front, np.arange(len(costs), dtype=np.int32), np.int32(-1))
     rows = np.flatnonzero(front)
-    for start in range(0, count, BLOCK):
-        part = np.arange(start, min(start + BLOCK, count))
-        for row in rows.tolist():
-            each = np.array([thresholds[group][groups[row]] for group in range(len(thresholds))])
-            behind = costs[part] - costs[row]
-            within = (behind <= each[groups[part]] + SAME).all(axis=1)
+    limits = np.array(thresholds) + SAME
+    widest = costs[rows] + limits[:, groups[rows]].max(axis=0)
+    order = np.argsort(costs[:, 0])
+    for start in range(0, len(order), ALIKE):
+        part = order[start : start + ALIKE]
+        mine, group = costs[part], groups[part] if len(limits) > 1 else 0
+        distance = np.where(front[part], 0.0, np.inf)
+        for row in rows[(mine.min(axis=0) <= widest).all(axis=1)].tolist():
+            behind = mine - costs[row]
+            within = (behind <= limits[group, groups[row]]).all(axis=1)
             far = np.where(within, np.maximum(behind, 0.0).sum(axis=1), np.inf)
-            is_nearer = far < distance[part]
+            is_nearer = far < distance
             is_near[part] |= within
             nearest[part] = np.where(is_nearer, row, nearest[part])
-            distance[part] = np.where(is_nearer, far, distance[part])
+            distance = np.where(is_nearer, far, distance)
     return is_near, nearest

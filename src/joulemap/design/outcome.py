@@ -181,6 +181,10 @@ class Outcomes:
         found: Floats = getattr(self, objective.column)
         return found
 
+    def take(self, rows: Integers) -> Self:
+        """Return some of the designs."""
+        return type(self)(**{field.name: getattr(self, field.name)[rows] for field in attrs.fields(type(self))})
+
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Return the rows of several, one behind the other."""

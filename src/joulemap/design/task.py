@@ -58,15 +58,15 @@ def survey_lake(
     cluster: str,
     tell: Callable[[int, int], None],
     see: Callable[[Outcomes], None],
-) -> list[Outcomes]:
-    """Return the outcomes of every design of groups, in their order, kept in a lake: what is there is not evaluated.
+) -> None:
+    """Show the outcomes of every design of groups, in their order, kept in a lake: what is there is not evaluated.
 
     What `tell` raises ends it; finished shards stay.
     """
     parts = [(group, numbers) for group in groups for numbers in cut_blocks(group, jobs)]
     total = sum(len(one.numbers) * len(one.loads) for one in groups)
     questions: list[set[str]] = []
-    found: list[Outcomes] = []
+    shown = 0
 
     def list_tasks() -> Iterator[DesignTask]:
         for group, numbers in parts:
@@ -75,16 +75,16 @@ def survey_lake(
             yield from tasks
 
     def told(filled: Filled) -> None:
-        while len(found) < len(questions) and filled.questions >= questions[len(found)]:
-            group, numbers = parts[len(found)]
+        nonlocal shown
+        while shown < len(questions) and filled.questions >= questions[shown]:
+            group, numbers = parts[shown]
             blocks = [_make_task(group, numbers, load).block for load in group.loads]
             totals = [SimpleNamespace(**read_points(lake, one, READ)) for one in blocks]
-            found.append(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
-            see(found[-1])
+            see(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
+            shown += 1
         tell(min(filled.point_count, total), total)
 
     fill(lake, list_tasks(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
-    return found
 
 
 def cut_blocks(group: Group, jobs: int) -> list[Integers]:

@@ -308,10 +308,10 @@ def explore(
         posed = solve_posed(posed, _texts(solve), _texts(target))
     with tempfile.TemporaryDirectory() as beside:
         place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        watch = Watch(say=source.talk, move=source.progress, objectives=wanted, bounds=bounds)
-        done = survey(posed.groups, watch.tell, watch.see, place, jobs, cluster)
+        watch = Watch(say=source.talk, move=source.progress)
+        done = survey(posed.groups, wanted, bounds, watch.tell, watch.see, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
-    done.judge(wanted, bounds, posed.doubt)
+    done.judge(posed.doubt)
     if not done.keeps.any():
         raise UnsupportedError(say_missed(done, bounds))
     return ExploreAnswer(
@@ -365,4 +365,4 @@ def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
 def _list_told(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:
     front = done.order(done.front, wanted[0])
     band = done.order(done.band & ~done.front, wanted[0])[:MOST_BAND]
-    return list_rows(done, parameters, [*front, *band])
+    return list_rows(done, parameters, [*front.tolist(), *band.tolist()])

@@ -105,14 +105,15 @@ def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
 
     row = done.find_best(objective)
     place = int(done.group[row])
-    value = float(done.outcomes.value(objective)[row])
+    outcome = done.outcomes_at([row])
+    value = float(outcome.value(objective)[0])
     own = evaluate_one(done.groups[place], {})
     ratio = None if own.refusal[0] else (float(own.value(objective)[0]) / value) ** objective.sign
     return BestDesign(
         objective=objective.name,
         value=value,
         unit=objective.unit,
-        half_width=done.outcomes.half_width(row, objective),
+        half_width=outcome.half_width(0, objective),
         design=describe_design(done, row),
         design_index=row,
         own_ratio=ratio,
@@ -160,7 +161,7 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return how far off the values of the best designs may be."""
     parts = []
     for one in wanted:
-        width = done.outcomes.half_width(done.find_best(one), one)
+        width = done.outcomes_at([done.find_best(one)]).half_width(0, one)
         if width is not None:
             parts.append(f"{one.label} {show_doubt(width)}")
     if not parts:
@@ -171,16 +172,16 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
 
 def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
     """Return that no design keeps the limits, and by how much the nearest misses them."""
-    row = done.find_nearest_miss()
+    row = done.nearest_miss
     if row is None:
         refusals = done.count_refusals()
         told_first = "; ".join(f"{count:,} x {reason}" for reason, count in refusals[:2])
         return f"none of {len(done.group):,} designs runs it: {told_first}"
-    missed = []
+    missed, outcome = [], done.outcomes_at([row])
     for bound in bounds:
-        excess, unit = float(bound.excess(done.outcomes)[row]), bound.objective.unit
+        excess, unit = float(bound.excess(outcome)[0]), bound.objective.unit
         if excess > 1.0:
-            value = show_objective(float(getattr(done.outcomes, bound.column)[row]), unit)
+            value = show_objective(float(getattr(outcome, bound.column)[0]), unit)
             limit = show_objective(bound.value, unit)
             missed.append(f"{bound.objective.label} {value}, {excess:.3g} times beyond {bound.option} {limit}")
     where = describe_design(done, row)
