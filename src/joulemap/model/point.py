@@ -270,18 +270,18 @@ def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any
     """
     timing, placement, kinds = timed.timing, timed.timing.placement, timed.timing.kernels
     patterns = _Patterns.of(timed.kernels)
-    times = np.broadcast_to(kinds.row_times, kinds.work.operator_count)
+    times = np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
 
     def summed(per_operator: Floats) -> Floats:
         """Return the sum of an operator's whole bytes, which no order of adding changes."""
-        total: Floats = (kinds.each(per_operator) * times).sum(axis=-1)
+        total: Floats = kinds.each(per_operator) @ times
         return total
 
     def of_pattern(per_operator: Floats) -> Floats:
         return sum_by(patterns.owner, kinds.each(per_operator)[..., patterns.row], len(patterns.times))
 
     def over_patterns(values: Floats) -> Integers:
-        total: Integers = (values.astype(np.int64) * patterns.times.astype(np.int64)).sum(axis=-1)
+        total: Integers = values.astype(np.int64) @ patterns.times.astype(np.int64)
         return total
 
     compute, memory = of_pattern(placement.compute_s), of_pattern(placement.memory_s)
@@ -322,13 +322,12 @@ def add_spent(timed: Timed, varied: frozenset[Path]) -> dict[Spent, Integers]:
     """
     reference = timed.hardware.reference
     factor = timed.timing.row_factor
-    added: dict[Spent, Floats] = {}
+    kinds = timed.timing.kernels
+    times = np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
+    sums: dict[Spent, Floats] = {}
     for place, energy in energies_fj(timed.closed_counts, timed.hardware, factor):
-        action = reference.actions[place]
-        key = name_spent(action, varied)
-        added[key] = added[key] + energy if key in added else energy
-    times = np.broadcast_to(timed.timing.kernels.row_times, timed.timing.kernels.work.operator_count)
-    sums = {key: (timed.timing.kernels.each(energy) * times).sum(axis=-1) for key, energy in added.items()}
+        key = name_spent(reference.actions[place], varied)
+        sums[key] = sums.get(key, np.zeros(1)) + kinds.each(energy) @ times
     whole = np.max(sum(sums.values(), np.zeros(1)), initial=0.0)
     if whole < EXACT:
         return {key: one.astype(np.int64) for key, one in sums.items()}
@@ -341,9 +340,7 @@ def add_spent(timed: Timed, varied: frozenset[Path]) -> dict[Spent, Integers]:
     count = times.astype(np.int64)
     for place, energy in energies_fj(timed.closed_counts, timed.hardware, factor):
         key = name_spent(reference.actions[place], varied)
-        slow[key] = slow.get(key, np.zeros(1, dtype=np.int64)) + (
-            timed.timing.kernels.each(energy).astype(np.int64) * count
-        ).sum(axis=-1)
+        slow[key] = slow.get(key, np.zeros(1, dtype=np.int64)) + kinds.each(energy).astype(np.int64) @ count
     return slow
 
 

@@ -376,7 +376,8 @@ def sum_by(group: Integers, values: Floats, count: int) -> Floats:
         return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
     columns = np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
     if count == 1:
-        return np.add.reduce(columns, axis=0).reshape(*values.shape[:-1], 1)
+        total: Floats = np.add.reduce(columns, axis=0)
+        return total.reshape(*values.shape[:-1], 1)
     order = np.argsort(group, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
     sums = np.zeros((count, columns.shape[1]))
