@@ -372,57 +372,37 @@ class Hardware:
         """Refuse numbers that contradict each other; ValueError names both."""
         if not self.peaks:
             raise ValueError("peaks: there is none")
-        for is_wrong, tell in self.contradictions():
+        for is_wrong, text, numbers in self.contradictions():
             if is_wrong:
-                raise ValueError(tell(float))
+                raise ValueError(text.format(*numbers))
 
-    def contradictions(self) -> Iterator[tuple[Any, Callable[[Callable[[Any], float]], str]]]:
-        """Yield whether numbers contradict each other, for many hardware an array, and what says so of one.
-
-        That takes what picks the hardware's number of a column.
-        """
-        static, tdp = self.static_power.value, self.tdp.value
-        yield (
-            static >= tdp,
-            lambda of: f"static_power: {of(static):g} W is not below the tdp of {of(tdp):g} W",
-        )
+    def contradictions(self) -> Iterator[tuple[Any, str, tuple[Any, ...]]]:
+        """Yield whether numbers contradict each other, what says so, and what its braces hold; arrays of many."""
+        static, tdp, clock = self.static_power.value, self.tdp.value, self.clock.value
+        units = (self.unit_count.value + 0.5) // 1
+        yield static >= tdp, "static_power: {:g} W is not below the tdp of {:g} W", (static, tdp)
         full = "clock" if self.full_clock is self.clock else "clock_boost"
         for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), ("idle_power", "tdp")):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None:
-                yield (
-                    least.value > most.value,
-                    lambda of, low=low, high=high, least=least, most=most: (  # type: ignore[misc]
-                        f"{low}: {of(least.value):g} {least.unit} is above {high} of {of(most.value):g} {most.unit}"
-                    ),
-                )
+                text = f"{low}: {{:g}} {least.unit} is above {high} of {{:g}} {most.unit}"
+                yield least.value > most.value, text, (least.value, most.value)
         for load in self.loads if self.power_mode == "default" else ():
-            power, most_w = load.power.value, tdp if load.covers == "board" else math.inf
-            yield (
-                (power <= static) | (power > most_w),
-                lambda of, name=load.name, power=power: (  # type: ignore[misc]
-                    f"loads.{name}.power: {power:g} W is not above the static power of {of(static):g} W "
-                    f"and within the tdp of {of(tdp):g} W"
-                ),
-            )
-        clock, units = self.clock.value, (self.unit_count.value + 0.5) // 1
+            power = load.power.value
+            is_wrong = (power <= static) | (load.covers == "board") & (power > tdp)
+            text = f"loads.{load.name}.power: {{:g}} W is not above the static power of {{:g}} W and within the tdp"
+            yield is_wrong, f"{text} of {{:g}} W", (power, static, tdp)
+        has_fewer = True
         for precision, peak in self.peaks.items():
+            has_fewer = has_fewer & (peak.unit_count < units)
             yield (
                 (peak.unit_count > units) | (abs(peak.clock_hz / clock - 1.0) > CLOCK_SPREAD),
-                lambda of, precision=precision, peak=peak: (  # type: ignore[misc]
-                    f"peaks.{precision}: {of(peak.unit_count):.0f} units at {of(peak.clock_hz) / 1e9:g} GHz, but the "
-                    f"chip has {of(units):.0f} at {of(clock) / 1e9:g} GHz; change peaks, units and clock together"
-                ),
+                f"peaks.{precision}: {{:.0f}} units at {{:g}} GHz, but the chip has {{:.0f}} at {{:g}} GHz; "
+                "change peaks, units and clock together",
+                (peak.unit_count, peak.clock_hz / 1e9, units, clock / 1e9),
             )
-        fewer = True
-        for peak in self.peaks.values():
-            fewer = fewer & (peak.unit_count < units)
-        yield (
-            fewer,
-            lambda of: (
-                f"unit_count: {of(units):.0f}, but every peak is that of fewer units; change peaks and units together"
-            ),
-        )
+        text = "unit_count: {:.0f}, but every peak is that of fewer units; change peaks and units together"
+        yield has_fewer, text, (units,)
 
     @property
     def units(self) -> int:

@@ -96,9 +96,10 @@ class Points:
         whole = set_numbers(hardware, {path: column[..., None] for path, column in numbers.items()})
         activations = of_points(float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole), shape)
         refusal = np.full(shape, "", dtype=object)
-        for is_wrong, tell in whole.contradictions():
+        for is_wrong, text, told in whole.contradictions():
+            columns = [of_points(one, shape) for one in told]
             for index in map(tuple, np.argwhere(of_points(is_wrong, shape) & (refusal == "")).tolist()):
-                refusal[index] = tell(lambda column, index=index: float(of_points(column, shape)[index]))  # type: ignore[misc]
+                refusal[index] = text.format(*(float(one[index]) for one in columns))
         required = float(kernels.total_weight_bytes) + activations
         capacity = of_points(whole.memory_capacity.value, shape)
         for index in map(tuple, np.argwhere((required > capacity) & (refusal == "")).tolist()):
