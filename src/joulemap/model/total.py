@@ -3,7 +3,8 @@
     numbers of a hardware, as arrays ─► kinds of kernels placed, timed, counted, priced as for a ledger ─► sums
 
 They are the sums of the ledger that an evaluation of each would write, to the femtojoule and the femtosecond, and a
-point does not depend on those beside it.
+point does not depend on those beside it. Of a grid each number has an axis of its own, and what formulas make of it has
+the axes of what they read: points meet where a kernel takes the longer of two times, and in sums.
 """
 
 from __future__ import annotations
