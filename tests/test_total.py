@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Mapping
 
@@ -184,7 +185,7 @@ def test_a_grid_is_its_points_one_behind_the_other(hardware: Hardware) -> None:
 
 
 def test_totals_of_chips_are_those_of_their_runs() -> None:
-    evaluator = EVALUATORS["convolutions"]
+    evaluator = pickle.loads(pickle.dumps(EVALUATORS["convolutions"]))
     asked = [
         (one, Configuration(hardware=one.id, precision="int8", runtime="graph")) for one in (*FORMS, find("p100_pcie"))
     ]

@@ -178,6 +178,10 @@ class Evaluator:
     _gathered: dict[tuple[str | int, ...], tuple[list[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
     """Precision and hardware by identity -> these, which keeps them so, and all of them as one."""
 
+    def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
+        """Return it as another process gets it: without what was formed, which holds functions, and is formed anew."""
+        return Evaluator, (self.work, self.stretch)
+
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
         (found,) = self.evaluate_all([(hardware, configuration)])
