@@ -20,7 +20,7 @@ from joulemap.design.area import BESIDE, DATAPATH, DENSITY, DIES, RETICLE, Area,
 from joulemap.design.beyond import find_beyond, find_oversize
 from joulemap.design.front import TOLD_SHARE, find_band, find_front
 from joulemap.design.group import Group
-from joulemap.design.outcome import Outcomes
+from joulemap.design.outcome import OBJECTIVES, Outcomes
 from joulemap.design.place import place_values
 from joulemap.design.space import Space, vary_usual
 from joulemap.design.survey import Survey
@@ -146,10 +146,10 @@ def test_designs_beyond_what_is_built_are_found() -> None:
     """A clock above that of every KPU, and a die of so many units that it is larger than a mask prints."""
     space = Space.of(KPU, {"units": "1,4096", "clock": "1MHz,9GHz", "dram.bandwidth": "x1"})
     group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, loads=(), numbers=np.arange(4))
-    done = Survey(groups=(group,), objectives=(), bounds=())
+    done = Survey(groups=(group,), objectives=(OBJECTIVES["area"],), bounds=())
     area = np.broadcast_to(space.law.area.find_mm2(space.values_at(group.numbers)), (4,))
     columns: dict[str, Any] = {one.name: area for one in attrs.fields(Outcomes)}
-    done.parts.append(lambda: Outcomes(**columns))
+    done.add(Outcomes(**columns | {"refusal": np.full(4, "")}))
     chips = [one for one in CATALOGUE.values() if one.architecture == "kpu"]
     found = {(one.name, one.value): (one.known, one.most) for one in find_beyond(done, range(4), chips)}
     assert found["clock", 9e9] == ("kpu", max(one.clock.value for one in chips))
@@ -183,7 +183,7 @@ def test_a_row_of_arrays_is_the_hardware_that_changes_make(architecture: str) ->
     space = Space.of(EACH_CLASS[architecture], _vary_all(EACH_CLASS[architecture]))
     numbers = space.draw(3, seed=7)
     values = space.law.follow(space.values_at(numbers))
-    varied = place_values(space.hardware, values)
+    varied = {path: np.broadcast_to(one, 3) for path, one in place_values(space.hardware, values).items()}
     for index in range(len(numbers)):
         made = change_hardware(space.hardware, space.law.change_at(values, index))
         found = point_hardware(space.hardware, varied, index)
@@ -227,9 +227,9 @@ def test_the_band_is_what_no_objective_tells_apart() -> None:
     front = find_front(costs)
     assert front.tolist() == [True, False, False, True]
     groups = np.zeros(4, dtype=np.int64)
-    band, nearest = find_band(costs, groups, costs[front], groups[front], [[np.log([1.1, 1.1])]])
+    band, nearest = find_band(costs, front, groups, [[np.log([1.1, 1.1])]])
     assert band.tolist() == [True, True, False, True]
-    assert nearest.tolist() == [0, 0, -1, 1]
+    assert nearest.tolist() == [0, 0, -1, 3]
 
 
 def test_the_band_of_two_objectives_is_found_along_the_front_as_among_all_of_it() -> None:
@@ -237,11 +237,9 @@ def test_the_band_of_two_objectives_is_found_along_the_front_as_among_all_of_it(
     costs, groups = drawn.integers(0, 40, size=(400, 2)) / 10.0, drawn.integers(0, 3, size=400)
     thresholds = [[drawn.uniform(0.0, 0.5, size=2) for _ in range(3)] for _ in range(3)]
     front = find_front(costs)
-    told = [
-        find_band(np.column_stack([costs, *beside]), groups, np.column_stack([costs, *beside])[front], groups[front],
-                  [[np.resize(one, 2 + len(beside)) for one in row] for row in thresholds])[0].tolist()
-        for beside in ([], [np.zeros(400)])
-    ]  # fmt: skip
+    told = [find_band(costs, front, groups, thresholds)[0].tolist()]
+    wide = [[np.append(one, 0.0) for one in row] for row in thresholds]
+    told += [find_band(np.column_stack([costs, np.zeros(400)]), front, groups, wide)[0].tolist()]
     assert told[0] == told[1]
     assert 0 < sum(told[0]) < 400
 
@@ -278,7 +276,7 @@ def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path)
     ((latency, energy),) = workspace.sql(
         "SELECT latency_half_width, energy_half_width FROM run_uncertainty WHERE hardware = 'small'"
     )
-    widths = answer.survey.take(range(4))
+    widths = answer.survey.outcomes_at(range(4))
     assert_close(float(widths.latency_half_width[best.design_index]), latency, rel=1e-12)
     assert_close(float(widths.energy_half_width[best.design_index]), energy, rel=1e-12)
     assert {row["status"] for row in answer.rows.records()} <= {"front", "band"}
@@ -296,7 +294,7 @@ def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path:
     vary["unit_count"] = ",".join(str(round(chip.unit_count.value) * factor) for factor in (1, 2, 3, 5))
     vary |= {f"memory.{chip.memory_levels[-1].name}.capacity": "x0.25:x4:*1.5"}
     answer = workspace.explore("resnet18", like=chip.id, vary=vary, precision=precision, count=60, seed=7)
-    outcomes = answer.survey.take(range(answer.point_count))
+    outcomes = answer.survey.outcomes_at(range(answer.point_count))
     rows = np.flatnonzero(outcomes.is_evaluated).tolist()
     files = [tmp_path / f"d{row}.toml" for row in rows]
     for row, path in zip(rows, files, strict=True):

@@ -114,7 +114,7 @@ LINES: dict[str, int] = {
     "answer": 20_525,
     "trace": 9_760,
     "decoder": 3_000,
-    "model": 9_850,
+    "model": 9_860,
     "store": 7_520,
     "domain": 6_160,
     "cli": 5_800,

@@ -49,13 +49,14 @@ class Oversize:
 
 def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> Iterator[Beyond]:
     """Yield each number of some designs that is more than all chips of their class have; of energies less."""
-    place = done.group_of(rows)
+    rows = list(rows)
+    place = done.group[rows]
     for one in np.unique(place).tolist():
         space = done.groups[one].space
         alike = [chip for chip in chips if chip.architecture == space.hardware.architecture]
         is_few = len(alike) < FEW_CHIPS
         stated = [(chip.id, list_constants(chip)) for chip in (chips if is_few else alike)]
-        values = space.values_at(done.number_of(np.asarray(rows)[place == one]))
+        values = space.values_at(done.numbers[rows][place == one])
         for name, column in values.items():
             unit = space.law.constants[name].unit
             known = [(at[name].value, chip) for chip, at in stated if name in at]
@@ -69,10 +70,11 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
 
 def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
     """Return which of some designs are larger than one die can be; None for none."""
-    area = done.take(rows).area_mm2
+    rows = list(rows)
+    area = done.outcomes_at(rows).area_mm2
     count = int((area > RETICLE.value).sum())
     if not count:
         return None
-    space = done.find_group(rows[int(np.argmax(area))]).space
+    space = done.groups[int(done.group[rows[int(np.argmax(area))]])].space
     own = float(space.law.area.find_mm2({})[0])
     return Oversize(design_count=count, largest_mm2=float(area.max()), chip=space.hardware.id, own_mm2=own)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,11 +27,8 @@ LARGEST_BLOCK: Final = 65_536
 BLOCK_S: Final = 2.0
 """How long a block of designs may take: then it is told how many are done."""
 
-MOST_HELD: Final = 1_000_000
-"""Designs that are held in memory with all that is known of them: 150 bytes each."""
-
-JUDGED: Final = 1 << 20
-"""Designs that are compared with the front at once."""
+KEPT: Final = 1_000_000
+"""Designs of a survey of which all is kept: what of others is asked for is evaluated again."""
 
 STEP: Final = 0.01
 """Of a parameter, for what it does at the margin; one where it counts something."""
@@ -49,159 +45,133 @@ class Difference:
 
 @define(kw_only=True, eq=False)
 class Survey:
-    """Every design of some groups, one behind the other: what it costs, and where else is known of it.
-
-    Of a design it holds the logarithms that it is judged by; all else is in the parts that it was evaluated in, which
-    a lake may keep.
-    """
+    """Every design of some groups, one behind the other: what it is judged by, the rest where there is room for it."""
 
     groups: tuple[Group, ...]
     objectives: tuple[Objective, ...]
     bounds: tuple[Bound, ...]
     costs: Floats = attrs.field(init=False)
-    """Design x objective: its logarithm, less is better; not a number where it cannot run."""
-    keeps: Booleans = attrs.field(init=False)
-    """Which designs keep every limit."""
-    front: Booleans = attrs.field(init=False)
-    band: Booleans = attrs.field(init=False)
-    """Those of the front, and those that cannot be told from one of them."""
-    nearest: Integers = attrs.field(init=False)
-    """Design of the front that each of the band cannot be told from; -1 for others."""
+    """Design x objective: logarithms of which less is better, infinite of what does not keep the limits."""
+    is_evaluated: Booleans = attrs.field(init=False)
     seconds: float = 0.0
     """That evaluating took."""
     evaluated_count: int = 0
     """Designs that were evaluated now: a lake may have had others."""
-    _nearest_miss: tuple[float, int] = (np.inf, -1)
-    """How many times over its limits the design is that misses them least, and its place."""
-    _refusals: Counter[str] = attrs.field(factory=Counter)
-    _ends: list[int] = attrs.field(factory=lambda: [0])
-    """Designs before each part, and of all of them."""
-    parts: list[Callable[[], Outcomes]] = attrs.field(factory=list)
-    """What returns each part again."""
-    beside: Any = None
-    """What its lake is in, where nobody named one: it goes when the survey does."""
+    nearest_miss: int | None = None
+    """The design that misses its limits least; None where none can be run."""
+    front: Booleans = attrs.field(init=False)
+    band: Booleans = attrs.field(init=False)
+    nearest: Integers = attrs.field(init=False)
+    _done: int = 0
+    _least: float = np.inf
+    """Excess of the nearest miss."""
+    _reasons: Counter[str] = attrs.field(factory=Counter)
+    _whole: list[Outcomes] = attrs.field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        self.costs = np.full((len(self), len(self.objectives)), np.nan)
-        self.keeps, self.front, self.band = (np.zeros(len(self), dtype=bool) for _ in range(3))
-        self.nearest = np.full(len(self), -1)
+        count = sum(len(one.numbers) for one in self.groups)
+        self.costs, self.is_evaluated = np.empty((count, len(self.objectives))), np.empty(count, dtype=bool)
 
     def __len__(self) -> int:
-        return sum(len(one.numbers) for one in self.groups)
+        return len(self.costs)
 
-    def add(self, outcomes: Outcomes, load: Callable[[], Outcomes]) -> Floats:
-        """Take in the next designs, of which `load` returns all that is known; return costs of those in limits."""
-        start, end = self._ends[-1], self._ends[-1] + len(outcomes)
-        self._ends.append(end)
-        self.parts.append(load)
-        rows = slice(start, end)
+    @cached_property
+    def group(self) -> Integers:
+        """Place of each design's group."""
+        return np.repeat(np.arange(len(self.groups), dtype=np.int32), [len(one.numbers) for one in self.groups])
+
+    @cached_property
+    def numbers(self) -> Integers:
+        """Of the designs in their spaces."""
+        first, *others = (one.numbers for one in self.groups)
+        return np.concatenate([first, *others]) if others else first
+
+    @property
+    def keeps(self) -> Booleans:
+        """Which designs keep the limits."""
+        mask: Booleans = self.costs[:, 0] < np.inf
+        return mask
+
+    def add(self, outcomes: Outcomes) -> Floats:
+        """Take the next designs in; return the costs of those that keep the limits."""
         keeps, excess = find_excess(outcomes, self.bounds)
-        self.keeps[rows] = keeps
-        self.costs[rows] = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
+        part = slice(self._done, self._done + len(outcomes))
+        costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
+        self.costs[part] = np.where(keeps[:, None], costs, np.inf)
+        self.is_evaluated[part] = outcomes.is_evaluated
         least = int(np.argmin(excess))
-        self._nearest_miss = min(self._nearest_miss, (float(excess[least]), start + least))
-        self._refusals.update(outcomes.refusal[~outcomes.is_evaluated].tolist())
-        return self.costs[rows][keeps]
+        if excess[least] < self._least:
+            self.nearest_miss, self._least = part.start + least, float(excess[least])
+        for text in outcomes.refusal[~outcomes.is_evaluated].tolist():
+            self._reasons["static power is not below the tdp" if text.startswith("static_power:") else text] += 1
+        if len(self) <= KEPT:
+            self._whole.append(outcomes)
+        self._done = part.stop
+        return costs[keeps]
 
-    def take(self, rows: Sequence[int]) -> Outcomes:
-        """Return all that is known of some designs, in the order in which they are named."""
+    def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
+        """Return all that some designs take: of a large survey it is evaluated again."""
         wanted = np.asarray(rows, dtype=np.int64)
-        part = np.searchsorted(self._ends, wanted, side="right") - 1
-        mine = {one: np.flatnonzero(part == one) for one in np.unique(part).tolist()}
-        found = [self.parts[one]().take(wanted[at] - self._ends[one]) for one, at in mine.items()]
-        return Outcomes.join(found).take(np.argsort(np.concatenate(list(mine.values()))))
+        if len(self) <= KEPT:
+            self._whole = [Outcomes.join(self._whole)]
+            return self._whole[0].take(wanted)
+        order = np.argsort(self.group[wanted], kind="stable")
+        groups, starts = np.unique(self.group[wanted[order]], return_index=True)
+        parts = [
+            evaluate_designs(self.groups[group].space, self.numbers[some], self.groups[group].loads)
+            for group, mine in zip(groups.tolist(), np.split(wanted[order], starts[1:]), strict=True)
+            for some in np.split(mine, range(LARGEST_BLOCK, len(mine), LARGEST_BLOCK))
+        ]
+        return Outcomes.join(parts).take(np.argsort(order))
 
     def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
         """Find the front of what keeps the limits, and its band; `doubt` is of pairs of groups, without one nothing."""
         none = Difference(latency_square=0.0, energy_square=0.0, joint_square=0.0)
-        places = range(len(self.groups))
         thresholds = [
-            [
-                np.array([_find_threshold(one, doubt.get((each, other), none)) for one in self.objectives])
-                for other in places
-            ]
-            for each in places
+            [self._find_threshold(doubt.get((each, other), none)) for other in range(len(self.groups))]
+            for each in range(len(self.groups))
         ]
-        parts = [np.flatnonzero(self.keeps[start : start + JUDGED]) + start for start in range(0, len(self), JUDGED)]
-        some = np.concatenate([rows[find_front(self.costs[rows])] for rows in parts])
-        front = some[find_front(self.costs[some])]
-        self.front[front] = True
-        for rows in parts:
-            is_near, nearest = find_band(
-                self.costs[rows], self.group_of(rows), self.costs[front], self.group_of(front), thresholds
-            )
-            self.band[rows] = is_near
-            self.nearest[rows] = np.where(is_near, front[nearest], -1)
-        self.band[front], self.nearest[front] = True, front
+        self.front = find_front(self.costs)
+        self.band, self.nearest = find_band(self.costs, self.front, self.group, thresholds)
 
-    def order(self, is_wanted: Booleans, objective: Objective, limit: int | None = None) -> list[int]:
-        """Return the designs that are wanted, the best of an objective first, `limit` of them at most."""
+    def _find_threshold(self, pair: Difference) -> Floats:
+        """Return for each objective by how much the logarithms of two designs differ that are told apart."""
+        squares = pair.latency_square, pair.energy_square, pair.joint_square
+        return TOLD_SHARE * np.array([one.half_width(*squares) for one in self.objectives])
+
+    def order(self, is_wanted: Booleans, objective: Objective) -> Integers:
+        """Return the designs that are wanted, the best of an objective first."""
         rows = np.flatnonzero(is_wanted)
-        cost = self._cost(objective)[rows]
-        if limit is not None and len(rows) > limit:
-            few = np.flatnonzero(cost <= np.partition(cost, limit)[limit])
-            rows, cost = rows[few], cost[few]
-        return [int(row) for row in rows[np.lexsort((rows, cost))][:limit]]
+        return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
 
     def find_best(self, objective: Objective) -> int:
         """Return the design that is best of those that keep the limits."""
-        return int(np.argmin(np.where(self.keeps, self._cost(objective), np.inf)))
+        return int(np.argmin(self.costs[:, self.objectives.index(objective)]))
 
     def count_like(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
         """Return how many others that keep the limits cannot be told from one in an objective."""
-        cost, (own,) = self._cost(objective), self.group_of([row])
-        count = -1
-        for start in range(0, len(self), JUDGED):
-            rows = np.flatnonzero(self.keeps[start : start + JUDGED]) + start
-            pairs = (doubt.get((place, int(own))) for place in range(len(self.groups)))
-            widest = np.array([0.0 if pair is None else _find_threshold(objective, pair) for pair in pairs])
-            count += int((cost[rows] - cost[row] <= widest[self.group_of(rows)]).sum())
-        return count
-
-    def _cost(self, objective: Objective) -> Floats:
-        return self.costs[:, self.objectives.index(objective)]
-
-    def find_nearest_miss(self) -> int | None:
-        """Return the design that misses its limits least; None where none can be run."""
-        excess, row = self._nearest_miss
-        return row if np.isfinite(excess) else None
-
-    def group_of(self, rows: Sequence[int] | Integers) -> Integers:
-        """Return the places of the groups of designs."""
-        ends = np.cumsum([len(one.numbers) for one in self.groups])
-        return np.searchsorted(ends, np.asarray(rows), side="right")
-
-    def find_group(self, row: int) -> Group:
-        """Return the group of a design."""
-        return self.groups[int(self.group_of([row])[0])]
-
-    def number_of(self, rows: Sequence[int]) -> Integers:
-        """Return the numbers of designs in the spaces of their groups."""
-        place, wanted = self.group_of(rows), np.asarray(rows, dtype=np.int64)
-        starts = np.cumsum([0, *(len(one.numbers) for one in self.groups)])
-        found = np.zeros(len(wanted), dtype=np.int64)
-        for one in np.unique(place).tolist():
-            mine = place == one
-            found[mine] = self.groups[one].numbers[wanted[mine] - starts[one]]
-        return found
+        place = self.objectives.index(objective)
+        cost = self.costs[:, place]
+        widest = np.zeros(len(self.groups))
+        for each in range(len(self.groups)):
+            if (pair := doubt.get((each, int(self.group[row])))) is not None:
+                widest[each] = self._find_threshold(pair)[place]
+        return int((cost - cost[row] <= widest[self.group]).sum()) - 1
 
     def values_at(self, row: int) -> dict[str, float]:
         """Return the parameters of a design."""
-        space = self.find_group(row).space
-        return {name: float(one[0]) for name, one in space.values_at(self.number_of([row])).items()}
+        space = self.groups[int(self.group[row])].space
+        return {name: float(one[0]) for name, one in space.values_at(self.numbers[row : row + 1]).items()}
 
     def changes_at(self, row: int) -> dict[str, float]:
         """Return the values of all constants in which a design differs from its chip, in SI."""
-        space = self.find_group(row).space
-        values = space.values_at(self.number_of([row]))
+        space = self.groups[int(self.group[row])].space
+        values = space.values_at(self.numbers[row : row + 1])
         return {one.name: one.value for one in space.law.change_at(space.law.follow(values), 0)} if values else {}
 
     def count_refusals(self) -> list[tuple[str, int]]:
         """Return why designs cannot run, each reason without its numbers, with how many: the commonest first."""
-        counts: Counter[str] = Counter()
-        for text, count in self._refusals.items():
-            counts["static power is not below the tdp" if text.startswith("static_power:") else text] += count
-        return counts.most_common()
+        return self._reasons.most_common()
 
     def tell_status(self, rows: Sequence[int]) -> list[str]:
         """Return what each of some designs is, in a word."""
@@ -209,12 +179,12 @@ class Survey:
         words[self.keeps[rows]] = "other"
         words[self.band[rows]] = "band"
         words[self.front[rows]] = "front"
-        words[np.isnan(self.costs[rows, 0])] = "unsupported"
+        words[~self.is_evaluated[rows]] = "unsupported"
         return [str(one) for one in words]
 
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
         """Return some designs as arrays: what they are like, and their parameters."""
-        group, numbers = self.group_of(rows), self.number_of(rows)
+        group, numbers = self.group[rows], self.numbers[rows]
         found: dict[str, Any] = {"hardware": np.array([one.hardware for one in self.groups])[group]}
         for name in self.groups[0].dimensions:
             found[name] = np.array([one.dimensions[name] for one in self.groups])[group]
@@ -230,7 +200,7 @@ class Survey:
 
 def survey(
     groups: Sequence[Group],
-    objectives: tuple[Objective, ...],
+    objectives: Sequence[Objective],
     bounds: tuple[Bound, ...],
     watch: Watch,
     lake: Path | None = None,
@@ -239,40 +209,24 @@ def survey(
 ) -> Survey:
     """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named.
 
-    `watch` is shown each block before it is told of it. Several processes, and more designs than are held in memory,
-    have a lake of their own.
+    `watch` is shown the costs of each block that keep the limits, before it is told of it.
     """
     began = time.perf_counter()
-    done = Survey(groups=tuple(groups), objectives=objectives, bounds=bounds)
-    if lake is None and (jobs > 1 or cluster or len(done) > MOST_HELD):
-        done.beside = tempfile.TemporaryDirectory(prefix="joulemap-")
-        lake = Path(done.beside.name) / "lake"
-
-    def add(outcomes: Outcomes, load: Callable[[], Outcomes]) -> None:
-        watch.see(done.add(outcomes, load))
-
+    found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
         from joulemap.design.task import survey_lake
 
-        done.evaluated_count = survey_lake(lake, groups, jobs, cluster, watch.tell, add)
+        found.evaluated_count = survey_lake(
+            lake, groups, jobs, cluster, watch.tell, lambda outcomes: watch.see(found.add(outcomes))
+        )
     else:
-        watch.tell(0, len(done))
+        watch.tell(0, len(found))
         for numbers, one in _cut(groups):
-            found = evaluate_designs(one.space, numbers, one.loads).intern()
-            done.evaluated_count += len(numbers)
-            add(found, partial(_give, found))
-            watch.tell(done.evaluated_count, len(done))
-    done.seconds = time.perf_counter() - began
-    return done
-
-
-def _give(outcomes: Outcomes) -> Outcomes:
-    return outcomes
-
-
-def _find_threshold(objective: Objective, pair: Difference) -> float:
-    """Return by how much the logarithm of an objective may be worse without being told apart."""
-    return TOLD_SHARE * objective.half_width(pair.latency_square, pair.energy_square, pair.joint_square)
+            watch.see(found.add(evaluate_designs(one.space, numbers, one.loads)))
+            found.evaluated_count += len(numbers)
+            watch.tell(found.evaluated_count, len(found))
+    found.seconds = time.perf_counter() - began
+    return found
 
 
 def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
@@ -282,8 +236,9 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
         start = 0
         while start < len(one.numbers):
             began = time.perf_counter()
-            yield one.numbers[start : start + size], one
-            start += size
+            end = one.end_block(start, size)
+            yield one.numbers[start:end], one
+            start = end
             if time.perf_counter() - began < BLOCK_S:
                 size = min(2 * size, LARGEST_BLOCK)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
@@ -68,9 +68,9 @@ def survey_lake(
     jobs: int,
     cluster: str,
     tell: Callable[[int, int, int], None],
-    add: Callable[[Outcomes, Callable[[], Outcomes]], None],
+    see: Callable[[Outcomes], None],
 ) -> int:
-    """Have every design of groups in a lake, and give `add` their outcomes, in their order, and what reads them again.
+    """Have every design of groups in a lake, and show their outcomes, in their order.
 
     What is there is not evaluated; returned is how many designs were. What `tell` raises ends it; finished shards stay.
     """
@@ -89,18 +89,14 @@ def survey_lake(
         nonlocal done, last
         last = filled
         while done < len(parts) and len(kept[done]) == loads and filled.questions >= {one for _, one in kept[done]}:
-            read = partial(_read, lake, *parts[done], kept[done])
-            add(read(), read)
+            group, numbers = parts[done]
+            totals = [SimpleNamespace(**read_points(lake, *one, READ)) for one in kept[done]]
+            see(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
             done += 1
         tell((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
 
     fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
     return last.point_count // loads
-
-
-def _read(lake: Path, group: Group, numbers: Integers, kept: Sequence[tuple[str, str]]) -> Outcomes:
-    totals = [SimpleNamespace(**read_points(lake, *one, READ)) for one in kept]
-    return combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers))
 
 
 def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
@@ -110,9 +106,12 @@ def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, 
     """
     found = []
     for group in groups:
-        count = len(group.numbers)
+        count, start = len(group.numbers), 0
         each = min(size, max(SMALLEST, -(-count // PARTS)))
-        found += [(group, group.numbers[start : start + each]) for start in range(0, count, each)]
+        while start < count:
+            end = group.end_block(start, each)
+            found.append((group, group.numbers[start:end]))
+            start = end
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -126,7 +127,7 @@ class ExploreAnswer(Answer):
         wanted = objective or self.objectives[0]
         check_name("objective", wanted, self.objectives)
         row = next(one.design_index for one in self.best if one.objective == wanted)
-        group = self.survey.find_group(row)
+        group = self.survey.groups[int(self.survey.group[row])]
         place = Path(path)
         if place.suffix != ".toml":
             raise UsageError(f"{place}: a hardware file ends with .toml")
@@ -320,8 +321,10 @@ def explore(
         from joulemap.answer.explore.solve import solve_posed
 
         posed = solve_posed(posed, _texts(solve), _texts(target))
-    watch = Watch(say=source.talk, move=source.progress)
-    done = survey(posed.groups, wanted, bounds, watch, None if lake is None else Path(lake), jobs, cluster)
+    with tempfile.TemporaryDirectory() as beside:
+        place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
+        watch = Watch(say=source.talk, move=source.progress)
+        done = survey(posed.groups, wanted, bounds, watch, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
     done.judge(posed.doubt)
     if not done.keeps.any():
@@ -358,7 +361,7 @@ def explore(
 
 def _list_best(done: Survey) -> list[int]:
     """Return the designs of the front, and the best of each objective."""
-    return sorted({*done.order(done.front, done.objectives[0]), *map(done.find_best, done.objectives)})
+    return sorted({*done.order(done.front, done.objectives[0]).tolist(), *map(done.find_best, done.objectives)})
 
 
 def _search(
@@ -383,5 +386,5 @@ def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
 
 def _list_told(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:
     front = done.order(done.front, wanted[0])
-    band = done.order(done.band & ~done.front, wanted[0], MOST_BAND)
-    return list_rows(done, parameters, [*front, *band])
+    band = done.order(done.band & ~done.front, wanted[0])[:MOST_BAND]
+    return list_rows(done, parameters, [*front.tolist(), *band.tolist()])

@@ -59,7 +59,7 @@ def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) 
     """Return some designs, by their numbers, as a table of tuples."""
     rows = list(wanted)
     found = survey.columns(parameters, rows)
-    outcomes = survey.take(rows)
+    outcomes = survey.outcomes_at(rows)
     columns: list[Sequence[Any]] = [
         rows,
         survey.tell_status(rows),

@@ -69,7 +69,7 @@ def show_objective(value: float, unit: str) -> str:
 
 def describe_design(done: Survey, row: int) -> str:
     """Return what a design is like, and its parameters."""
-    group = done.find_group(row)
+    group = done.groups[int(done.group[row])]
     constants = group.space.law.constants
     values = (f"{name} {show_constant(one, constants[name].unit)}" for name, one in done.values_at(row).items())
     others = [one.hardware for one in done.groups if one is not group]
@@ -105,9 +105,9 @@ def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
     from joulemap.design.survey import evaluate_one
 
     row = done.find_best(objective)
-    outcomes = done.take([row])
+    outcomes = done.outcomes_at([row])
     value = float(outcomes.value(objective)[0])
-    own = evaluate_one(done.find_group(row), {})
+    own = evaluate_one(done.groups[int(done.group[row])], {})
     ratio = None if own.refusal[0] else (float(own.value(objective)[0]) / value) ** objective.sign
     return BestDesign(
         objective=objective.name,
@@ -128,7 +128,7 @@ def list_margins(done: Survey, wanted: Sequence[Objective]) -> list[Margin]:
     found = []
     for objective in wanted:
         row = done.find_best(objective)
-        group = done.find_group(row)
+        group = done.groups[int(done.group[row])]
         values = done.values_at(row)
         for name, slopes in find_slopes(group, values, wanted).items():
             unit = group.space.law.constants[name].unit
@@ -181,7 +181,7 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return how far off the values of the best designs may be."""
     parts = []
     for one in wanted:
-        width = done.take([done.find_best(one)]).half_width(0, one)
+        width = done.outcomes_at([done.find_best(one)]).half_width(0, one)
         if width is not None:
             parts.append(f"{one.label} {show_doubt(width)}")
     if not parts:
@@ -192,12 +192,12 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
 
 def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
     """Return that no design keeps the limits, and by how much the nearest misses them."""
-    row = done.find_nearest_miss()
+    row = done.nearest_miss
     if row is None:
         refusals = done.count_refusals()
         told_first = "; ".join(f"{count:,} x {reason}" for reason, count in refusals[:2])
         return f"none of {len(done):,} designs runs it: {told_first}"
-    missed, outcomes = [], done.take([row])
+    missed, outcomes = [], done.outcomes_at([row])
     for bound in bounds:
         excess, unit = float(bound.excess(outcomes)[0]), bound.objective.unit
         if excess > 1.0:
