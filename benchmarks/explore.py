@@ -1,13 +1,21 @@
-"""Points of a design space a second, totals alone, on one core, beside a loop that adds 20 million numbers.
+"""Points of a design space a second, totals alone, beside a loop that adds numbers; then a whole exploration.
 
-python benchmarks/explore.py [MODEL]
+python benchmarks/explore.py [MODEL] [--jobs 2] [--chips tpu_v4,h100_sxm5] [--points 10000000]
+
+One process, then `--jobs` at once, evaluate the same grid: points a second of processor time, of all together,
+their ratio, and that ratio by the clock on the wall, which says little where others use the machine. `normal` is what
+the processes make together where 20 million additions take 0.6 s, `capped` that under a power cap that holds most
+points. The last lines are of `joulemap explore` with so many designs like a TPU.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import resource
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import attrs
@@ -24,10 +32,13 @@ from joulemap.model.workload import Floats
 from joulemap.store.workload import read_columns
 from joulemap.workspace import Workspace
 
-EDGES = 9
+EDGES = 11
 """Values of each of four parameters."""
 
-ADDED = 20_000_000
+ADDED = 5_000_000
+
+LOOP_S = 0.15
+"""What adding so many takes where rates are compared."""
 
 CHIPS = (
     "tpu_v4",
@@ -51,8 +62,7 @@ def add() -> float:
 
 def vary(hardware: Hardware) -> dict[NumberPath, Floats]:
     """Return a grid over units, clock, bandwidth and capacity, with what follows from units and clock."""
-    edges = np.linspace(0.5, 2.0, EDGES)
-    units, clock, bandwidth, capacity = (one.ravel() for one in np.meshgrid(*[edges] * 4, indexing="ij"))
+    units, clock, bandwidth, capacity = np.ix_(*[np.linspace(0.5, 2.0, EDGES)] * 4)
     count = np.maximum(np.rint(hardware.unit_count.value * units), 1.0)
     share = count / hardware.unit_count.value
     last = len(hardware.memory_levels) - 1
@@ -60,7 +70,7 @@ def vary(hardware: Hardware) -> dict[NumberPath, Floats]:
         ("unit_count",): count,
         ("memory_bandwidth",): hardware.memory_bandwidth.value * bandwidth,
         ("memory_levels", last, "capacity"): hardware.memory_levels[last].capacity.value * capacity,
-        ("tdp",): np.full(len(count), 4.0 * hardware.tdp.value),
+        ("tdp",): np.array([4.0 * hardware.tdp.value]),
     }
     for name in ("clock", "clock_base", "clock_boost", "clock_die"):
         if (quantity := getattr(hardware, name)) is not None:
@@ -72,39 +82,101 @@ def vary(hardware: Hardware) -> dict[NumberPath, Floats]:
     return varied
 
 
-def main() -> None:
-    """Print points a second of a chip of each class, without a power cap and under one that holds most points."""
-    model = sys.argv[1] if len(sys.argv) > 1 else "resnet50"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "explore.duckdb"
-        Workspace(path).compare(model, hardware=["tpu_v4"])
-        connection = duckdb.connect(str(path), read_only=True)
-        evaluator = Evaluator(read_columns(connection, 1))
-        connection.close()
+def list_cases(chips: list[str]) -> Iterator[tuple[Hardware, Configuration]]:
+    """Yield each chip with every runtime in which the host does not wait."""
     catalogue = load_catalogue()
-    print(f"{model}; a loop adds {ADDED:,} numbers in {add():.2f} s of processor time")
-    heads = ("points", "per s", "capped", "x loop", "ledger")
-    print(f"{'chip':<18} {'precision':<9} {'runtime':<8} " + " ".join(f"{one:>9}" for one in heads))
-    for name in CHIPS:
+    for name in chips:
         chip = attrs.evolve(catalogue.find(name), compiler=None)
         precision = next((one for one in ("bf16", "fp16", "int8") if one in chip.peaks), next(iter(chip.peaks)))
         for runtime in RUNTIMES[1:]:
-            configuration = Configuration(hardware=chip.id, precision=precision, runtime=runtime)
-            varied = vary(chip)
-            held = np.full(EDGES**4, max(chip.static_power.value * 1.2, chip.tdp.value * 0.3))
-            evaluate_points(evaluator, chip, configuration, {one: column[:500] for one, column in varied.items()})
-            loop, rates = add(), []
-            for cap in (varied["tdp",], held):
-                start = time.process_time()
-                evaluate_points(evaluator, chip, configuration, {**varied, ("tdp",): cap})
-                rates.append(EDGES**4 / (time.process_time() - start))
+            yield chip, Configuration(hardware=chip.id, precision=precision, runtime=runtime)
+
+
+def evaluate(evaluator: Evaluator, chip: Hardware, configuration: Configuration, cap_w: float) -> Floats:
+    """Return what a grid takes, of which all is known that is found once for a workload.
+
+    Points a second of processor time, the same where the loop takes its time, seconds by the clock on the wall.
+    """
+    varied = {**vary(chip), ("tdp",): np.array([cap_w])}
+    evaluate_points(evaluator, chip, configuration, {path: column[:1] for path, column in varied.items()})
+    loop, start, wall = add(), time.process_time(), time.perf_counter()
+    evaluate_points(evaluator, chip, configuration, varied)
+    rate = EDGES**4 / (time.process_time() - start)
+    return np.array([rate, rate * loop / LOOP_S, time.perf_counter() - wall])
+
+
+def measure(evaluator: Evaluator, chips: list[str], jobs: int) -> None:
+    """Print points a second of chips, by one process and by several, and under a power cap that holds most points."""
+    heads = ("one core", f"{jobs} cores", "ratio", "wall", "normal", "capped", "ledger")
+    print(f"{'chip':<18} {'precision':<9} {'runtime':<8} " + " ".join(f"{one:>9}" for one in heads))
+    with ProcessPoolExecutor(jobs) as pool:
+        for chip, configuration in list_cases(chips):
+            free_w, cap_w = 4.0 * chip.tdp.value, max(chip.static_power.value * 1.2, chip.tdp.value * 0.3)
+
+            def run(count: int, watts: float, case: tuple[Hardware, Configuration] = (chip, configuration)) -> Floats:
+                return np.array(list(pool.map(evaluate, *zip(*[(evaluator, *case, watts)] * count, strict=True))))
+
+            one, several, capped = run(1, free_w), run(jobs, free_w), run(jobs, cap_w)
+            rate, normal = several[:, 0].sum(), several[:, 1].sum()
             start = time.process_time()
-            evaluator.evaluate(point_hardware(chip, varied, 0), configuration)
+            evaluator.evaluate(point_hardware(chip, {("tdp",): np.array([free_w])}, 0), configuration)
             ledger = time.process_time() - start
-            told = (
-                f"{EDGES**4:>9,} {rates[0]:>9,.0f} {rates[1]:>9,.0f} {rates[0] * loop:>9,.0f} {1e3 * ledger:>6.1f} ms"
+            ratios = f"{rate / one[0, 0]:>9.2f} {jobs * one[0, 2] / several[:, 2].max():>9.2f}"
+            told = f"{normal:>9,.0f} {capped[:, 1].sum():>9,.0f} {1e3 * ledger:>6.1f} ms"
+            rates = f"{one[0, 0]:>9,.0f} {rate:>9,.0f}"
+            print(
+                f"{chip.id:<18} {configuration.precision:<9} {configuration.runtime:<8} {rates} {ratios} {told}",
+                flush=True,
             )
-            print(f"{chip.id:<18} {precision:<9} {runtime:<8} {told}")
+
+
+def explore(model: str, count: int) -> tuple[int, float, float, float, float]:
+    """Return (designs, seconds, those where the loop takes its time, bytes before, most) of so many designs."""
+    edge = max(2, round(count**0.25))
+    axis = f"x0.5:x1:{edge}"
+    names = ("clock", "dram.bandwidth", "memory.cmem.capacity")
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder) / "explore.duckdb")
+        workspace.compare(model, hardware=["tpu_v4"], calibration="none")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        loop, start = add(), time.process_time()
+        answer = workspace.explore(
+            model, like="tpu_v4", vary={"units": f"1:{edge}:{edge}", **dict.fromkeys(names, axis)}, calibration="none"
+        )
+        took = time.process_time() - start
+    return (
+        answer.point_count,
+        took,
+        took * LOOP_S / ((loop + add()) / 2.0),
+        before,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+
+
+def main() -> None:
+    """Print rates of chips of each class, then what a whole exploration takes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", default="resnet50")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--chips", default=",".join(CHIPS))
+    parser.add_argument("--points", type=int, default=0)
+    asked = parser.parse_args()
+    print(f"{asked.model}; a loop adds {ADDED:,} numbers in {add():.2f} s of processor time", flush=True)
+    if chips := [one for one in asked.chips.split(",") if one]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "explore.duckdb"
+            Workspace(path).compare(asked.model, hardware=["tpu_v4"], calibration="none")
+            connection = duckdb.connect(str(path), read_only=True)
+            evaluator = Evaluator(read_columns(connection, 1))
+            connection.close()
+        measure(evaluator, chips, asked.jobs)
+    if asked.points:
+        with ProcessPoolExecutor(1) as pool:
+            count, took, normal, before, most = pool.submit(explore, asked.model, asked.points).result()
+        print(
+            f"explore, {count:,} designs: {took:.1f} s of a processor, {normal:.1f} s where the loop takes {LOOP_S} s"
+        )
+        print(f"at most {most / 1e6:,.0f} MB, {before / 1e6:,.0f} of them before")
 
 
 if __name__ == "__main__":

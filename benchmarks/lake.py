@@ -1,11 +1,13 @@
 """A lake of ten million points: how fast shards are written and asked, beside the engines' own Parquet writers.
 
 python benchmarks/lake.py [--points 10_000_000] [--block 262_144] [--keep FOLDER]
+python benchmarks/lake.py --hand-out 10_000      what handing out tasks of so many designs takes
 
 Points are made up: a grid of clock, units, bandwidth and cache of one model on one chip, with numbers of which hardly
 two are alike, so that nothing packs better than it would. Times of questions are the least of 3; the first opening,
 which looks through new shards, is told apart. Writers are timed over the same tables, one after the other, shard by
-shard. Beside each time stands that of the processors: on a machine that others use it is the one to compare.
+shard. Beside each time stands that of the processors, and of these how many times a loop that adds 20 million numbers:
+on a machine that others use it is the one to compare.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from joulemap.answer.explore.pose import pose
+from joulemap.design.task import DesignTask, cut_blocks, evaluate_task, make_tasks
 from joulemap.domain.block import QUESTION, Block
+from joulemap.domain.settings import Settings
+from joulemap.lake.fill import fill
+from joulemap.lake.task import run_task
 from joulemap.model.version import formula_version
 from joulemap.plan.lake import reading
 from joulemap.plan.source import Source
@@ -47,6 +54,19 @@ FRONT: Final = """
         FROM points WHERE {})
     WHERE before IS NULL OR energy_j < before ORDER BY latency_s"""
 
+STEPPED: Final = """
+    WITH kept AS MATERIALIZED (
+        SELECT run_id, latency_s, energy_j, floor(16 * log2(latency_s)) AS step
+        FROM points WHERE refusal IS NULL AND {}),
+    least AS MATERIALIZED (
+        SELECT step, min(min(energy_j)) OVER (ORDER BY step ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM kept GROUP BY step),
+    few AS (
+        SELECT k.run_id, k.latency_s, k.energy_j
+        FROM kept AS k JOIN least AS s ON s.step = k.step AND (s.before IS NULL OR k.energy_j < s.before))
+""" + FRONT.replace("points WHERE {}", "few")
+"""A front of any points: those are left out first that are beaten by one of a step of latency before theirs."""
+
 ASKED: Final = {
     "count": "SELECT count(*) FROM runs",
     "winner": "SELECT run_id, energy_j FROM runs ORDER BY energy_j LIMIT 1",
@@ -54,7 +74,8 @@ ASKED: Final = {
     "least energy": "SELECT min(energy_j) FROM runs",
     "least at each unit count": "SELECT set_unit_count, min(energy_j), min(latency_s) FROM runs GROUP BY ALL",
     "front": FRONT.format("is_edge"),
-    "front under a limit": FRONT.format("average_power_w < 60"),
+    "front under a limit": STEPPED.format("average_power_w < 60"),
+    "front under no limit": STEPPED.format("TRUE"),
     "mean of a slice": "SELECT avg(latency_s) FROM runs WHERE set_clock_hz > 1e9 AND set_unit_count = 256",
 }
 
@@ -177,16 +198,68 @@ def ask(lake: Path) -> None:
                     rows = connection.execute(statement).fetchall()
             least = min(clocks, key=lambda one: one.wall_s)
             cpu_s = min(one.cpu_s for one in clocks)
-            print(f"{label:31} {least.wall_s:6.3f} s, {cpu_s:6.3f} s of a processor, {len(rows):,} rows")
+            told = (
+                f"{least.wall_s:6.3f} s, {cpu_s:6.3f} s of a processor, {cpu_s / add():4.2f} loops, {len(rows):,} rows"
+            )
+            print(f"{label:31} {told}")
+
+
+def add() -> float:
+    """Return the seconds of a processor in which a loop adds up 20 million numbers."""
+    start, total = time.process_time(), 0
+    for number in range(20_000_000):
+        total += number
+    return time.process_time() - start
+
+
+def give_nothing(task: DesignTask) -> Any:
+    """Return points that cost no time: what is left is handing out and writing."""
+    none = np.zeros(task.block.point_count, np.int64)
+    return SimpleNamespace(latency_fs=none, energy_fj=none, category_fj={}, refusal=none.astype(str))
+
+
+def hand_out(size: int, folder: Path) -> None:
+    """Print what a task of so many designs of `explore` takes of who hands it out, and of a worker.
+
+    Handing out is that of a hundred tasks more, to two workers that evaluate nothing: an idle cluster spends time too,
+    and on a machine that others use the more of it. A worker is this process.
+    """
+    vary = {"clock": "x0.5:x1:10", "units": "1,2,4,8", "dram.bandwidth": f"x0.5:x2:{4 * size}"}
+    source = Source(path=folder / "asked.duckdb")
+    posed = pose(source, ["resnet50"], Settings(hardware="tpu_v4", precision="bf16"), vary, {}, None, 0, keeps=True)
+    parts = cut_blocks(posed.groups, size)
+    spent = []
+    for count in (10, 110):
+        start = time.process_time()
+        tasks = (task for _, task in make_tasks(parts[:count]))
+        fill(folder / f"lake-{count}", tasks, give_nothing, cluster="local:2")
+        spent.append(time.process_time() - start)
+    share_s = (spent[1] - spent[0]) / 100
+    (_, first), *others = make_tasks(parts[:9])
+    open_lake(folder / "own")
+    run_task(folder / "own", evaluate_task, first)
+    start = time.process_time()
+    for _, task in others:
+        run_task(folder / "own", evaluate_task, task)
+    each_s = (time.process_time() - start) / len(others)
+    print(
+        f"a task of {size:,}: handing out {1e3 * share_s:.1f} ms of a processor, evaluating and writing "
+        f"{1e3 * each_s:.0f} ms: {share_s / each_s:.1%}; one scheduler has work for {each_s / share_s:,.0f} such "
+        f"workers; a loop takes {add():.2f} s"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=10_000_000)
     parser.add_argument("--block", type=int, default=1 << 18)
+    parser.add_argument("--hand-out", type=int, help="designs of a task that a cluster is given")
     parser.add_argument("--keep", type=Path, help="a folder for the lake, asked as it is where it is there")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
+        if given.hand_out:
+            hand_out(given.hand_out, Path(place))
+            return
         lake = given.keep or Path(place) / "lake"
         if not lake.exists():
             open_lake(lake)

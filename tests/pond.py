@@ -123,7 +123,7 @@ def list_blocks_of(path: Path) -> Iterator[tuple[Block, Totals]]:
     rows = Workspace(path).sql(asked).records()
     for architecture in sorted({row["architecture"] for row in rows}):
         some = [row for row in rows if row["architecture"] == architecture]
-        fixed = ("architecture", "formula_version")
+        fixed = ("architecture", "formula_version", "rules")
         columns = {name: some[0][name] if name in fixed else [row[name] for row in some] for name in QUESTION}
         totals = {
             field.name: np.array([row[field.name] or 0 for row in some])

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -15,10 +16,14 @@ from conftest import Run
 from joulemap.answer.explore.pose import read_shares
 from joulemap.catalog.design import read_design, write_design
 from joulemap.catalog.load import load_catalogue
-from joulemap.design.area import Area
+from joulemap.design.area import BESIDE, DATAPATH, DENSITY, DIES, RETICLE, Area, at_node, find_datapath
+from joulemap.design.beyond import find_beyond, find_oversize
 from joulemap.design.front import TOLD_SHARE, find_band, find_front
+from joulemap.design.group import Group
+from joulemap.design.outcome import OBJECTIVES, Outcomes
 from joulemap.design.place import place_values
 from joulemap.design.space import Space, vary_usual
+from joulemap.design.survey import Survey
 from joulemap.domain.change import change_hardware
 from joulemap.domain.constant import list_constants
 from joulemap.domain.hardware import Hardware
@@ -116,6 +121,46 @@ def test_what_follows_is_as_worked_by_hand() -> None:
     assert "pe.int8_mac" not in found  # at half the clock the power law sees to voltage
 
 
+def test_the_area_of_a_gpu_is_fitted_to_dies_and_scored_leaving_one_out() -> None:
+    """Each die is units x (beside + datapath / share) / density + memory: least squares of its ratio to the known."""
+    rows = []
+    for name, (die_mm2, count) in DIES.items():
+        chip, density = CATALOGUE[name], at_node(DENSITY, CATALOGUE[name].process_node.value)
+        area = Area.of(chip)
+        memory = float(area.find_mm2({})[0]) - area.unit_count * area.unit_mm2
+        each = count / density / (die_mm2 - memory)
+        rows.append([each, each * find_datapath(chip)])
+    law = np.array(rows)
+    beside, slope = np.linalg.lstsq(law, np.ones(len(law)), rcond=None)[0]
+    assert_close(BESIDE["gpu"].value, beside, rel=0.01)
+    assert_close(DATAPATH["gpu"].value, 1.0 / slope, rel=0.01)
+    others = [np.delete(law, place, axis=0) for place in range(len(law))]
+    off = [
+        row @ np.linalg.lstsq(left, np.ones(len(left)), rcond=None)[0] for row, left in zip(law, others, strict=True)
+    ]
+    assert np.exp(np.abs(np.log(off)).mean()) < 1.31
+    assert np.exp(np.abs(np.log(off)).max()) < 1.63
+
+
+def test_designs_beyond_what_is_built_are_found() -> None:
+    """A clock above that of every KPU, and a die of so many units that it is larger than a mask prints."""
+    space = Space.of(KPU, {"units": "1,4096", "clock": "1MHz,9GHz", "dram.bandwidth": "x1"})
+    group = Group(hardware="kpu_t256", dimensions={}, batch=1, space=space, loads=(), numbers=np.arange(4))
+    done = Survey(groups=(group,), objectives=(OBJECTIVES["area"],), bounds=())
+    area = np.broadcast_to(space.law.area.find_mm2(space.values_at(group.numbers)), (4,))
+    columns: dict[str, Any] = {one.name: area for one in attrs.fields(Outcomes)}
+    done.add(Outcomes(**columns | {"refusal": np.full(4, "")}))
+    chips = [one for one in CATALOGUE.values() if one.architecture == "kpu"]
+    found = {(one.name, one.value): (one.known, one.most) for one in find_beyond(done, range(4), chips)}
+    assert found["clock", 9e9] == ("kpu", max(one.clock.value for one in chips))
+    assert found["unit_count", 4096.0] == ("kpu", max(one.unit_count.value for one in chips))
+    assert {name for name, _ in found} == {"clock", "unit_count"}
+    large = find_oversize(done, range(4))
+    assert large is not None and RETICLE.value == 26.0 * 33.0
+    assert (large.design_count, large.chip, large.largest_mm2) == (2, "kpu_t256", float(area.max()))
+    assert find_oversize(done, [0]) is None
+
+
 def test_above_the_highest_clock_the_voltage_rises_on_the_same_line() -> None:
     chip = CATALOGUE["l4"]
     highest = 1.2
@@ -138,7 +183,7 @@ def test_a_row_of_arrays_is_the_hardware_that_changes_make(architecture: str) ->
     space = Space.of(EACH_CLASS[architecture], _vary_all(EACH_CLASS[architecture]))
     numbers = space.draw(3, seed=7)
     values = space.law.follow(space.values_at(numbers))
-    varied = place_values(space.hardware, values)
+    varied = {path: np.broadcast_to(one, 3) for path, one in place_values(space.hardware, values).items()}
     for index in range(len(numbers)):
         made = change_hardware(space.hardware, space.law.change_at(values, index))
         found = point_hardware(space.hardware, varied, index)
@@ -187,6 +232,18 @@ def test_the_band_is_what_no_objective_tells_apart() -> None:
     assert nearest.tolist() == [0, 0, -1, 3]
 
 
+def test_the_band_of_two_objectives_is_found_along_the_front_as_among_all_of_it() -> None:
+    drawn = np.random.default_rng(3)
+    costs, groups = drawn.integers(0, 40, size=(400, 2)) / 10.0, drawn.integers(0, 3, size=400)
+    thresholds = [[drawn.uniform(0.0, 0.5, size=2) for _ in range(3)] for _ in range(3)]
+    front = find_front(costs)
+    told = [find_band(costs, front, groups, thresholds)[0].tolist()]
+    wide = [[np.append(one, 0.0) for one in row] for row in thresholds]
+    told += [find_band(np.column_stack([costs, np.zeros(400)]), front, groups, wide)[0].tolist()]
+    assert told[0] == told[1]
+    assert 0 < sum(told[0]) < 400
+
+
 def test_shares_are_of_all_inferences() -> None:
     assert read_shares(["a", "b"], {"a": 0.75}) == {"a": 0.75, "b": 0.25}
     assert read_shares(["a"], {}) == {"a": 1.0}
@@ -219,7 +276,7 @@ def test_a_design_that_is_saved_takes_the_same_to_the_femtojoule(tmp_path: Path)
     ((latency, energy),) = workspace.sql(
         "SELECT latency_half_width, energy_half_width FROM run_uncertainty WHERE hardware = 'small'"
     )
-    widths = answer.survey.outcomes
+    widths = answer.survey.outcomes_at(range(4))
     assert_close(float(widths.latency_half_width[best.design_index]), latency, rel=1e-12)
     assert_close(float(widths.energy_half_width[best.design_index]), energy, rel=1e-12)
     assert {row["status"] for row in answer.rows.records()} <= {"front", "band"}
@@ -237,7 +294,7 @@ def test_random_designs_are_the_runs_of_their_files(architecture: str, tmp_path:
     vary["unit_count"] = ",".join(str(round(chip.unit_count.value) * factor) for factor in (1, 2, 3, 5))
     vary |= {f"memory.{chip.memory_levels[-1].name}.capacity": "x0.25:x4:*1.5"}
     answer = workspace.explore("resnet18", like=chip.id, vary=vary, precision=precision, count=60, seed=7)
-    outcomes = answer.survey.outcomes
+    outcomes = answer.survey.outcomes_at(range(answer.point_count))
     rows = np.flatnonzero(outcomes.is_evaluated).tolist()
     files = [tmp_path / f"d{row}.toml" for row in rows]
     for row, path in zip(rows, files, strict=True):
@@ -333,6 +390,9 @@ def test_the_one_chip_for_all_loses_nothing_where_it_is_the_best_of_each(tmp_pat
     workspace = Workspace(tmp_path / "a.duckdb")
     answer = workspace.explore_all(["resnet18", "mobilenet_v2"], hardware="l4,t4,xeon_8490h", precision="int8")
     assert min(row.regret_ratio or 0.0 for row in answer.rows) >= 1.0
+    for winner in answer.winners:
+        assert 0.5 <= (winner.probability or 0.0) <= 1.0
+        assert (winner.runner_up in winner.alike.split(", ")) == ((winner.probability or 0.0) < 0.8)
     for winner in answer.winners:
         asked: dict[str, Any] = {"hardware": winner.hardware, "precision": "int8", "runtime": winner.runtime}
         assert_close(winner.value, workspace.compare(winner.model, **asked).rows[0].energy_j or 0.0, rel=1e-12)

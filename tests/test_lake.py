@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,11 +204,24 @@ def test_the_front_of_a_lake_is_that_of_the_edges_of_its_shards(tmp_path: Path) 
         totals = attrs.evolve(drawn, latency_fs=latency, energy_fj=energy, category_fj={})
         open_lake(tmp_path)
         write_shard(tmp_path, Cell(number, 2_000).block, totals)
+    page = (Path(__file__).parents[1] / "docs" / "lake.md").read_text()
+    plain, few = (text.split("```")[0] for text in page.split("```sql\n")[1:])
+    few = few.replace("average_power_w < 15", "latency_s > 2e-14")
     with reading(Source(path=tmp_path)) as connection:
         told = [connection.execute(FRONT.format(one)).fetchall() for one in ("is_edge", "refusal IS NULL")]
+        limited = connection.execute(FRONT.format("refusal IS NULL AND latency_s > 2e-14")).fetchall()
+        assert sorted((run,) for run, _, _ in connection.execute(few).fetchall()) == limited != told[0]
+        assert sorted((run,) for run, _, _ in connection.execute(plain).fetchall()) == told[0]
         ((edges,),) = connection.execute("SELECT count(*) FROM points WHERE is_edge").fetchall()
     assert told[0] == told[1] != []
     assert 0 < edges < 600
+
+
+def test_two_lakes_that_are_copied_together_are_one(tmp_path: Path) -> None:
+    for name, cells in (("here", (0, 1)), ("there", (1, 2))):
+        fill(tmp_path / name, map(Cell, cells), evaluate_cell)
+        shutil.copytree(tmp_path / name, tmp_path / "both", dirs_exist_ok=True)
+    assert ask(tmp_path / "both", "SELECT count(*), count(DISTINCT set_clock_hz) FROM points") == [(300, 300)]
 
 
 def test_what_a_lake_does_not_hold_is_empty_and_said(pond: Path) -> None:
@@ -284,9 +298,12 @@ def test_shards_of_other_formulas_are_counted_and_never_asked(tmp_path: Path, jo
     fill(tmp_path, map(Cell, range(2)), evaluate_cell)
     folder = files(tmp_path)[0].parent
     folder.rename(tmp_path / "tpu-0000000000000000")
+    ruled = tmp_path / f"{folder.name}-1111111111111111"
+    ruled.mkdir()
+    (tmp_path / "tpu-0000000000000000" / files(tmp_path)[0].name).rename(ruled / files(tmp_path)[0].name)
     done = joulemap("sql", "SELECT count(*) FROM points", "--db", tmp_path, "-f", "csv")
     assert done.stdout.splitlines()[1] == "0"
-    assert "left out 2 stale shards" in done.stderr
+    assert "left out 2 stale shards: 1 of other rules of designs, 1 of other formulas than today's" in done.stderr
     fill(tmp_path, map(Cell, range(1)), evaluate_cell)
     assert ask(tmp_path, "SELECT count(*) FROM points") == [(100,)]
 

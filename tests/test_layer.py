@@ -114,8 +114,8 @@ LINES: dict[str, int] = {
     "answer": 21_580,
     "trace": 9_760,
     "decoder": 3_000,
-    "model": 9_850,
-    "store": 7_480,
+    "model": 9_860,
+    "store": 7_520,
     "domain": 6_160,
     "cli": 6_200,
     "catalog": 4_080,
@@ -134,7 +134,7 @@ LINES: dict[str, int] = {
     "serving": 2_450,
     "training": 1_540,
     "box": 2_990,
-    "design": 1_620,
+    "design": 1_870,
     "lake": 410,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""

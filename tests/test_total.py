@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Mapping
 
@@ -158,8 +159,33 @@ def test_a_point_does_not_depend_on_those_beside_it() -> None:
             assert (getattr(together, field.name)[some] == getattr(apart, field.name)).all(), field.name
 
 
+@pytest.mark.parametrize("hardware", ONE_OF_EACH_CLASS, ids=lambda one: one.id)
+def test_a_grid_is_its_points_one_behind_the_other(hardware: Hardware) -> None:
+    configuration = Configuration(hardware=hardware.id, precision=next(iter(hardware.peaks)), runtime="fused")
+    last = len(hardware.memory_levels) - 1
+    clocks = vary_clock(hardware, np.array([0.5, 1.0, 1.3])[:, None, None])
+    base = read_number(hardware, ("memory_levels", last, "capacity"))
+    tdp = hardware.static_power.value + (hardware.tdp.value - hardware.static_power.value) * np.array([-0.01, 0.1, 4.0])
+    grid: dict[Path, Floats] = {
+        **clocks,
+        ("memory_levels", last, "capacity"): base * np.array([1e-3, 1.0])[:, None],
+        ("tdp",): tdp,
+        ("reference", "dram.read"): read_number(hardware, ("reference", "dram.read")) * np.array([1.0, 2.0])[:, None],
+    }
+    row = {path: np.broadcast_to(column, (3, 2, 3)).ravel() for path, column in grid.items()}
+    together = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, grid)
+    apart = evaluate_points(EVALUATORS["convolutions"], hardware, configuration, row)
+    assert 6 <= (together.refusal != "").sum() < 18
+    for field in attrs.fields(PointColumns):
+        if field.name != "spent_fj":
+            assert (getattr(together, field.name) == getattr(apart, field.name)).all(), field.name
+    assert {key: one.tolist() for key, one in together.spent_fj.items()} == {
+        key: one.tolist() for key, one in apart.spent_fj.items()
+    }
+
+
 def test_totals_of_chips_are_those_of_their_runs() -> None:
-    evaluator = EVALUATORS["convolutions"]
+    evaluator = pickle.loads(pickle.dumps(EVALUATORS["convolutions"]))
     asked = [
         (one, Configuration(hardware=one.id, precision="int8", runtime="graph")) for one in (*FORMS, find("p100_pcie"))
     ]
@@ -190,8 +216,8 @@ def test_a_point_is_refused_in_the_words_of_its_record() -> None:
     assert memory == ["tpu_v4 has 0.001 GB of memory; this configuration needs 0.0 GB", ""]
     with pytest.raises(KeyError, match=r"no number geometry\.nothing"):
         refusals(chip, {("geometry", "nothing"): [1.0, 2.0]})
-    with pytest.raises(ValueError, match="numbers of 1 and 2 points"):
-        refusals(chip, {("tdp",): [200.0], ("memory_capacity",): [1e9, 2e9]})
+    with pytest.raises(ValueError, match="numbers of 2 and 3 points"):
+        refusals(chip, {("tdp",): [200.0, 300.0], ("memory_capacity",): [1e9, 2e9, 3e9]})
 
 
 def test_a_record_of_a_point_has_its_numbers() -> None:

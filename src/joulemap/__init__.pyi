@@ -92,6 +92,7 @@ from joulemap.answer.watch import Watch as Watch, WatchAnswer as WatchAnswer, Wa
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.design.area import Area as Area
 from joulemap.design.group import Group as Group
+from joulemap.design.limit import Bound as Bound
 from joulemap.design.outcome import Outcomes as Outcomes
 from joulemap.design.rule import Law as Law, Rule as Rule
 from joulemap.design.space import Parameter as Parameter, Space as Space

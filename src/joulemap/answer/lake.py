@@ -24,7 +24,7 @@ WORKED_ON_S: Final = 900.0
 
 STATES: Final = {
     "whole": "asked by `--db`",
-    "stale": "of other formulas than those of today: never asked",
+    "stale": "of other formulas or rules of designs than those of today: never asked",
     "damaged": "cut short or altered: never asked; the next filling replaces it",
     "twice": "another shard answers the same: never asked",
     "unfinished": "being written, or left by a process that was killed",

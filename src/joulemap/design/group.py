@@ -25,3 +25,8 @@ class Group:
     loads: tuple[Load, ...]
     numbers: Integers
     """Of the designs in their space."""
+
+    def end_block(self, start: int, most: int) -> int:
+        """Return where designs from a place on end that are evaluated together: of a whole space they are a grid."""
+        is_whole = len(self.numbers) == self.space.size
+        return self.space.end_block(start, most) if is_whole else min(start + most, len(self.numbers))

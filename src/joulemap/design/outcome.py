@@ -6,6 +6,7 @@ throughput = 1 / sum (s interval / batch)     power = energy x throughput    mem
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
     from joulemap.model.pipeline import Evaluator
     from joulemap.model.workload import Booleans, Floats, Integers, Texts
+
+
+COVER: Final = 3.0
+"""Designs of a grid that are evaluated for one that is asked for, at most: as a grid they take less time each."""
 
 
 @frozen(kw_only=True)
@@ -176,6 +181,10 @@ class Outcomes:
         found: Floats = getattr(self, objective.column)
         return found
 
+    def take(self, rows: Integers) -> Self:
+        """Return some of the designs."""
+        return type(self)(**{field.name: getattr(self, field.name)[rows] for field in attrs.fields(type(self))})
+
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
         """Return the rows of several, one behind the other."""
@@ -196,25 +205,52 @@ def evaluate_values(space: Space, values: Mapping[str, Floats], loads: Sequence[
 def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count: int) -> DesignColumns:
     """Return the totals of one model on designs whose parameters have these values.
 
-    A design is no longer its chip: errors that were measured on that board alone are not taken for its own.
+    They are evaluated as the grid of all their values with each other, unless that has many more points. A design is no
+    longer its chip: errors that were measured on that board alone are not taken for its own.
     """
     law = space.law
-    followed = law.follow(values) if values else {}
-    totals = _spread(
-        evaluate_points(load.evaluator, law.hardware, load.configuration, place_values(law.hardware, followed)), count
-    )
-    latency = energy = np.full(count, np.nan)
+    grid, places = _find_grid(values, count)
+    followed = law.follow(grid) if values else {}
+    varied = place_values(law.hardware, followed)
+    totals = evaluate_points(load.evaluator, law.hardware, load.configuration, varied)
+    columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
+    latency = energy = np.full(len(totals), np.nan)
     if load.doubt is not None:
         hardware = attrs.evolve(law.hardware, id=f"{law.hardware.id} design") if followed else law.hardware
-        for given, mine in _list_given(law, followed, load.configuration.precision, count):
-            found = half_widths(totals, hardware, load.configuration, load.doubt, work=load.work, varied=given)
-            latency, energy = (np.where(mine, *one) for one in zip(found, (latency, energy), strict=True))
-    columns = {one.name: getattr(totals, one.name) for one in attrs.fields(PointColumns)}
-    return DesignColumns(**columns, latency_half_width=latency, energy_half_width=energy)
+        shape = np.broadcast_shapes(*(column.shape for column in varied.values()))
+        for given, mine in _list_given(law, followed, load.configuration.precision, shape):
+            if mine.any():
+                found = half_widths(totals, hardware, load.configuration, load.doubt, work=load.work, varied=given)
+                latency, energy = (np.where(mine, *one) for one in zip(found, (latency, energy), strict=True))
+    columns |= {"latency_half_width": latency, "energy_half_width": energy}
+    if places is not None:
+        spent = {key: one[places] for key, one in totals.spent_fj.items()}
+        columns = {name: one[places] for name, one in columns.items() if name != "spent_fj"} | {"spent_fj": spent}
+    return DesignColumns(**columns)
+
+
+def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floats], Integers | None]:
+    """Return the values as a grid of all with each other, and where in it designs are, None for all in its order.
+
+    They stay as they are where few designs are drawn of many.
+    """
+    each = [np.unique(column, return_inverse=True) for column in values.values()]
+    shape = tuple(len(one) for one, _ in each)
+    if math.prod(shape) > COVER * count:
+        return dict(values), None
+    grid = {
+        name: one.reshape(-1, *(1,) * (len(each) - place - 1))
+        for place, (name, (one, _)) in enumerate(zip(values, each, strict=True))
+    }
+    if not each:
+        return grid, np.zeros(count, dtype=np.int64)
+    places = np.ravel_multi_index([one for _, one in each], shape)
+    is_whole = len(places) == math.prod(shape) and bool((places == np.arange(count)).all())
+    return grid, None if is_whole else places
 
 
 def _list_given(
-    law: Law, followed: Mapping[str, Floats], precision: str, count: int
+    law: Law, followed: Mapping[str, Floats], precision: str, shape: tuple[int, ...]
 ) -> Iterator[tuple[frozenset[Path], Booleans]]:
     """Yield what is given of the numbers that doubt asks for, with the designs of which it is, as a file of each says.
 
@@ -222,13 +258,15 @@ def _list_given(
     """
     peak: Path = ("peaks", precision)
     given = {(name,) for name in ("clock", "memory_bandwidth") if name in followed}
-    moves = {name: np.broadcast_to(column != law.constants[name].value, count) for name, column in followed.items()}
-    none = np.zeros(count, dtype=bool)
-    is_other = np.logical_or.reduce([none, *moves.values()])
-    has_peak = moves.get("clock", none) | moves.get("unit_count", none) | (f"peak.{precision}" in followed)
-    yield frozenset(), ~is_other
-    yield frozenset({*given, peak}), is_other & has_peak
-    yield frozenset(given), is_other & ~has_peak
+    moves = {name: column != law.constants[name].value for name, column in followed.items()}
+    none = np.zeros(shape, dtype=bool)
+    is_other = none
+    for one in moves.values():
+        is_other = is_other | one
+    has_peak = none | moves.get("clock", none) | moves.get("unit_count", none) | (f"peak.{precision}" in followed)
+    yield frozenset(), ~is_other.ravel()
+    yield frozenset({*given, peak}), (is_other & has_peak).ravel()
+    yield frozenset(given), (is_other & ~has_peak).ravel()
 
 
 def combine(
@@ -262,18 +300,3 @@ def combine(
         latency_half_width=nothing * sum(load.share * one.latency_half_width for one, load, _ in each),
         energy_half_width=nothing * sum(load.share * one.energy_half_width for one, load, _ in each),
     )
-
-
-def _spread(total: PointColumns, count: int) -> PointColumns:
-    """Return the totals of so many designs where nothing that is varied made more than one point."""
-    if len(total) == count:
-        return total
-    rows = np.zeros(count, dtype=np.int64)
-
-    def take(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: take(column) for name, column in value.items()}
-        return value[rows] if isinstance(value, np.ndarray) else value
-
-    columns: dict[str, Any] = {one.name: take(getattr(total, one.name)) for one in attrs.fields(PointColumns)}
-    return PointColumns(**columns)

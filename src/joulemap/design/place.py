@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def place_values(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path, Floats]:
-    """Return path -> array of the designs whose constants have these values, arrays of one length, by name.
+    """Return path -> array of the designs whose constants have these values, by name; arrays meet as theirs do.
 
     A row is the hardware that `change_hardware` makes of the same values, number by number.
     """
@@ -78,11 +78,10 @@ def _place_rates(hardware: Hardware, values: Mapping[str, Floats]) -> dict[Path,
             full = hardware.full_clock.value * clock_ratio
         if hardware.clock_die is not None and "clock_die" not in values:
             found["clock_die",] = np.maximum(hardware.clock_die.value, full)
-    size = max((np.size(one) for one in values.values()), default=1)
-    return {path: np.broadcast_to(np.asarray(one, dtype=np.float64), (size,)) for path, one in found.items()}
+    return {path: np.atleast_1d(one) for path, one in found.items()}
 
 
 def _price(action: EnergyAction, column: Floats) -> Floats:
     """Return prices in femtojoules, each different one found once."""
     each, place = np.unique(column, return_inverse=True)
-    return np.array([price_fj(action, float(one)) for one in each])[place]
+    return np.array([price_fj(action, float(one)) for one in each])[place.reshape(column.shape)]

@@ -79,7 +79,7 @@ RULES: Final = {
             name="area",
             text="area is that of units and memories on the chip, by the table of design/area",
             basis="recalled",
-            source="Horowitz 2014, claims of TSMC from node to node; shares of datapaths assumed",
+            source="Horowitz 2014, claims of TSMC from node to node; GPUs by four dies, other shares assumed",
         ),
         Rule(
             name="limit",
@@ -109,7 +109,7 @@ class Law:
     constants: Mapping[str, Constant]
 
     def follow(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the values of all constants that are varied or follow, by name; arrays of one length."""
+        """Return the values of all constants that are varied or follow, by name: arrays that meet as those given do."""
         found: dict[str, Any] = dict(values)
         clock = values.get("clock")
         clock_ratio = 1.0 if clock is None else clock / self.hardware.clock.value
@@ -136,8 +136,7 @@ class Law:
             factor = factor * supply if action.follows_voltage else factor
             if name not in values and name in self.constants and np.any(np.not_equal(factor, 1.0)):
                 found[name] = action.energy_per_action_fj / FJ_PER_J * factor
-        size = max((np.size(one) for one in values.values()), default=1)
-        return {name: np.broadcast_to(np.asarray(one, dtype=np.float64), (size,)) for name, one in found.items()}
+        return {name: np.atleast_1d(one) for name, one in found.items()}
 
     def _has_area(self, name: str) -> bool:
         return name in ("unit_count", "memory_bandwidth", *ARRAY) or (
@@ -171,6 +170,6 @@ class Law:
         """Return the design of one row of values that `follow` gave, as changes of the chip; none for its own."""
         found = []
         for name, column in values.items():
-            own, value = self.constants[name], float(column[index])
+            own, value = self.constants[name], float(column[index if len(column) > 1 else 0])
             found.append(Change(name=name, kind=own.kind, value=value, before=own.value, unit=own.unit))
         return tuple(found) if any(one.value != one.before for one in found) else ()

@@ -107,6 +107,15 @@ class Space:
             found = found * len(one.values) + place
         return found
 
+    def end_block(self, start: int, most: int) -> int:
+        """Return where the largest part of the space ends, of so many designs at most, that is a grid from a number."""
+        size = self.size
+        for one in self.parameters:
+            count, size = len(one.values), size // len(one.values)
+            if size <= most and start % size == 0:
+                return start + size * min(count - start // size % count, most // size)
+        return start + 1
+
     def values_at(self, numbers: Integers) -> dict[str, Floats]:
         """Return the values of each parameter in designs by their numbers; the last parameter varies first."""
         rest, found = np.asarray(numbers, dtype=np.int64), {}

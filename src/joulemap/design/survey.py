@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,15 +19,16 @@ from joulemap.design.outcome import Objective, Outcomes, evaluate_designs, evalu
 from joulemap.system.record import define, frozen
 
 if TYPE_CHECKING:
+    from joulemap.design.watch import Watch
     from joulemap.model.workload import Booleans, Floats, Integers
-
-Tell = Callable[[int, int], None]
-"""Told (designs done, designs to do); what it raises ends the survey."""
 
 FIRST_BLOCK: Final = 1_024
 LARGEST_BLOCK: Final = 65_536
 BLOCK_S: Final = 2.0
 """How long a block of designs may take: then it is told how many are done."""
+
+KEPT: Final = 1_000_000
+"""Designs of a survey of which all is kept: what of others is asked for is evaluated again."""
 
 STEP: Final = 0.01
 """Of a parameter, for what it does at the margin; one where it counts something."""
@@ -43,78 +45,118 @@ class Difference:
 
 @define(kw_only=True, eq=False)
 class Survey:
-    """Every design of some groups, one behind the other."""
+    """Every design of some groups, one behind the other: what it is judged by, the rest where there is room for it."""
 
     groups: tuple[Group, ...]
-    group: Integers
-    """Place of each design's group."""
-    numbers: Integers
-    outcomes: Outcomes
-    seconds: float
+    objectives: tuple[Objective, ...]
+    bounds: tuple[Bound, ...]
+    costs: Floats = attrs.field(init=False)
+    """Design x objective: logarithms of which less is better, infinite of what does not keep the limits."""
+    is_evaluated: Booleans = attrs.field(init=False)
+    seconds: float = 0.0
     """That evaluating took."""
-    keeps: Booleans = attrs.field(init=False)
-    excess: Floats = attrs.field(init=False)
+    evaluated_count: int = 0
+    """Designs that were evaluated now: a lake may have had others."""
+    nearest_miss: int | None = None
+    """The design that misses its limits least; None where none can be run."""
     front: Booleans = attrs.field(init=False)
     band: Booleans = attrs.field(init=False)
     nearest: Integers = attrs.field(init=False)
+    _done: int = 0
+    _least: float = np.inf
+    """Excess of the nearest miss."""
+    _reasons: Counter[str] = attrs.field(factory=Counter)
+    _whole: list[Outcomes] = attrs.field(factory=list)
 
-    def judge(
-        self,
-        objectives: Sequence[Objective],
-        bounds: tuple[Bound, ...],
-        doubt: Mapping[tuple[int, int], Difference],
-    ) -> None:
+    def __attrs_post_init__(self) -> None:
+        count = sum(len(one.numbers) for one in self.groups)
+        self.costs, self.is_evaluated = np.empty((count, len(self.objectives))), np.empty(count, dtype=bool)
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    @cached_property
+    def group(self) -> Integers:
+        """Place of each design's group."""
+        return np.repeat(np.arange(len(self.groups), dtype=np.int32), [len(one.numbers) for one in self.groups])
+
+    @cached_property
+    def numbers(self) -> Integers:
+        """Of the designs in their spaces."""
+        first, *others = (one.numbers for one in self.groups)
+        return np.concatenate([first, *others]) if others else first
+
+    @property
+    def keeps(self) -> Booleans:
+        """Which designs keep the limits."""
+        mask: Booleans = self.costs[:, 0] < np.inf
+        return mask
+
+    def add(self, outcomes: Outcomes) -> Floats:
+        """Take the next designs in; return the costs of those that keep the limits."""
+        keeps, excess = find_excess(outcomes, self.bounds)
+        part = slice(self._done, self._done + len(outcomes))
+        costs = np.stack([one.sign * np.log(outcomes.value(one)) for one in self.objectives], axis=1)
+        self.costs[part] = np.where(keeps[:, None], costs, np.inf)
+        self.is_evaluated[part] = outcomes.is_evaluated
+        least = int(np.argmin(excess))
+        if excess[least] < self._least:
+            self.nearest_miss, self._least = part.start + least, float(excess[least])
+        for text in outcomes.refusal[~outcomes.is_evaluated].tolist():
+            self._reasons["static power is not below the tdp" if text.startswith("static_power:") else text] += 1
+        if len(self) <= KEPT:
+            self._whole.append(outcomes)
+        self._done = part.stop
+        return costs[keeps]
+
+    def outcomes_at(self, rows: Sequence[int]) -> Outcomes:
+        """Return all that some designs take: of a large survey it is evaluated again."""
+        wanted = np.asarray(rows, dtype=np.int64)
+        if len(self) <= KEPT:
+            self._whole = [Outcomes.join(self._whole)]
+            return self._whole[0].take(wanted)
+        order = np.argsort(self.group[wanted], kind="stable")
+        groups, starts = np.unique(self.group[wanted[order]], return_index=True)
+        parts = [
+            evaluate_designs(self.groups[group].space, self.numbers[some], self.groups[group].loads)
+            for group, mine in zip(groups.tolist(), np.split(wanted[order], starts[1:]), strict=True)
+            for some in np.split(mine, range(LARGEST_BLOCK, len(mine), LARGEST_BLOCK))
+        ]
+        return Outcomes.join(parts).take(np.argsort(order))
+
+    def judge(self, doubt: Mapping[tuple[int, int], Difference]) -> None:
         """Find the front of what keeps the limits, and its band; `doubt` is of pairs of groups, without one nothing."""
-        self.keeps, self.excess = find_excess(self.outcomes, bounds)
-        rows = np.flatnonzero(self.keeps)
-        costs = np.stack([one.sign * np.log(self.outcomes.value(one)[rows]) for one in objectives], axis=1)
         none = Difference(latency_square=0.0, energy_square=0.0, joint_square=0.0)
         thresholds = [
-            [
-                np.array(
-                    [
-                        TOLD_SHARE * one.half_width(pair.latency_square, pair.energy_square, pair.joint_square)
-                        for one in objectives
-                    ]
-                )
-                for other in range(len(self.groups))
-                for pair in [doubt.get((each, other), none)]
-            ]
+            [self._find_threshold(doubt.get((each, other), none)) for other in range(len(self.groups))]
             for each in range(len(self.groups))
         ]
-        front = find_front(costs)
-        band, nearest = find_band(costs, front, self.group[rows], thresholds)
-        self.front, self.band = np.zeros(len(self.group), dtype=bool), np.zeros(len(self.group), dtype=bool)
-        self.nearest = np.full(len(self.group), -1)
-        self.front[rows], self.band[rows] = front, band
-        self.nearest[rows] = np.where(nearest >= 0, rows[nearest], -1) if len(rows) else nearest
+        self.front = find_front(self.costs)
+        self.band, self.nearest = find_band(self.costs, self.front, self.group, thresholds)
 
-    def order(self, is_wanted: Booleans, objective: Objective) -> list[int]:
+    def _find_threshold(self, pair: Difference) -> Floats:
+        """Return for each objective by how much the logarithms of two designs differ that are told apart."""
+        squares = pair.latency_square, pair.energy_square, pair.joint_square
+        return TOLD_SHARE * np.array([one.half_width(*squares) for one in self.objectives])
+
+    def order(self, is_wanted: Booleans, objective: Objective) -> Integers:
         """Return the designs that are wanted, the best of an objective first."""
         rows = np.flatnonzero(is_wanted)
-        cost = objective.sign * self.outcomes.value(objective)[rows]
-        return [int(row) for row in rows[np.lexsort((rows, cost))]]
+        return rows[np.argsort(self.costs[rows, self.objectives.index(objective)], kind="stable")]
 
     def find_best(self, objective: Objective) -> int:
         """Return the design that is best of those that keep the limits."""
-        return self.order(self.keeps, objective)[0]
+        return int(np.argmin(self.costs[:, self.objectives.index(objective)]))
 
     def count_like(self, row: int, objective: Objective, doubt: Mapping[tuple[int, int], Difference]) -> int:
         """Return how many others that keep the limits cannot be told from one in an objective."""
-        value = np.log(self.outcomes.value(objective))
-        behind = objective.sign * (value - value[row])
+        place = self.objectives.index(objective)
+        cost = self.costs[:, place]
         widest = np.zeros(len(self.groups))
-        for place in range(len(self.groups)):
-            if (pair := doubt.get((place, int(self.group[row])))) is not None:
-                widest[place] = TOLD_SHARE * objective.half_width(
-                    pair.latency_square, pair.energy_square, pair.joint_square
-                )
-        return int((self.keeps & (behind <= widest[self.group])).sum()) - 1
-
-    def find_nearest_miss(self) -> int | None:
-        """Return the design that misses its limits least; None where none can be run."""
-        row = int(np.argmin(self.excess))
-        return row if np.isfinite(self.excess[row]) else None
+        for each in range(len(self.groups)):
+            if (pair := doubt.get((each, int(self.group[row])))) is not None:
+                widest[each] = self._find_threshold(pair)[place]
+        return int((cost - cost[row] <= widest[self.group]).sum()) - 1
 
     def values_at(self, row: int) -> dict[str, float]:
         """Return the parameters of a design."""
@@ -129,12 +171,7 @@ class Survey:
 
     def count_refusals(self) -> list[tuple[str, int]]:
         """Return why designs cannot run, each reason without its numbers, with how many: the commonest first."""
-        counts: Counter[str] = Counter()
-        texts, found = np.unique(self.outcomes.refusal, return_counts=True)
-        for text, count in zip(texts.tolist(), found.tolist(), strict=True):
-            if text:
-                counts["static power is not below the tdp" if text.startswith("static_power:") else text] += count
-        return counts.most_common()
+        return self._reasons.most_common()
 
     def tell_status(self, rows: Sequence[int]) -> list[str]:
         """Return what each of some designs is, in a word."""
@@ -142,7 +179,7 @@ class Survey:
         words[self.keeps[rows]] = "other"
         words[self.band[rows]] = "band"
         words[self.front[rows]] = "front"
-        words[~self.outcomes.is_evaluated[rows]] = "unsupported"
+        words[~self.is_evaluated[rows]] = "unsupported"
         return [str(one) for one in words]
 
     def columns(self, parameters: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
@@ -163,43 +200,33 @@ class Survey:
 
 def survey(
     groups: Sequence[Group],
-    tell: Tell,
-    see: Callable[[Outcomes], None],
+    objectives: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    watch: Watch,
     lake: Path | None = None,
     jobs: int = 1,
     cluster: str = "",
 ) -> Survey:
     """Return every design of groups, evaluated in blocks: by several processes, and kept in a lake, if one is named.
 
-    `see` is shown each block before `tell` is told of it.
+    `watch` is shown the costs of each block that keep the limits, before it is told of it.
     """
     began = time.perf_counter()
+    found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
         from joulemap.design.task import survey_lake
 
-        parts = survey_lake(lake, groups, jobs, cluster, tell, see)
+        found.evaluated_count = survey_lake(
+            lake, groups, jobs, cluster, watch.tell, lambda outcomes: watch.see(found.add(outcomes))
+        )
     else:
-        parts = _evaluate_all(groups, tell, see)
-    return Survey(
-        groups=tuple(groups),
-        group=np.concatenate([np.full(len(one.numbers), place) for place, one in enumerate(groups)]),
-        numbers=np.concatenate([one.numbers for one in groups]),
-        outcomes=Outcomes.join(parts),
-        seconds=time.perf_counter() - began,
-    )
-
-
-def _evaluate_all(groups: Sequence[Group], tell: Tell, see: Callable[[Outcomes], None]) -> list[Outcomes]:
-    total = sum(len(one.numbers) for one in groups)
-    done = 0
-    parts: list[Outcomes] = []
-    tell(0, total)
-    for numbers, one in _cut(groups):
-        parts.append(evaluate_designs(one.space, numbers, one.loads))
-        done += len(numbers)
-        see(parts[-1])
-        tell(done, total)
-    return parts
+        watch.tell(0, len(found))
+        for numbers, one in _cut(groups):
+            watch.see(found.add(evaluate_designs(one.space, numbers, one.loads)))
+            found.evaluated_count += len(numbers)
+            watch.tell(found.evaluated_count, len(found))
+    found.seconds = time.perf_counter() - began
+    return found
 
 
 def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
@@ -209,8 +236,9 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
         start = 0
         while start < len(one.numbers):
             began = time.perf_counter()
-            yield one.numbers[start : start + size], one
-            start += size
+            end = one.end_block(start, size)
+            yield one.numbers[start:end], one
+            start = end
             if time.perf_counter() - began < BLOCK_S:
                 size = min(2 * size, LARGEST_BLOCK)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final
@@ -15,8 +17,8 @@ from joulemap.domain.block import Block
 from joulemap.lake.block import describe
 from joulemap.lake.fill import Filled, fill
 from joulemap.store.point import read_points
+from joulemap.store.shard import rule_version
 from joulemap.system.record import frozen
-from joulemap.system.resource import digest_code
 
 if TYPE_CHECKING:
     from joulemap.design.group import Group
@@ -27,7 +29,8 @@ BLOCK: Final = 65_536
 """Designs of a shard."""
 
 SMALLEST: Final = 256
-"""Designs of a block where there are few for the processes."""
+PARTS: Final = 16
+"""Blocks of a space that is too small for large ones, and designs of the smallest."""
 
 READ: Final = (
     "latency_fs", "interval_fs", "energy_fj", "weight_bytes", "activation_bytes", "clock_fraction", "throughput_limit",
@@ -41,14 +44,22 @@ class DesignTask:
     """A block of designs, of one of their models."""
 
     block: Block
-    space: Space
-    load: Load
     values: Mapping[str, Floats]
+    packed: bytes
+    """Their space and load, alike in all blocks of a group: who hands blocks out writes them once, who evaluates them
+    reads them once."""
 
 
 def evaluate_task(task: DesignTask) -> DesignColumns:
     """Return the totals of a block."""
-    return evaluate_load(task.space, task.values, task.load, task.block.point_count)
+    space, load = _unpack(task.packed)
+    return evaluate_load(space, task.values, load, task.block.point_count)
+
+
+@lru_cache(maxsize=16)
+def _unpack(packed: bytes) -> tuple[Space, Load]:
+    found: tuple[Space, Load] = pickle.loads(packed)
+    return found
 
 
 def survey_lake(
@@ -56,38 +67,65 @@ def survey_lake(
     groups: Sequence[Group],
     jobs: int,
     cluster: str,
-    tell: Callable[[int, int], None],
+    tell: Callable[[int, int, int], None],
     see: Callable[[Outcomes], None],
-) -> list[Outcomes]:
-    """Return the outcomes of every design of groups, in their order, kept in a lake: what is there is not evaluated.
+) -> int:
+    """Have every design of groups in a lake, and show their outcomes, in their order.
 
-    What `tell` raises ends it; finished shards stay.
+    What is there is not evaluated; returned is how many designs were. What `tell` raises ends it; finished shards stay.
     """
-    parts = [(group, numbers) for group in groups for numbers in cut_blocks(group.numbers, jobs)]
-    tasks = [[_make_task(group, numbers, load) for load in group.loads] for group, numbers in parts]
-    total = sum(len(one.numbers) * len(one.loads) for one in groups)
+    parts = cut_blocks(groups)
+    kept: list[list[tuple[str, str]]] = [[] for _ in parts]
+    total, loads = sum(len(numbers) for _, numbers in parts), len(groups[0].loads)
+    last = Filled()
+    done = 0
 
-    found: list[Outcomes] = []
+    def note() -> Iterator[DesignTask]:
+        for place, task in make_tasks(parts):
+            kept[place].append((task.block.folder, task.block.digest))
+            yield task
 
     def told(filled: Filled) -> None:
-        while len(found) < len(parts) and filled.questions >= {one.block.digest for one in tasks[len(found)]}:
-            group, numbers = parts[len(found)]
-            totals = [SimpleNamespace(**read_points(lake, one.block, READ)) for one in tasks[len(found)]]
-            found.append(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
-            see(found[-1])
-        tell(min(filled.point_count, total), total)
+        nonlocal done, last
+        last = filled
+        while done < len(parts) and len(kept[done]) == loads and filled.questions >= {one for _, one in kept[done]}:
+            group, numbers = parts[done]
+            totals = [SimpleNamespace(**read_points(lake, *one, READ)) for one in kept[done]]
+            see(combine(group.space, group.space.values_at(numbers), group.loads, totals, len(numbers)))
+            done += 1
+        tell((filled.known_point_count + filled.point_count) // loads, total, filled.known_point_count // loads)
 
-    fill(lake, (one for each in tasks for one in each), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    fill(lake, note(), evaluate_task, jobs=jobs, cluster=cluster, tell=told)
+    return last.point_count // loads
+
+
+def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, Integers]]:
+    """Return groups with their designs in blocks, the same ones however many processes there are.
+
+    A space that is too small for large ones is cut into a few, for these.
+    """
+    found = []
+    for group in groups:
+        count, start = len(group.numbers), 0
+        each = min(size, max(SMALLEST, -(-count // PARTS)))
+        while start < count:
+            end = group.end_block(start, each)
+            found.append((group, group.numbers[start:end]))
+            start = end
     return found
 
 
-def cut_blocks(numbers: Integers, jobs: int) -> list[Integers]:
-    """Return designs in blocks: large ones, or as many as give each process its part."""
-    size = min(BLOCK, max(SMALLEST, -(-len(numbers) // (2 * jobs))))
-    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
+def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
+    """Yield the place of each part with a task for each of its models."""
+    packed: dict[int, bytes] = {}
+    for place, (group, numbers) in enumerate(parts):
+        for load in group.loads:
+            if id(load) not in packed:
+                packed[id(load)] = pickle.dumps((group.space, attrs.evolve(load, workload=None)))
+            yield place, _make_task(group, numbers, load, packed[id(load)])
 
 
-def _make_task(group: Group, numbers: Integers, load: Load) -> DesignTask:
+def _make_task(group: Group, numbers: Integers, load: Load, packed: bytes) -> DesignTask:
     values = group.space.values_at(numbers)
     constants = group.space.law.constants
     assert load.workload is not None
@@ -97,6 +135,6 @@ def _make_task(group: Group, numbers: Integers, load: Load) -> DesignTask:
         load.configuration,
         {name: (constants[name].unit, np.ascontiguousarray(column)) for name, column in values.items()},
         calibration=load.calibration,
-        rules=digest_code("design/area.py", "design/rule.py", "design/place.py", "domain/change.py"),
+        rules=rule_version(),
     )
-    return DesignTask(block=block, space=group.space, load=attrs.evolve(load, workload=None), values=values)
+    return DesignTask(block=block, values=values, packed=packed)

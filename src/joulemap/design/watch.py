@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from joulemap.design.front import find_front
-from joulemap.design.limit import Bound, find_excess
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
-    from joulemap.design.outcome import Objective, Outcomes
     from joulemap.model.workload import Floats
 
 
@@ -25,27 +23,27 @@ class Watch:
     say: Callable[[str], None]
     move: Callable[[int, int], None] | None
     """Told (designs done, designs to do); what it raises ends the survey."""
-    objectives: Sequence[Objective]
-    bounds: tuple[Bound, ...]
     _front: Floats | None = None
     """Logarithms of the objectives of the front so far."""
     _told: int = attrs.field(default=0, init=False)
     """Designs that were last told of."""
     _began_s: float = attrs.field(factory=time.perf_counter, init=False)
 
-    def see(self, outcomes: Outcomes) -> None:
-        """Add a block of designs to what the front so far is of."""
-        keeps, _ = find_excess(outcomes, self.bounds)
-        found = np.stack([one.sign * np.log(outcomes.value(one)[keeps]) for one in self.objectives], axis=1)
-        whole = found if self._front is None else np.concatenate([self._front, found])
+    def see(self, costs: Floats) -> None:
+        """Add the costs of a block of designs to what the front so far is of."""
+        whole = costs if self._front is None else np.concatenate([self._front, costs])
         self._front = whole[find_front(whole)]
 
-    def tell(self, done: int, total: int) -> None:
-        """Tell how many designs are done, at which rate; what the listener raises ends the survey."""
+    def tell(self, done: int, total: int, known: int = 0) -> None:
+        """Tell how many designs are done, `known` of them before, and at which rate the others.
+
+        What the listener raises ends the survey.
+        """
         if done > self._told:
             self._told = done
-            rate = done / max(time.perf_counter() - self._began_s, 1e-9)
+            rate = (done - known) / max(time.perf_counter() - self._began_s, 1e-9)
             front = "" if self._front is None else f"; {len(self._front):,} on the front so far"
-            self.say(f"{done:,} of {total:,} designs, {rate:,.0f} a second{front}")
+            before = f", {known:,} of them before," if known else ","
+            self.say(f"{done:,} of {total:,} designs{before} {rate:,.0f} a second{front}")
         if self.move is not None:
             self.move(done, total)

@@ -96,8 +96,8 @@ class Block:
         lengths = {len(values) for values in self._lists.values()}
         if len(lengths) > 1:
             raise ValueError(f"columns of a block have one length, found {', '.join(map(str, sorted(lengths)))}")
-        if not isinstance(self.columns["architecture"], str) or not isinstance(self.columns["formula_version"], str):
-            raise ValueError("a block is of one class of hardware and one version of its formulas")
+        if not all(isinstance(self.columns[name], str) for name in ("architecture", "formula_version", "rules")):
+            raise ValueError("a block is of one class of hardware and one version of its formulas and rules")
 
     @property
     def _lists(self) -> dict[str, Any]:
@@ -124,8 +124,9 @@ class Block:
 
     @property
     def folder(self) -> str:
-        """Of its shard in a lake: class and version of the formulas, so that stale ones are known by their place."""
-        return f"{self.columns['architecture']}-{self.columns['formula_version']}"
+        """Of its shard: class, versions of formulas and rules, so that stale ones are known by their place."""
+        parts = (self.columns[name] for name in ("architecture", "formula_version", "rules"))
+        return "-".join(part for part in parts if part)
 
 
 def _list_bytes(values: Any) -> bytes:

@@ -370,34 +370,39 @@ class Hardware:
 
     def __attrs_post_init__(self) -> None:
         """Refuse numbers that contradict each other; ValueError names both."""
-        if self.static_power.value >= self.tdp.value:
-            raise ValueError(
-                f"static_power: {self.static_power.value:g} W is not below the tdp of {self.tdp.value:g} W"
-            )
+        if not self.peaks:
+            raise ValueError("peaks: there is none")
+        for is_wrong, text, numbers in self.contradictions():
+            if is_wrong:
+                raise ValueError(text.format(*numbers))
+
+    def contradictions(self) -> Iterator[tuple[Any, str, tuple[Any, ...]]]:
+        """Yield whether numbers contradict each other, what says so, and what its braces hold; arrays of many."""
+        static, tdp, clock = self.static_power.value, self.tdp.value, self.clock.value
+        units = (self.unit_count.value + 0.5) // 1
+        yield static >= tdp, "static_power: {:g} W is not below the tdp of {:g} W", (static, tdp)
         full = "clock" if self.full_clock is self.clock else "clock_boost"
         for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), ("idle_power", "tdp")):
             least, most = getattr(self, low), getattr(self, high)
-            if least is not None and most is not None and least.value > most.value:
-                raise ValueError(f"{low}: {least.value:g} {least.unit} is above {high} of {most.value:g} {most.unit}")
-        for load in self.loads:
-            most_w = self.tdp.value if load.covers == "board" else math.inf
-            if self.power_mode == "default" and not self.static_power.value < load.power.value <= most_w:
-                raise ValueError(
-                    f"loads.{load.name}.power: {load.power.value:g} W is not above the static power of "
-                    f"{self.static_power.value:g} W and within the tdp of {self.tdp.value:g} W"
-                )
-        if not self.peaks:
-            raise ValueError("peaks: there is none")
+            if least is not None and most is not None:
+                text = f"{low}: {{:g}} {least.unit} is above {high} of {{:g}} {most.unit}"
+                yield least.value > most.value, text, (least.value, most.value)
+        for load in self.loads if self.power_mode == "default" else ():
+            power = load.power.value
+            is_wrong = (power <= static) | (load.covers == "board") & (power > tdp)
+            text = f"loads.{load.name}.power: {{:g}} W is not above the static power of {{:g}} W and within the tdp"
+            yield is_wrong, f"{text} of {{:g}} W", (power, static, tdp)
+        has_fewer = True
         for precision, peak in self.peaks.items():
-            if peak.unit_count > self.units or abs(peak.clock_hz / self.clock.value - 1.0) > CLOCK_SPREAD:
-                raise ValueError(
-                    f"peaks.{precision}: {peak.unit_count} units at {peak.clock_hz / 1e9:g} GHz, but the chip has "
-                    f"{self.units} at {self.clock.value / 1e9:g} GHz; change peaks, units and clock together"
-                )
-        if all(peak.unit_count < self.units for peak in self.peaks.values()):
-            raise ValueError(
-                f"unit_count: {self.units}, but every peak is that of fewer units; change peaks and units together"
+            has_fewer = has_fewer & (peak.unit_count < units)
+            yield (
+                (peak.unit_count > units) | (abs(peak.clock_hz / clock - 1.0) > CLOCK_SPREAD),
+                f"peaks.{precision}: {{:.0f}} units at {{:g}} GHz, but the chip has {{:.0f}} at {{:g}} GHz; "
+                "change peaks, units and clock together",
+                (peak.unit_count, peak.clock_hz / 1e9, units, clock / 1e9),
             )
+        text = "unit_count: {:.0f}, but every peak is that of fewer units; change peaks and units together"
+        yield has_fewer, text, (units,)
 
     @property
     def units(self) -> int:

@@ -38,6 +38,8 @@ class Filled:
     """Digests of those of them that have their shard."""
     known_count: int = 0
     """Of those, that had their shard before."""
+    known_point_count: int = 0
+    """Points of these."""
     written_count: int = 0
     point_count: int = 0
     """Points that were evaluated now."""
@@ -109,6 +111,7 @@ def _list_missing(lake: Path, tasks: Iterable[One], told: Filled) -> Iterator[On
         told.block_count += 1
         if task.block.digest in known:
             told.known_count += 1
+            told.known_point_count += task.block.point_count
             told.questions.add(task.block.digest)
             continue
         known.add(task.block.digest)

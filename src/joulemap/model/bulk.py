@@ -203,7 +203,10 @@ class Together:
         joined = self._join(some)
         weights = joined.each_weight_bytes(precision, weight_precision)
         peaks = joined.each_peak_bytes(precision, is_fused=runtime in MERGING) / count_parts(joined.batches, hardware)
-        shortages = [describe_shortage(required, hardware) for required in (weights + peaks).tolist()]
+        shortages = [
+            describe_shortage(hardware.id, required, hardware.memory_capacity.value)
+            for required in (weights + peaks).tolist()
+        ]
         if any(shortages):
             fitting = tuple(number for number, shortage in zip(some, shortages, strict=True) if not shortage)
             totals = iter(self._evaluate(fitting, hardware, how))

@@ -29,6 +29,9 @@ PEAKS: Final = ("fp32", "bf16", "fp8", "int8")
 
 PEAK_NUMBERS: Final = ("rate", "operations_per_clock", "unit_count", "clock_hz")
 
+MOST_AXES: Final = 8
+"""Of a grid of hardware."""
+
 
 def list_numbers(hardware: Hardware, precision: str) -> Mapping[Path, float]:
     """Return the numbers of a hardware that formulas may ask for at a precision, but for those of links."""
@@ -89,6 +92,18 @@ def gather(hardware: Sequence[Hardware], precision: str) -> Hardware:
             [[one.reference.prices_fj[one.reference.keys.index(STATIC_ACTION)]] for one in hardware]
         )
     return set_numbers(hardware[0], varied)
+
+
+def before_points(values: Floats) -> Floats:
+    """Return alternatives as an axis before those of any grid of hardware, and that of operators."""
+    return values.reshape(-1, *(1,) * (MOST_AXES + 1))
+
+
+def drop_axes(column: Floats) -> Floats:
+    """Return a column without the axes before its first that has several places."""
+    while column.ndim > 1 and len(column) == 1:
+        column = column[0]
+    return column
 
 
 def decide(found: Any) -> bool:

@@ -117,8 +117,10 @@ def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> I
     reference = hardware.reference
     is_full = is_one(voltage_factor)
     for place, count in counts.items():
-        energy = count * reference.prices_fj[place]
-        yield place, np.rint(energy if is_full or not reference.on_chip[place] else energy * voltage_factor)
+        energy = np.asarray(count * reference.prices_fj[place])
+        if not is_full and reference.on_chip[place]:
+            energy = np.asarray(energy * voltage_factor)
+        yield place, np.rint(energy, out=energy)
 
 
 def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integers, points: int) -> LedgerColumns:

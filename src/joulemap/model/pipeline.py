@@ -178,6 +178,10 @@ class Evaluator:
     _gathered: dict[tuple[str | int, ...], tuple[list[Hardware], Hardware]] = attrs.field(factory=dict, init=False)
     """Precision and hardware by identity -> these, which keeps them so, and all of them as one."""
 
+    def __reduce__(self) -> tuple[type[Evaluator], tuple[WorkloadColumns, Integers | None]]:
+        """Return it as another process gets it: without what was formed, which holds functions, and is formed anew."""
+        return Evaluator, (self.work, self.stretch)
+
     def evaluate(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return the run of the workload on a hardware; raises as `evaluate`."""
         (found,) = self.evaluate_all([(hardware, configuration)])
@@ -304,7 +308,8 @@ class Evaluator:
         if configuration.precision not in hardware.peaks:
             raise UnsupportedError(describe_precision(hardware, configuration.precision))
         kernels = self.form(configuration, configuration.runtime)
-        shortage = describe_shortage(float(kernels.total_weight_bytes) + _activation_bytes(kernels, hardware), hardware)
+        required = float(kernels.total_weight_bytes) + _activation_bytes(kernels, hardware)
+        shortage = describe_shortage(hardware.id, required, hardware.memory_capacity.value)
         if shortage:
             raise UnsupportedError(shortage)
 
@@ -429,12 +434,11 @@ def describe_precision(hardware: Hardware, precision: str) -> str:
     return f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
 
 
-def describe_shortage(required: float, hardware: Hardware) -> str:
-    """Return why so many bytes do not fit a hardware's memory; empty where they do."""
-    capacity = hardware.memory_capacity.value
+def describe_shortage(name: str, required: float, capacity: float) -> str:
+    """Return why so many bytes do not fit the memory of a hardware; empty where they do."""
     if required <= capacity:
         return ""
-    return f"{hardware.id} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"
+    return f"{name} has {capacity / 1e9:.3g} GB of memory; this configuration needs {required / 1e9:.1f} GB"
 
 
 def to_fs(seconds: Floats, hardware: Hardware) -> Integers:
@@ -482,8 +486,8 @@ def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
         seconds.append(np.where((count == 1.0) | _may_cut(kernels, hardware, count)[..., :1], whole, np.inf))
     if not seconds:
         return np.ones(1)
-    best: Floats = np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)].ravel()
-    return best
+    best: Floats = np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)]
+    return best[..., 0]
 
 
 def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[float]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
@@ -12,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joulemap.domain.change import SOURCE
-from joulemap.domain.hardware import CLOCK_SPREAD, Hardware
-from joulemap.domain.point import Path, point_hardware, read_number, set_numbers
+from joulemap.domain.hardware import Hardware
+from joulemap.domain.point import Path, read_number, set_numbers
 from joulemap.domain.reference import STATIC_ACTION, EnergyAction
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
@@ -34,11 +36,18 @@ from joulemap.system.heap import keep_freed
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
-TOGETHER: Final = 32768
+TOGETHER: Final = 262144
 """Rows of kinds of all points that are evaluated at once: fewer leave more to calls, more leave the caches."""
 
 WIDE: Final = ("bound_fs", "share_fs")
 """Columns with a number for each bottleneck."""
+
+MOST_BLOCKS: Final = 8
+LEAST_POINTS: Final = 512
+"""In so many blocks, or blocks of so many points, a grid may fall of which formulas decide unlike: else it is a row."""
+
+Block = tuple[Integers, ...]
+"""Places along each axis of a grid: all that these meet in."""
 
 LIMIT: Final = f"<U{max(map(len, THROUGHPUT_LIMITS))}"
 """Type of a throughput limit."""
@@ -59,67 +68,81 @@ class Spent(NamedTuple):
 
 @define(kw_only=True, eq=False)
 class Points:
-    """Points on their way: which are refused, and what was found of the others."""
+    """Points on their way, a grid of them: which are refused, and what was found of the others.
+
+    Its numbers are arrays that meet each other: along an axis that a number does not follow it has one place, and so
+    has all that formulas make of it.
+    """
 
     kernels: KernelColumns
     hardware: Hardware
     numbers: Mapping[Path, Floats]
-    count: int
+    shape: tuple[int, ...]
     whole: Hardware
     """With all numbers as arrays."""
     activation_bytes: Integers
-    refusal: list[str]
+    refusal: NDArray[np.object_]
+    """Why each cannot run; empty where it can."""
     columns: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     spent: dict[Spent, Integers] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Path, Floats], count: int) -> Self:
+    def of(cls, kernels: KernelColumns, hardware: Hardware, numbers: Mapping[Path, Floats]) -> Self:
         """Return points of a hardware, those refused whose numbers contradict each other or hold no such model."""
-        whole = set_numbers(hardware, {path: column[:, None] for path, column in numbers.items()})
-        peaks = float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole)
-        activations = np.broadcast_to(peaks.ravel(), count)
-        found = cls(
+        shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
+        numbers = {
+            path: column.reshape((1,) * (len(shape) - column.ndim) + column.shape) for path, column in numbers.items()
+        }
+        whole = set_numbers(hardware, {path: column[..., None] for path, column in numbers.items()})
+        activations = of_points(float(kernels.peak_activation_bytes) / count_parts(float(kernels.batch), whole), shape)
+        refusal = np.full(shape, "", dtype=object)
+        for is_wrong, text, told in whole.contradictions():
+            columns = [of_points(one, shape) for one in told]
+            for index in map(tuple, np.argwhere(of_points(is_wrong, shape) & (refusal == "")).tolist()):
+                refusal[index] = text.format(*(float(one[index]) for one in columns))
+        required = float(kernels.total_weight_bytes) + activations
+        capacity = of_points(whole.memory_capacity.value, shape)
+        for index in map(tuple, np.argwhere((required > capacity) & (refusal == "")).tolist()):
+            refusal[index] = describe_shortage(hardware.id, float(required[index]), float(capacity[index]))
+        return cls(
             kernels=kernels,
             hardware=hardware,
             numbers=numbers,
-            count=count,
+            shape=shape,
             whole=whole,
             activation_bytes=np.rint(activations).astype(np.int64),
-            refusal=[""] * count,
+            refusal=refusal,
         )
-        for index in np.flatnonzero(contradicts(whole, count)).tolist():
-            try:
-                point_hardware(hardware, numbers, index)
-            except (ValueError, TypeError) as error:
-                found.refusal[index] = str(error)
-        required = float(kernels.total_weight_bytes) + activations
-        capacity = np.broadcast_to(np.ravel(whole.memory_capacity.value), count)
-        for index in np.flatnonzero(required > capacity).tolist():
-            small = set_numbers(hardware, {("memory_capacity",): float(capacity[index])})
-            found.refusal[index] = found.refusal[index] or describe_shortage(float(required[index]), small)
-        return found
 
     def evaluate(self) -> None:
         """Evaluate the points that nothing speaks against, those together that formulas decide alike of."""
         found = decides(self.whole, self.kernels.work, self.kernels.precision, float(self.kernels.batch))
-        decided = [one for one in found if not isinstance(one, str)]
+        decided = [np.asarray(one)[..., 0] for one in found if np.ndim(one) > 1]
         if self.kernels.work.of_kind("communication").any():
             decided += [column for path, column in self.numbers.items() if path[0] == "links"]
-        decided += self.set_prices.values()
-        left = np.flatnonzero(np.array(self.refusal) == "")
-        group = np.zeros(len(left), dtype=np.int64)
-        for one in decided:
-            key = np.asarray(one).ravel()
-            if len(key) > 1 and (key != key[0]).any():
-                values, place = np.unique(key[left], return_inverse=True)
-                group = group * len(values) + place
-        group = np.unique(group, return_inverse=True)[1] if group.any() else group
+        decided += [*self.set_prices.values(), self.refusal != ""]
+        groups = [_group(decided, axis, count) for axis, count in enumerate(self.shape)]
+        if len(self.shape) > 1 and math.prod(map(len, groups)) > max(MOST_BLOCKS, self.refusal.size // LEAST_POINTS):
+            self._as_row().evaluate()
+            return
         keep_freed()
         most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
-        for number in range(int(group.max(initial=-1)) + 1):
-            mine = left[group == number]
-            for start in range(0, len(mine), most):
-                self._evaluate_block(mine[start : start + most], 0.0)
+        for block in itertools.product(*groups):
+            if not self.refusal[tuple(one[0] for one in block)]:
+                for part in _cut(block, most):
+                    self._evaluate_block(part, 0.0)
+
+    def _as_row(self) -> Self:
+        """Return the same points one behind the other, with what is found of them; of those too unlike for a grid."""
+        numbers = {path: np.broadcast_to(column, self.shape).ravel() for path, column in self.numbers.items()}
+        return attrs.evolve(
+            self,
+            numbers=numbers,
+            shape=(self.refusal.size,),
+            whole=_set_arrays(self.hardware, numbers),
+            activation_bytes=self.activation_bytes.ravel(),
+            refusal=self.refusal.ravel(),
+        )
 
     @cached_property
     def set_prices(self) -> dict[Path, Booleans]:
@@ -130,68 +153,86 @@ class Points:
             if path[0] == "reference"
         }
 
-    def take(self, points: Integers) -> Hardware:
-        """Return the hardware of some points: a number that is the same of all of them as that number."""
-        values: dict[Path, Floats | float] = {}
-        for path, column in self.numbers.items():
-            mine = column[points]
-            values[path] = float(mine[0]) if (mine == mine[0]).all() else mine[:, None]
-        return set_numbers(self.hardware, values)
+    def _evaluate_block(self, block: Block, parts: float) -> None:
+        """Write what some points take; those that no store can hold are found by evaluating ever fewer together.
 
-    def _evaluate_block(self, points: Integers, parts: float) -> None:
-        """Write what some points take; those that no store can hold are found by evaluating ever fewer together."""
-        hardware = self.take(points)
+        An engine runs the batch in so many parts; for 0 in those that take it least time.
+        """
+        hardware = _set_arrays(self.hardware, _take(self.numbers, block))
+        own = {path for path, is_set in _take(self.set_prices, block).items() if not is_set.flat[0]}
+        kinds = Kinds.of(self.kernels).kernels
         try:
-            if not parts:
-                each = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, hardware), len(points))
-                for count in np.unique(each).tolist() if (each != each[0]).any() else ():
-                    self._evaluate_block(points[each == count], count)
-                if (each != each[0]).any():
-                    return
-                parts = float(each[0])
-            timed = Timed.of(self.kernels, hardware, parts)
-            own = {path for path, is_set in self.set_prices.items() if not is_set[points[0]]}
-            found, spent = add_up(timed, frozenset(self.numbers) - own)
+            each = np.asarray(parts or find_parts(kinds, hardware))
+            for parts in np.unique(each).tolist():
+                found, spent = add_up(Timed.of(self.kernels, hardware, parts), frozenset(self.numbers) - own)
+                self._write(block, each == parts, found, spent)
         except (UnsupportedError, ConservationError) as error:
-            if len(points) == 1:
-                self.refusal[points[0]] = str(error)
+            if all(len(one) == 1 for one in block):
+                self.refusal[np.ix_(*block)] = str(error)
                 return
-            half = len(points) // 2
-            self._evaluate_block(points[:half], parts)
-            self._evaluate_block(points[half:], parts)
-            return
-        for name, column in found.items():
+            for half in _cut(block, -(-math.prod(map(len, block)) // 2)):
+                self._evaluate_block(half, parts)
+
+    def _write(
+        self, block: Block, is_mine: Booleans, found: Mapping[str, NDArray[Any]], spent: Mapping[Spent, Integers]
+    ) -> None:
+        """Write columns of those points of a block that are meant."""
+        places = np.ix_(*block)
+
+        def write(column: NDArray[Any], values: NDArray[Any], mask: Booleans) -> None:
+            column[places] = values if mask.all() else np.where(mask, values, column[places])
+
+        for name, values in found.items():
+            shape = (*self.shape, values.shape[-1]) if name in WIDE else self.shape
             if name not in self.columns:
-                shape = (self.count, column.shape[-1]) if name in WIDE else (self.count,)
-                self.columns[name] = np.zeros(shape, dtype=LIMIT if column.dtype.kind == "U" else column.dtype)
-            self.columns[name][points] = column
+                self.columns[name] = np.zeros(shape, dtype=LIMIT if values.dtype.kind == "U" else values.dtype)
+            write(self.columns[name], values, is_mine[..., None] if name in WIDE else is_mine)
         for key, energy in spent.items():
-            self.spent.setdefault(key, np.zeros(self.count, dtype=np.int64))[points] = energy
+            write(self.spent.setdefault(key, np.zeros(self.shape, dtype=np.int64)), energy, is_mine)
 
 
-def contradicts(hardware: Hardware, count: int) -> Booleans:
-    """Return the points whose numbers may contradict each other: what the record of each says is told by itself."""
-    wrong = [np.greater_equal(hardware.static_power.value, hardware.tdp.value)]
-    full = "clock" if hardware.full_clock is hardware.clock else "clock_boost"
-    for low, high in (("clock_base", "clock_boost"), (full, "clock_die"), ("idle_power", "tdp")):
-        least, most = getattr(hardware, low), getattr(hardware, high)
-        if least is not None and most is not None:
-            wrong.append(np.greater(least.value, most.value))
-    if hardware.power_mode == "default":
-        for load in hardware.loads:
-            wrong.append(np.less_equal(load.power.value, hardware.static_power.value))
-            wrong.append(np.greater(load.power.value, hardware.tdp.value) & (load.covers == "board"))
-    units = np.rint(hardware.unit_count.value)
-    for peak in hardware.peaks.values():
-        ratio = np.divide(peak.clock_hz, hardware.clock.value)
-        wrong.append(np.greater(peak.unit_count, units) | np.greater(np.abs(ratio - 1.0), CLOCK_SPREAD))
-    wrong.append(
-        np.all(np.broadcast_arrays(*(np.less(one.unit_count, units) for one in hardware.peaks.values())), axis=0)
-    )
-    found = np.zeros(count, dtype=bool)
-    for mask in wrong:
-        found |= np.broadcast_to(np.ravel(mask), count)
-    return found
+def _set_arrays(hardware: Hardware, numbers: Mapping[Path, Floats]) -> Hardware:
+    """Return a hardware with numbers of many: one that is the same of all as that number."""
+    values = {
+        path: float(one.flat[0]) if (one == one.flat[0]).all() else one[..., None] for path, one in numbers.items()
+    }
+    return set_numbers(hardware, values)
+
+
+def of_points(values: Floats | float, shape: tuple[int, ...]) -> Floats:
+    """Return a column of formulas, with its axis of operators, as one of points."""
+    column = np.asarray(values)
+    return np.broadcast_to(column[..., 0] if column.ndim else column, shape)
+
+
+def _take(columns: Mapping[Path, Any], block: Block) -> dict[Path, Any]:
+    """Return the columns of a block of points: along an axis that one does not follow, its one place."""
+    return {
+        path: column[np.ix_(*(one if count > 1 else [0] for one, count in zip(block, column.shape, strict=True)))]
+        for path, column in columns.items()
+    }
+
+
+def _group(decided: Sequence[NDArray[Any]], axis: int, count: int) -> list[Integers]:
+    """Return the places along an axis in groups, in each of which nothing that is decided by differs."""
+    group = np.zeros(count, dtype=np.int64)
+    for one in decided:
+        if one.shape[axis] > 1 and (one != one.flat[0]).any():
+            lines = np.moveaxis(one, axis, 0).reshape(count, -1)
+            lines = lines[:, 0] if lines.shape[1] == 1 else lines
+            values, place = np.unique(lines, axis=0, return_inverse=True)
+            group = np.unique(group * len(values) + place.ravel(), return_inverse=True)[1]
+    return [np.flatnonzero(group == one) for one in range(int(group.max(initial=0)) + 1)]
+
+
+def _cut(block: Block, most: int) -> Iterator[Block]:
+    """Yield a block in parts of no more than so many points, as few as can be along its first axes."""
+    sizes = [math.prod(map(len, block[axis + 1 :])) for axis in range(len(block))]
+    axis = next((axis for axis, size in enumerate(sizes) if size <= most), len(block) - 1)
+    step = max(1, most // sizes[axis])
+    for first in itertools.product(*(one.tolist() for one in block[:axis])):
+        for start in range(0, len(block[axis]), step):
+            yield (*(np.array([one]) for one in first), block[axis][start : start + step], *block[axis + 1 :])
 
 
 @define(kw_only=True, eq=False)
@@ -230,18 +271,18 @@ def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any
     """
     timing, placement, kinds = timed.timing, timed.timing.placement, timed.timing.kernels
     patterns = _Patterns.of(timed.kernels)
-    times = np.broadcast_to(kinds.row_times, kinds.work.operator_count)
+    times = np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
 
     def summed(per_operator: Floats) -> Floats:
         """Return the sum of an operator's whole bytes, which no order of adding changes."""
-        total: Floats = (kinds.each(per_operator) * times).sum(axis=-1)
+        total: Floats = kinds.each(per_operator) @ times
         return total
 
     def of_pattern(per_operator: Floats) -> Floats:
         return sum_by(patterns.owner, kinds.each(per_operator)[..., patterns.row], len(patterns.times))
 
     def over_patterns(values: Floats) -> Integers:
-        total: Integers = (values.astype(np.int64) * patterns.times.astype(np.int64)).sum(axis=-1)
+        total: Integers = values.astype(np.int64) @ patterns.times.astype(np.int64)
         return total
 
     compute, memory = of_pattern(placement.compute_s), of_pattern(placement.memory_s)
@@ -282,13 +323,12 @@ def add_spent(timed: Timed, varied: frozenset[Path]) -> dict[Spent, Integers]:
     """
     reference = timed.hardware.reference
     factor = timed.timing.row_factor
-    added: dict[Spent, Floats] = {}
+    kinds = timed.timing.kernels
+    times = np.array(np.broadcast_to(kinds.row_times, kinds.work.operator_count))
+    sums: dict[Spent, Floats] = {}
     for place, energy in energies_fj(timed.closed_counts, timed.hardware, factor):
-        action = reference.actions[place]
-        key = name_spent(action, varied)
-        added[key] = added[key] + energy if key in added else energy
-    times = np.broadcast_to(timed.timing.kernels.row_times, timed.timing.kernels.work.operator_count)
-    sums = {key: (timed.timing.kernels.each(energy) * times).sum(axis=-1) for key, energy in added.items()}
+        key = name_spent(reference.actions[place], varied)
+        sums[key] = sums.get(key, np.zeros(1)) + kinds.each(energy) @ times
     whole = np.max(sum(sums.values(), np.zeros(1)), initial=0.0)
     if whole < EXACT:
         return {key: one.astype(np.int64) for key, one in sums.items()}
@@ -301,9 +341,7 @@ def add_spent(timed: Timed, varied: frozenset[Path]) -> dict[Spent, Integers]:
     count = times.astype(np.int64)
     for place, energy in energies_fj(timed.closed_counts, timed.hardware, factor):
         key = name_spent(reference.actions[place], varied)
-        slow[key] = slow.get(key, np.zeros(1, dtype=np.int64)) + (
-            timed.timing.kernels.each(energy).astype(np.int64) * count
-        ).sum(axis=-1)
+        slow[key] = slow.get(key, np.zeros(1, dtype=np.int64)) + kinds.each(energy).astype(np.int64) @ count
     return slow
 
 

@@ -3,11 +3,13 @@
     numbers of a hardware, as arrays ─► kinds of kernels placed, timed, counted, priced as for a ledger ─► sums
 
 They are the sums of the ledger that an evaluation of each would write, to the femtojoule and the femtosecond, and a
-point does not depend on those beside it.
+point does not depend on those beside it. Of a grid each number has an axis of its own, and what formulas make of it has
+the axes of what they read: points meet where a kernel takes the longer of two times, and in sums.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +22,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path, point_hardware
 from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.pipeline import Asked, Evaluator, describe_precision
-from joulemap.model.point import WIDE, Points, Spent, name_spent
+from joulemap.model.point import WIDE, Points, Spent, name_spent, of_points
 from joulemap.model.run import BOTTLENECKS, RunColumns
 from joulemap.model.workload import Floats, Integers, Texts
 from joulemap.system.errors import UnsupportedError
@@ -124,37 +126,43 @@ def _divide(share: Floats, whole: Floats) -> Floats:
 def evaluate_points(
     evaluator: Evaluator, hardware: Hardware, configuration: Configuration, varied: Mapping[Path, Floats]
 ) -> PointColumns:
-    """Return the totals of the versions of a hardware that differ in numbers: for each path an array of one length.
+    """Return the totals of the versions of a hardware that differ in numbers: for each path an array of one shape.
 
-    Raises KeyError for a path that the hardware does not have, ValueError for arrays of several lengths, and as
-    `evaluate` for what is wrong of all.
+    Arrays of several shapes that numpy broadcasts are a grid, whose points come out in its order: what a number along
+    one axis decides is then found once for all others. Raises KeyError for a path that the hardware does not have,
+    ValueError for shapes that do not meet, and as `evaluate` for what is wrong of all.
     """
     numbers = {path: np.asarray(column, dtype=np.float64) for path, column in varied.items()}
-    counts = {len(column) for column in numbers.values()} or {1}
-    if len(counts) > 1:
-        raise ValueError(f"numbers of {' and '.join(map(str, sorted(counts)))} points, expected as many of each")
-    (count,) = counts
+    try:
+        shape = np.broadcast_shapes(*(column.shape for column in numbers.values()))
+    except ValueError:
+        told = " and ".join(sorted({" x ".join(map(str, column.shape)) for column in numbers.values()}))
+        raise ValueError(f"numbers of {told} points, which make no grid") from None
+    count = math.prod(shape)
     if evaluator.falls_back(hardware) or count == 1:
-        return _stack([_evaluate_one(evaluator, hardware, configuration, numbers, index) for index in range(count)])
+        row = {path: np.broadcast_to(column, shape).ravel() for path, column in numbers.items()}
+        return _stack([_evaluate_one(evaluator, hardware, configuration, row, index) for index in range(count)])
     if configuration.precision not in hardware.peaks:
         raise UnsupportedError(describe_precision(hardware, configuration.precision))
     kernels = evaluator.form(configuration, configuration.runtime)
-    points = Points.of(kernels, hardware, numbers, count)
+    points = Points.of(kernels, hardware, numbers)
     points.evaluate()
     given: dict[str, Any] = {
-        "peak_ops_per_s": points.whole.peaks[configuration.precision].rate.value,
-        "memory_bandwidth_bytes_per_s": points.whole.memory_bandwidth.value,
+        "peak_ops_per_s": of_points(points.whole.peaks[configuration.precision].rate.value, shape),
+        "memory_bandwidth_bytes_per_s": of_points(points.whole.memory_bandwidth.value, shape),
         "weight_bytes": round(float(kernels.total_weight_bytes)),
         "activation_bytes": points.activation_bytes,
         "mac_count": float(kernels.work.mac_count.sum()),
     }
-    is_there = np.array(points.refusal) == ""
-    columns = {name: np.where(is_there, np.ravel(one), 0) for name, one in given.items()}
-    columns |= {"refusal": np.array(points.refusal, dtype=np.str_), **points.columns}
+    is_there = points.refusal == ""
+    columns = {name: np.where(is_there, one, 0).ravel() for name, one in given.items()}
+    for name, column in points.columns.items():
+        columns[name] = column.reshape((count, -1) if name in WIDE else count)
+    columns["refusal"] = points.refusal.ravel().astype(np.str_)
     for field in attrs.fields(PointColumns):
         if field.name not in columns and field.name != "spent_fj":
             columns[field.name] = empty(field, count)
-    return PointColumns(**columns, spent_fj=points.spent)
+    return PointColumns(**columns, spent_fj={key: one.ravel() for key, one in points.spent.items()})
 
 
 def empty(field: attrs.Attribute[Any], count: int) -> NDArray[Any]:

@@ -374,10 +374,17 @@ def sum_by(group: Integers, values: Floats, count: int) -> Floats:
     """Return the sum of `values` over each group 0 … count - 1 of the last axis, in the order of the members."""
     if values.ndim == 1:
         return np.bincount(group, weights=values, minlength=count).astype(np.float64, copy=False)
-    points = values.shape[0]
-    each = (np.arange(points)[:, None] * count + group).ravel()
-    sums = np.bincount(each, weights=values.ravel(), minlength=points * count)
-    return sums.astype(np.float64, copy=False).reshape(points, count)
+    columns = np.ascontiguousarray(values.reshape(-1, values.shape[-1]).T)
+    if count == 1:
+        total: Floats = np.add.reduce(columns, axis=0)
+        return total.reshape(*values.shape[:-1], 1)
+    order = np.argsort(group, kind="stable")
+    rank = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    sums = np.zeros((count, columns.shape[1]))
+    for turn in range(int(rank.max(initial=-1)) + 1):
+        mine = order[rank == turn]
+        sums[group[mine]] += columns[mine]
+    return np.ascontiguousarray(sums.T).reshape(*values.shape[:-1], count)
 
 
 def put(column: Floats, places: Integers, values: Floats) -> Floats:

@@ -28,13 +28,27 @@ from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import IN_MEMORY, connect
 from joulemap.store.literal import execute
 from joulemap.store.quote import quote_name, quote_text
-from joulemap.store.shard import CATEGORIES, KEY, MOST_POINTS, PART, TOTALS, Shard, digest_bytes, is_lake, read_name
+from joulemap.store.shard import (
+    CATEGORIES,
+    KEY,
+    MOST_POINTS,
+    PART,
+    TOTALS,
+    Shard,
+    digest_bytes,
+    is_lake,
+    read_name,
+    rule_version,
+)
 from joulemap.store.sharing import Kind
 from joulemap.store.surface import load_surface
 from joulemap.system.draft import drafting
 from joulemap.system.errors import DatabaseError
 from joulemap.system.record import frozen
 from joulemap.system.resource import cache_folder, folder as resource_folder
+
+MOST_MEMORY: Final = "700MB"
+"""That the engine takes for a lake, of whatever size: beyond it, it writes beside."""
 
 ABSENT: Final = (
     "subgraph_results", "operator_results", "energy_ledger", "energy_ledger_wide", "energy_parts", "event_counts",
@@ -70,9 +84,9 @@ class Survey:
     """What is in a lake."""
 
     shards: tuple[Shard, ...]
-    """Whole ones of the formulas of today, by question."""
+    """Whole ones of the formulas and rules of today, by question."""
     stale: tuple[Shard, ...]
-    """Of other formulas."""
+    """Of other formulas or rules."""
     damaged: tuple[tuple[Shard, str], ...]
     """Cut short or altered -> how that is known."""
     twice: tuple[Shard, ...]
@@ -84,10 +98,14 @@ class Survey:
     def doubts(self) -> tuple[str, ...]:
         """What who asks the lake must know of it."""
         told = [f"left out {one.path}: {why}" for one, why in self.damaged]
-        if self.stale:
-            count = len(self.stale)
+        if count := len(self.stale):
+            ruled = sum(one.folder.rpartition("-")[0] in _list_current() for one in self.stale)
+            parts = [f"{ruled} of other rules of designs"] * (ruled > 0) + [f"{count - ruled} of other formulas"] * (
+                count > ruled
+            )
+            shards = "shard" if count == 1 else "shards"
             told.append(
-                f"left out {count} stale {'shard' if count == 1 else 'shards'}, of other formulas than those of today"
+                f"left out {count} stale {shards}: {', '.join(parts)} than today's; `joulemap lake clean` lists them"
             )
         return tuple(told)
 
@@ -99,7 +117,7 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
     """
     if not is_lake(lake):
         raise DatabaseError(f"{lake} {'is no lake' if lake.exists() else 'is not there'}; name one that --lake filled")
-    current = {f"{one}-{formula_version(one)}" for one in CLASS_HARDWARE}
+    current = _list_current()
     paths = sorted({*lake.glob("*/*"), *lake.glob("*/.*.part")})
     unfinished = [path for path in paths if PART.fullmatch(path.name)]
     found = [shard for path in paths if (shard := read_name(path)) is not None]
@@ -117,6 +135,11 @@ def survey(lake: Path, *, is_thorough: bool = False) -> Survey:
         twice=tuple(one for one in fresh if one.path not in kept and one.path not in reasons),
         unfinished=tuple(unfinished),
     )
+
+
+def _list_current() -> set[str]:
+    """Return the folders of shards of today's formulas, with today's rules of designs or where nothing follows such."""
+    return {f"{one}-{formula_version(one)}{end}" for one in CLASS_HARDWARE for end in ("", f"-{rule_version()}")}
 
 
 def _look_through(lake: Path, shards: Sequence[Shard], *, is_thorough: bool) -> dict[Path, str]:
@@ -170,6 +193,7 @@ def reading_lake(lake: Path, template: Path | None, kind: Kind, tell: Any) -> It
         stack.enter_context(telling(lake))
         connection = stack.enter_context(contextlib.closing(_open(stack, template)))
         connection.execute(f"SET threads = {os.cpu_count() or 1 if len(found.shards) > 1 else 1}")
+        connection.execute(f"SET memory_limit = '{MOST_MEMORY}'")
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         _fill(connection, found.shards)
         connection.execute(f"SET allowed_directories = [{quote_text(f'{lake.resolve()}/')}]")

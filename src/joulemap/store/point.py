@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from joulemap.store.shard import TOTALS, find_shard
 from joulemap.system.errors import DatabaseError
 
-if TYPE_CHECKING:
-    from joulemap.domain.block import Block
 
-
-def read_points(lake: Path, block: Block, names: Sequence[str]) -> dict[str, Any]:
-    """Return columns of the answer to a block, by name: 0 for numbers of a refused point, empty for no text.
+def read_points(lake: Path, folder: str, question: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return columns of the answer to a block, by folder and digest: 0 for numbers of a refused point, empty for texts.
 
     Raises DatabaseError where the lake has no shard of it.
     """
     import pyarrow.parquet as pq
 
-    shard = find_shard(lake, block)
+    shard = find_shard(lake / folder, question)
     if shard is None:
         raise DatabaseError(f"{lake}: a shard has gone; run again")
     table = pq.read_table(shard.path, columns=list(names))
@@ -30,7 +27,7 @@ def read_points(lake: Path, block: Block, names: Sequence[str]) -> dict[str, Any
     for name in names:
         column = table.column(name)
         if TOTALS[name][0] == "string":
-            found[name] = np.array([text or "" for text in column.to_pylist()])
+            found[name] = np.array([text or "" for text in column.to_pylist()], dtype=object)
         else:
             found[name] = column.fill_null(0).to_numpy()
     return found

@@ -1,7 +1,7 @@
 """A shard: the points of a block in one Parquet file that never changes.
 
     LAKE/joulemap-lake.json                         the marker: a folder without it is no lake
-    LAKE/tpu-3f0c…/                                 class and version of its formulas
+    LAKE/tpu-3f0c…-9b12…/                           class, version of its formulas, version of the rules of designs
         QUESTION-CONTENT.parquet                    digest of the block, digest of every byte of the file
         .QUESTION.HOST-PID-RANDOM.part              being written, or left by a process that was killed
 
@@ -28,11 +28,18 @@ from joulemap.domain.reference import COMMON_CATEGORIES
 from joulemap.model.run import BOTTLENECKS
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-from joulemap.system.resource import package_version
+from joulemap.system.resource import digest_code, package_version
 
 MARKER: Final = "joulemap-lake.json"
 FORMAT: Final = 1
 """Of shards: a lake of another one is refused."""
+
+RULED: Final = (
+    "design/area.py", "design/rule.py", "design/place.py", "design/outcome.py", "domain/change.py", "domain/point.py",
+    "model/point.py", "model/total.py", "model/doubt.py", "catalog/data/doubt/scale.csv",
+    "catalog/data/doubt/share.csv", "catalog/data/doubt/spread.csv",
+)  # fmt: skip
+"""What points of designs follow from beside the formulas: rules by which numbers move, totals, and their doubt."""
 
 KEY: Final = "joulemap"
 """Of the metadata in a footer."""
@@ -126,8 +133,13 @@ class Shard:
 
     @property
     def folder(self) -> str:
-        """Class and formula version."""
+        """Class and versions of formulas and rules."""
         return self.path.parent.name
+
+
+def rule_version() -> str:
+    """Return sixteen hexadecimal digits over the rules that designs follow."""
+    return digest_code(*RULED)
 
 
 def open_lake(folder: Path) -> None:
@@ -158,10 +170,9 @@ def is_lake(folder: Path) -> bool:
     return True
 
 
-def find_shard(lake: Path, block: Block) -> Shard | None:
-    """Return the shard that answers a block; None where there is none."""
-    place = lake / block.folder
-    for path in sorted(place.glob(f"{block.digest}-*.parquet")) if place.is_dir() else ():
+def find_shard(place: Path, question: str) -> Shard | None:
+    """Return the shard in a folder of a lake that answers a block, by its digest; None where there is none."""
+    for path in sorted(place.glob(f"{question}-*.parquet")) if place.is_dir() else ():
         if (shard := read_name(path)) is not None:
             return shard
     return None
@@ -189,7 +200,7 @@ def write_shard(lake: Path, block: Block, points: Points) -> Shard:
 
     Raises ValueError where points and block differ in length, OSError where it cannot be written.
     """
-    there = find_shard(lake, block)
+    there = find_shard(lake / block.folder, block.digest)
     if there is not None and digest_bytes(there.path) == there.content:
         return there
     content = encode(block, points)

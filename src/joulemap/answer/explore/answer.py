@@ -24,6 +24,7 @@ from joulemap.answer.explore.tell import (
     list_margins,
     list_rules,
     name_question,
+    say_beyond,
     say_missed,
     say_sure,
     show_objective,
@@ -72,7 +73,10 @@ class ExploreAnswer(Answer):
     """Designs that were evaluated."""
     design_count: int
     """Designs that there are."""
+    evaluated_count: int
+    """Of those, now: the others were in the lake."""
     points_per_s: float
+    """Of those that were evaluated now."""
     kept_count: int
     """That keep every limit."""
     front_count: int
@@ -83,6 +87,8 @@ class ExploreAnswer(Answer):
     """Chip -> what to write to ask for it, where that is not its name."""
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
+    beyond: tuple[str, ...] = ()
+    """In what the best designs and the front are beyond what is built, a line each."""
     is_limited: bool = False
     """Whether designs have to keep any limit beside that they run."""
     is_usual: bool = False
@@ -90,8 +96,9 @@ class ExploreAnswer(Answer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get."""
-        names = ("objectives", "point_count", "design_count", "points_per_s", "kept_count", "front_count", "band_count")
-        return {**{name: getattr(self, name) for name in names}, **super().data()}
+        counts = ("point_count", "design_count", "evaluated_count", "kept_count", "front_count", "band_count")
+        asked = {name: getattr(self, name) for name in ("objectives", *counts, "points_per_s")}
+        return {**asked, **super().data()}
 
     def to_arrow(self) -> Any:
         """Return every design that was evaluated as a `pyarrow.Table`."""
@@ -223,9 +230,7 @@ class ExploreAnswer(Answer):
         return f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
 
     def _tell(self) -> tuple[str, ...]:
-        lines = [f"{show_count(self.point_count, 'design')} at {self.points_per_s:,.0f} a second"]
-        if self.design_count > self.point_count:
-            lines[0] = f"{self.point_count:,} of {self.design_count:,} designs, at {self.points_per_s:,.0f} a second"
+        lines = [self._say_rate(), *self.beyond]
         if self.is_usual:
             lines.append(f"nothing is named to vary, so {', '.join(self.parameters)} are: --vary units=16:1024:*2")
         for objective in self.objectives:
@@ -241,6 +246,15 @@ class ExploreAnswer(Answer):
                 told_each = ", ".join(f"{row.parameter} {row.elasticity:+.2f} %" for row in moving[:3])
                 lines.append(f"a percent more at the best {objective}: {told_each}")
         return tuple(lines)
+
+    def _say_rate(self) -> str:
+        """Return how many designs were looked at, and how fast those were that no lake had."""
+        rest = f" of {self.design_count:,}" if self.design_count > self.point_count else ""
+        known = self.point_count - self.evaluated_count
+        rate = f"at {self.points_per_s:,.0f} a second" if self.evaluated_count else "none of them evaluated"
+        had = f"; {'all' if not self.evaluated_count else f'{known:,}'} were in the lake" if known else ""
+        told = show_count(self.evaluated_count or self.point_count, "design")
+        return f"{told.replace(' ', rest + ' ', 1)}, {rate}{had}" if rest or known else f"{told} {rate}"
 
     def _list_steps(self, repeated: Sequence[str]) -> tuple[str, ...]:
         """Return the command that says what else moves the chip of the best design, where one model is asked about."""
@@ -282,6 +296,7 @@ def explore(
     UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
     """
     from joulemap.answer.explore.pose import pose
+    from joulemap.catalog.load import load_catalogue
     from joulemap.design.outcome import OBJECTIVES as KNOWN
     from joulemap.design.survey import survey
     from joulemap.design.watch import Watch
@@ -308,10 +323,10 @@ def explore(
         posed = solve_posed(posed, _texts(solve), _texts(target))
     with tempfile.TemporaryDirectory() as beside:
         place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        watch = Watch(say=source.talk, move=source.progress, objectives=wanted, bounds=bounds)
-        done = survey(posed.groups, watch.tell, watch.see, place, jobs, cluster)
+        watch = Watch(say=source.talk, move=source.progress)
+        done = survey(posed.groups, wanted, bounds, watch, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
-    done.judge(wanted, bounds, posed.doubt)
+    done.judge(posed.doubt)
     if not done.keeps.any():
         raise UnsupportedError(say_missed(done, bounds))
     return ExploreAnswer(
@@ -327,9 +342,10 @@ def explore(
             [RefusedDesigns(reason=reason, design_count=number) for reason, number in done.count_refusals()],
         ),
         rules=make_table("rules", RuleRow, list_rules(posed)),
-        point_count=len(done.group),
+        point_count=len(done),
+        evaluated_count=done.evaluated_count,
         design_count=posed.size,
-        points_per_s=len(done.group) / max(done.seconds, 1e-9),
+        points_per_s=done.evaluated_count / max(done.seconds, 1e-9),
         kept_count=int(done.keeps.sum()),
         front_count=int(done.front.sum()),
         band_count=int(done.band.sum() - done.front.sum()),
@@ -337,9 +353,15 @@ def explore(
         spelling=posed.spelling,
         survey=done,
         sure=say_sure(done, wanted),
+        beyond=say_beyond(done, _list_best(done), tuple(load_catalogue().hardware.values())),
         is_limited=bool(bounds),
         is_usual=is_usual,
     )
+
+
+def _list_best(done: Survey) -> list[int]:
+    """Return the designs of the front, and the best of each objective."""
+    return sorted({*done.order(done.front, done.objectives[0]).tolist(), *map(done.find_best, done.objectives)})
 
 
 def _search(
@@ -365,4 +387,4 @@ def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
 def _list_told(done: Survey, wanted: Sequence[Objective], parameters: list[str]) -> Table[Any]:
     front = done.order(done.front, wanted[0])
     band = done.order(done.band & ~done.front, wanted[0])[:MOST_BAND]
-    return list_rows(done, parameters, [*front, *band])
+    return list_rows(done, parameters, [*front.tolist(), *band.tolist()])

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
@@ -18,6 +20,7 @@ from joulemap.answer.explore.bound import NO_SHARES, read_bounds
 from joulemap.answer.explore.pose import read_shares
 from joulemap.answer.explore.tell import show_objective
 from joulemap.domain.default import CANDIDATES, LIMITS
+from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
@@ -43,6 +46,9 @@ class ModelWinner:
     unit: str = told("of the value")
     runner_up: str = told("the next best chip; empty for none")
     runner_up_ratio: float | None = told("how many times worse that one is")
+    probability: float | None = told("that it is better than that one; none where nobody knows the error of both")
+    alike: str = told("chips of the next few that cannot be told apart from it at 80 %; empty for none")
+    alike_count: int = told("how many those are")
 
 
 @frozen(kw_only=True)
@@ -88,9 +94,11 @@ class RegretAnswer(Answer):
                 (self.objective, lambda row: show_objective(row.value, row.unit)),
                 ("next", "runner_up"),
                 ("worse", "runner_up_ratio"),
+                ("surely", lambda row: "" if row.probability is None else f"{row.probability:.0%}"),
+                ("not told apart", lambda row: _say_alike(row.alike)),
             ),
             limit=limit,
-            keep=("model", "best", self.objective),
+            keep=("model", "best", self.objective, "surely"),
         )
         chips = grid(
             self.rows,
@@ -119,16 +127,29 @@ class RegretAnswer(Answer):
                 Section("One chip for all", (chips, *say_rest(len(self.rows), limit, "chips"))),
                 Section("The best of each model", (winners, *say_rest(len(self.winners), limit, "models"))),
             ),
-            insights=(f"{self.point_count:,} configurations at {self.points_per_s:,.0f} a second",),
+            insights=(f"{self.point_count:,} configurations at {self.points_per_s:,.0f} a second", *self._tell()),
             notes=(
                 "loses: geometric mean, by the shares of the models, of what the chip takes over what the best chip of "
                 "each model takes, each at its best mode, precision, batch and runtime within the limits",
-                "how far apart two chips must be to be told apart says `joulemap compare`",
+                f"surely: how probable it is that the best is better than the next; not told apart: of the next "
+                f"{MOST_RIVALS}, those that are better with a probability above 20 %",
             ),
             data=self.data(),
             table=self.rows,
             tables=self.tables,
         )
+
+    def _tell(self) -> tuple[str, ...]:
+        known = [one for one in self.winners if one.probability is not None]
+        sure = sum(not one.alike_count for one in known)
+        return (
+            (f"{sure or 'none'} of {len(known)} winners can be told apart at 80 % from all next ones",) if known else ()
+        )
+
+
+def _say_alike(alike: str) -> str:
+    names = alike.split(", ") if alike else []
+    return ", ".join([*names[:2], *([f"+{len(names) - 2}"] if len(names) > 2 else [])])
 
 
 def explore_all(
@@ -162,11 +183,12 @@ def explore_all(
     if not best:
         raise UnsupportedError("none of the configurations keeps the limits")
     seconds = time.perf_counter() - began
+    rivals = _find_rivals(source, settings, plan, best, names, METRICS.get(objective, ""))
     return RegretAnswer(
         objective=objective,
         models=names,
         rows=make_table("regret", ChipRegret, _list_regrets(best, shares)),
-        winners=make_table("winners", ModelWinner, _list_winners(best, names, wanted)),
+        winners=make_table("winners", ModelWinner, _list_winners(best, names, wanted, rivals)),
         point_count=count,
         points_per_s=count / max(seconds, 1e-9),
     )
@@ -174,6 +196,15 @@ def explore_all(
 
 Best = dict[tuple[str, str], tuple[float, dict[str, Any]]]
 """Model and chip -> the cost of its best configuration, and what that is."""
+
+MOST_RIVALS: Final = 8
+"""Chips next to the best of a model of which it is found whether they can be told apart from it."""
+
+METRICS: Final = {
+    "energy": "energy_per_inference", "efficiency": "energy_per_inference", "latency": "latency",
+    "edp": "edp_per_inference", "throughput": "throughput", "power": "power",
+}  # fmt: skip
+"""Objective -> metric whose errors it has; the others have none."""
 
 
 def _evaluate(source: Source, plan: Plan, wanted: Objective, limits: Limits) -> tuple[Best, int]:
@@ -211,29 +242,82 @@ def _evaluate(source: Source, plan: Plan, wanted: Objective, limits: Limits) -> 
             key = model.request.model, run.hardware
             if key not in best or cost < best[key][0]:
                 told_of = {"hardware": name_pair(run.hardware, run.power_mode), "batch": batch}
-                best[key] = cost, {**told_of, "precision": run.point["precision"], "runtime": run.point["runtime"]}
+                point = {"precision": run.point["precision"], "weights": run.point["weight_precision"]}
+                best[key] = cost, {**told_of, **point, "runtime": run.point["runtime"]}
         if source.progress is not None:
             source.progress(number + 1, len(plan.models))
     return best, count
 
 
-def _list_winners(best: Best, names: Sequence[str], wanted: Objective) -> list[ModelWinner]:
+def _find_rivals(
+    source: Source, settings: Settings, whole: Plan, best: Best, names: Sequence[str], metric: str
+) -> dict[str, dict[str, float]]:
+    """Return model -> each of the next best chips -> how probable it is that the best is better.
+
+    What errors have in common is known of runs: those of the best and of the next ones are stored.
+    """
+    from joulemap.plan.hold import holding_runs
+    from joulemap.plan.run import plan_selected
+    from joulemap.plan.selection import select_hardware
+    from joulemap.plan.source import reading
+    from joulemap.row.compare import PairChance
+    from joulemap.store.query import fetch
+
+    spelling = {one.id: str(path) for path, one in whole.selection.own.items()}
+    found: dict[str, dict[str, float]] = {}
+    for name in names if metric else ():
+        order = _order(best, name)[: MOST_RIVALS + 1]
+        alike: dict[tuple[Any, ...], list[str]] = {}
+        for _, chip, told_of in order:
+            _, at, mode = told_of["hardware"].partition("@")
+            key = tuple(told_of[one] for one in ("precision", "weights", "batch", "runtime"))
+            alike.setdefault(key, []).append(f"{spelling.get(chip, chip)}{at}{mode}")
+        ids: dict[int, str] = {}
+        for (precision, weights, batch, runtime), chips in alike.items():
+            given = {"precision": precision, "weight_precision": weights, "runtime": runtime}
+            given |= {"batch": batch} if settings.batch else {}
+            one = attrs.evolve(settings, **given, hardware=chips, architecture=(), deployment=(), power_mode="")
+            plan = plan_selected((name,), one, select_hardware(one))
+            with holding_runs(source, plan) as runs:
+                ids |= dict(zip(runs.ids, (entry.id for entry, _ in plan.selection.pairs), strict=True))
+        with reading(source) as connection:
+            chances = fetch(connection, PairChance, run_ids=list(ids), metric=metric).rows
+        found[name] = {
+            ids[row.other_run_id]: row.probability_better for row in chances if order and ids[row.run_id] == order[0][1]
+        }
+    return found
+
+
+def _list_winners(
+    best: Best, names: Sequence[str], wanted: Objective, rivals: Mapping[str, Mapping[str, float]]
+) -> list[ModelWinner]:
     found = []
     for name in names:
-        order = sorted((cost, chip, told_of) for (model, chip), (cost, told_of) in _of(best, name))
+        order = _order(best, name)
         if order:
             (cost, _, told_of), *rest = order
+            chances = rivals.get(name, {})
+            alike = [chip for _, chip, _ in rest if chances.get(chip, 1.0) < TOLD_APART]
             found.append(
                 ModelWinner(
                     model=name,
-                    **told_of,
+                    **{one: value for one, value in told_of.items() if one != "weights"},
                     value=math.exp(wanted.sign * cost),
                     unit=wanted.unit,
                     runner_up=rest[0][1] if rest else "",
                     runner_up_ratio=math.exp(rest[0][0] - cost) if rest else None,
+                    probability=chances.get(rest[0][1]) if rest else None,
+                    alike=", ".join(alike),
+                    alike_count=len(alike),
                 )
             )
     return found
+
+
+def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
+    """Return the chips of a model, the best first, each with its best configuration."""
+    found = [(cost, chip, told_of) for (_, chip), (cost, told_of) in _of(best, name)]
+    return sorted(found, key=lambda one: one[:2])
 
 
 def _of(best: Best, name: str) -> list[tuple[tuple[str, str], tuple[float, dict[str, Any]]]]:

@@ -59,13 +59,13 @@ def list_rows(survey: Survey, parameters: Sequence[str], wanted: Sequence[int]) 
     """Return some designs, by their numbers, as a table of tuples."""
     rows = list(wanted)
     found = survey.columns(parameters, rows)
-    outcomes = survey.outcomes
+    outcomes = survey.outcomes_at(rows)
     columns: list[Sequence[Any]] = [
         rows,
         survey.tell_status(rows),
         [None if one < 0 else one for one in survey.nearest[rows].tolist()],
         *(column.tolist() for column in found.values()),
-        *([None if one != one else one for one in getattr(outcomes, name)[rows].tolist()] for name, _, _ in TAKEN),
-        *(getattr(outcomes, name)[rows].tolist() for name in ("latency_fs", "energy_fj", "limit", "refusal")),
+        *([None if one != one else one for one in getattr(outcomes, name).tolist()] for name, _, _ in TAKEN),
+        *(getattr(outcomes, name).tolist() for name in ("latency_fs", "energy_fj", "limit", "refusal")),
     ]
     return Table(title="designs", columns=list_columns(survey, parameters), rows=tuple(zip(*columns, strict=True)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.computed import told
 from joulemap.domain.value import show_constant
-from joulemap.present.cell import show_doubt, show_quantity
+from joulemap.present.cell import show_count, show_doubt, show_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
     from joulemap.design.survey import Survey
+    from joulemap.domain.hardware import Hardware
 
 
 @frozen(kw_only=True)
@@ -104,15 +105,15 @@ def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
     from joulemap.design.survey import evaluate_one
 
     row = done.find_best(objective)
-    place = int(done.group[row])
-    value = float(done.outcomes.value(objective)[row])
-    own = evaluate_one(done.groups[place], {})
+    outcomes = done.outcomes_at([row])
+    value = float(outcomes.value(objective)[0])
+    own = evaluate_one(done.groups[int(done.group[row])], {})
     ratio = None if own.refusal[0] else (float(own.value(objective)[0]) / value) ** objective.sign
     return BestDesign(
         objective=objective.name,
         value=value,
         unit=objective.unit,
-        half_width=done.outcomes.half_width(row, objective),
+        half_width=outcomes.half_width(0, objective),
         design=describe_design(done, row),
         design_index=row,
         own_ratio=ratio,
@@ -156,11 +157,31 @@ def list_rules(posed: Posed) -> list[RuleRow]:
     return [RuleRow(rule=one.name, text=one.text, basis=one.basis, source=one.source) for one in used.values()]
 
 
+def say_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> tuple[str, ...]:
+    """Return in which numbers some designs are beyond all chips of their class, and beyond what one die can be."""
+    from joulemap.design.area import RETICLE
+    from joulemap.design.beyond import find_beyond, find_oversize
+
+    said = {
+        f"{one.name} {show_constant(one.value, one.unit)} (of every {one.known or 'chip'} of the catalogue the "
+        f"{'most' if one.value > one.most else 'least'} is {show_constant(one.most, one.unit)}, {one.chip})": None
+        for one in find_beyond(done, rows, chips)
+    }
+    lines = [f"beyond what is built: {'; '.join(said)}"] if said else []
+    if (found := find_oversize(done, rows)) is not None:
+        lines.append(
+            f"{found.design_count:,} of {show_count(len(rows), 'design')} that are best or on the front are larger "
+            f"than one die can be, {RETICLE.value:.0f} mm2 ({RETICLE.source}; {RETICLE.basis}): up to "
+            f"{found.largest_mm2:,.0f} mm2, where {found.chip} itself comes out at {found.own_mm2:,.0f}"
+        )
+    return tuple(lines)
+
+
 def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return how far off the values of the best designs may be."""
     parts = []
     for one in wanted:
-        width = done.outcomes.half_width(done.find_best(one), one)
+        width = done.outcomes_at([done.find_best(one)]).half_width(0, one)
         if width is not None:
             parts.append(f"{one.label} {show_doubt(width)}")
     if not parts:
@@ -171,17 +192,17 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
 
 def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
     """Return that no design keeps the limits, and by how much the nearest misses them."""
-    row = done.find_nearest_miss()
+    row = done.nearest_miss
     if row is None:
         refusals = done.count_refusals()
         told_first = "; ".join(f"{count:,} x {reason}" for reason, count in refusals[:2])
-        return f"none of {len(done.group):,} designs runs it: {told_first}"
-    missed = []
+        return f"none of {len(done):,} designs runs it: {told_first}"
+    missed, outcomes = [], done.outcomes_at([row])
     for bound in bounds:
-        excess, unit = float(bound.excess(done.outcomes)[row]), bound.objective.unit
+        excess, unit = float(bound.excess(outcomes)[0]), bound.objective.unit
         if excess > 1.0:
-            value = show_objective(float(getattr(done.outcomes, bound.column)[row]), unit)
+            value = show_objective(float(getattr(outcomes, bound.column)[0]), unit)
             limit = show_objective(bound.value, unit)
             missed.append(f"{bound.objective.label} {value}, {excess:.3g} times beyond {bound.option} {limit}")
     where = describe_design(done, row)
-    return f"none of {len(done.group):,} designs keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"
+    return f"none of {len(done):,} designs keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"

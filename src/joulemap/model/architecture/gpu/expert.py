@@ -33,7 +33,7 @@ from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import STORED
 from joulemap.model.architecture.gpu.device import Engine, find_last_level, find_near_rate, stream_seconds
 from joulemap.model.architecture.gpu.product import smooth_max
-from joulemap.model.column import decide
+from joulemap.model.column import before_points, decide, drop_axes
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats, Integers, put
@@ -214,7 +214,7 @@ def _tile(
     written = rows * (k + engine.value("write_ratio") * n) * wide
     memory = memory + written / np.where(moved <= HELD_SHARE * capacity, near, far)
     edges = np.array(BLOCKS)
-    tile_m, tile_n = edges[:, 0, None, None], edges[:, 1, None, None]
+    tile_m, tile_n = map(before_points, edges.T)
     count = hit * ceil_divide(rows / hit, tile_m) * ceil_divide(n, tile_n)
     supplied = (tile_m + tile_n) * engine.item_bytes / (_number(engine, "unit_bytes", family) * engine.issue_share)
     step = np.maximum(tile_m * tile_n / (_number(engine, "share", family) * engine.macs_per_clock), supplied)
@@ -224,8 +224,7 @@ def _tile(
     best = np.argmin(seconds, axis=0)[None]
 
     def chosen(values: Floats) -> Floats:
-        found: Floats = np.take_along_axis(np.broadcast_to(values, seconds.shape), best, axis=0)[0]
-        return found if found.shape[0] > 1 else found[0]
+        return drop_axes(np.take_along_axis(np.broadcast_to(values, seconds.shape), best, axis=0)[0])
 
     return chosen(compute), memory, chosen(count)
 

@@ -30,6 +30,7 @@ from typing import Final
 import numpy as np
 
 from joulemap.model.architecture.gpu.device import Engine
+from joulemap.model.column import before_points, drop_axes
 from joulemap.model.placement import p_norm
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
@@ -120,10 +121,10 @@ class Tiling:
 def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: Engine) -> Tiling:
     """Return the best tiles of each product, and the time that they keep the units busy."""
     edges = np.array(choices, dtype=np.float64)
-    tile_m, tile_n = edges[:, 0, None, None, None], edges[:, 1, None, None, None]
+    tile_m, tile_n = (before_points(one)[:, None] for one in edges.T)
     least = engine.value("instruction_edge") if engine.mode == "tensor" else 0.0
     tile_n = np.where(tile_m < least, np.maximum(tile_n, least), tile_n)
-    split = np.array(SPLITS[engine.mode] if shapes.splits.any() else (1.0,))[None, :, None, None]
+    split = before_points(np.array(SPLITS[engine.mode] if shapes.splits.any() else (1.0,)))[None]
     m, n, k = shapes.rows, shapes.columns, shapes.inner
     together = np.minimum(shapes.at_once, shapes.groups)
     turns = ceil_divide(shapes.groups, together)
@@ -148,16 +149,13 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     seconds = smooth_max(compute, np.broadcast_to(shapes.memory_s, shape)) + split_s
     crowded = share > SPLIT_WAVES[engine.mode]
     seconds = np.where((split > 1.0) & (crowded | ~shapes.splits), np.inf, seconds)
-    points = seconds.shape[2]
-    edge, cut = np.divmod(np.argmin(seconds.reshape(-1, points, len(m)), axis=0), split.size)
-    point, row = np.arange(points)[:, None], np.arange(len(m))
+    best = np.argmin(seconds.reshape(-1, *seconds.shape[2:]), axis=0)
+    places = *np.divmod(best, split.size), *np.ix_(*map(np.arange, seconds.shape[2:]))
 
     def chosen(values: Floats) -> Floats:
-        edges, cuts, count, rows = values.shape
-        found: Floats = values[
-            edge if edges > 1 else 0, cut if cuts > 1 else 0, point if count > 1 else 0, row if rows > 1 else 0 * row
-        ]
-        return found[0] if points == 1 and found.ndim > 1 else found
+        some = [place if count > 1 else 0 * place.flat[0] for place, count in zip(places, values.shape, strict=True)]
+        some[-1] = places[-1] if values.shape[-1] > 1 else 0 * places[-1]
+        return drop_axes(values[tuple(some)])
 
     rows, columns, count = chosen(tile_m), chosen(tile_n), chosen(tiles)
     return Tiling(
