@@ -101,9 +101,10 @@ def before_points(values: Floats) -> Floats:
 
 def drop_axes(column: Floats) -> Floats:
     """Return a column without the axes before its first that has several places."""
-    while column.ndim > 1 and len(column) == 1:
-        column = column[0]
-    return column
+    shape, first = column.shape, 0
+    while shape[first] == 1 and first < column.ndim - 1:
+        first += 1
+    return column.reshape(shape[first:])
 
 
 def decide(found: Any) -> bool:

@@ -117,10 +117,10 @@ def energies_fj(counts: Counts, hardware: Hardware, voltage_factor: Floats) -> I
     reference = hardware.reference
     is_full = is_one(voltage_factor)
     for place, count in counts.items():
-        energy = np.asarray(count * reference.prices_fj[place])
+        energy = count * reference.prices_fj[place]
         if not is_full and reference.on_chip[place]:
-            energy = np.asarray(energy * voltage_factor)
-        yield place, np.rint(energy, out=energy)
+            energy = energy * voltage_factor
+        yield place, np.rint(energy, out=energy if energy.ndim else None)
 
 
 def price(counts: Counts, hardware: Hardware, voltage_factor: Floats, row: Integers, points: int) -> LedgerColumns:

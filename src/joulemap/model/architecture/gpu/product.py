@@ -150,21 +150,24 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     crowded = share > SPLIT_WAVES[engine.mode]
     seconds = np.where((split > 1.0) & (crowded | ~shapes.splits), np.inf, seconds)
     best = np.argmin(seconds.reshape(-1, *seconds.shape[2:]), axis=0)
-    places = *np.divmod(best, split.size), *np.ix_(*map(np.arange, seconds.shape[2:]))
+    best = drop_axes(best)
+    places = *np.divmod(best, split.size), *np.indices(best.shape, sparse=True)
 
     def chosen(values: Floats) -> Floats:
-        some = [place if count > 1 else 0 * place.flat[0] for place, count in zip(places, values.shape, strict=True)]
-        some[-1] = places[-1] if values.shape[-1] > 1 else 0 * places[-1]
-        return drop_axes(values[tuple(some)])
+        shape = *values.shape[:2], *values.shape[-best.ndim :]
+        some = [place if count > 1 else 0 for place, count in zip(places, shape, strict=True)]
+        some[-1] = places[-1] if shape[-1] > 1 else 0 * places[-1]
+        return drop_axes(values.reshape(shape)[tuple(some)])
 
     rows, columns, count = chosen(tile_m), chosen(tile_n), chosen(tiles)
+    launched, rounds = chosen(tiles * split), chosen(waves)
     return Tiling(
         compute_s=chosen(compute),
         split_s=chosen(split_s),
         tile_rows=rows,
         tile_columns=columns,
-        tile_count=chosen(tiles * split),
-        waves=chosen(waves),
+        tile_count=launched,
+        waves=rounds,
         executed_macs=count * chosen(full_m) * columns * k,
-        occupancy=chosen(tiles * split / engine.units) / chosen(waves),
+        occupancy=launched / engine.units / rounds,
     )
