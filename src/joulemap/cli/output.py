@@ -205,8 +205,8 @@ class OutputOptions(DatabaseOptions):
         """Return the option of the database; none for the default."""
         return () if str(self.db) == DEFAULT_DATABASE else ("--db", str(self.db))
 
-    def write(self, document: Document, queries: Path | None = None) -> None:
-        """Write a document, and if asked the statements behind it; `queries` is a person's own folder of them."""
+    def write(self, document: Document) -> None:
+        """Write a document, and if asked the statements behind it."""
         if self.written_form == PARQUET:
             from joulemap.store.parquet import save_table
 
@@ -229,7 +229,7 @@ class OutputOptions(DatabaseOptions):
         tables = document.tables or (document.table,)
         for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
-        self._tell_sql(tables, queries)
+        self._tell_sql(tables)
 
     def write_table(
         self,
@@ -237,7 +237,6 @@ class OutputOptions(DatabaseOptions):
         columns: Sequence[str] = (),
         *,
         keep: Sequence[str] = (),
-        queries: Path | None = None,
         most: int | None = None,
         most_of: str = "",
         answer: str = "",
@@ -249,7 +248,7 @@ class OutputOptions(DatabaseOptions):
         from joulemap.present.document import table_document
 
         shown, rest = self._fold(table, most, most_of)
-        self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer), queries)
+        self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer))
         for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
             _inform(note)
 
@@ -271,7 +270,7 @@ class OutputOptions(DatabaseOptions):
         rest = f"{show_count(len(table) - len(kept), 'more row')}; {option} shows all, json and csv have all"
         return attrs.evolve(table, rows=tuple(kept)), rest if len(kept) < len(table) else ""
 
-    def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None) -> None:
+    def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None = None) -> None:
         """Tell the statements behind an answer, if they were asked for."""
         for table in tables if self.show_sql else ():
             if "@" in table.title:
