@@ -398,7 +398,7 @@ def test_a_steady_load_is_the_closed_form(flight: int, prompt: int, output: int,
             mixes=mixes,
         ),
     )
-    assert served.between_tokens.mean == pytest.approx(closed.between_s, rel=0.05)
+    assert served.between_tokens.mean == pytest.approx(closed.step_s, rel=0.05)
     assert served.output_tokens_per_s == pytest.approx(closed.output_tokens_per_s, rel=0.05)
     assert served.energy_per_output_token_j == pytest.approx(closed.output_token_j, rel=0.05)
     assert served.latency.mean == pytest.approx(closed.request_s, rel=0.1)

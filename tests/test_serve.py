@@ -15,6 +15,7 @@ from joulemap.serving.draft import Draft
 from joulemap.serving.memory import Room
 from joulemap.serving.predict import find_deployment
 from joulemap.serving.serve import find_limits, serve
+from joulemap.serving.surface import Passes
 
 
 @cache
@@ -27,7 +28,8 @@ def test_one_request_alone_takes_its_passes() -> None:
     """A pass over 1,000 tokens, then 63 behind 1,000 to 1,062: 63 of the middle one."""
     surface = deploy()
     served = serve(surface, Load(requests=1, prompt_tokens=1000, output_tokens=64))
-    seconds, joules = surface.step([0.0, 1.0], [0.0, 1031.0], [1000.0, 0.0], 0.0)
+    cost = surface.price(Passes.of(1.0, tokens=[1000.0, 1.0], context=[0.0, 1031.0]))
+    seconds, joules = cost.seconds, cost.joules
     first = served.first_token.p50 - find_limits(surface).request_s
     assert first == pytest.approx(float(seconds[0]), rel=0.05)
     assert served.latency.p50 - served.first_token.p50 == pytest.approx(63 * float(seconds[1]), rel=0.01)

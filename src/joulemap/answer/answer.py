@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -22,6 +24,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.figure.figure import Drawing, Figure
     from joulemap.figure.spec import DrawingName, ShownName
+    from joulemap.store.connection import Connection
 
 Figures: TypeAlias = "tuple[Figure, ...]"
 Drawings: TypeAlias = "tuple[Drawing, ...]"
@@ -97,6 +100,25 @@ class Answer:
         """Return what programs get: every row of every table; `totals` has one, which is `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
         return {"total": rows.pop("totals")[0], **rows} if "totals" in rows else rows
+
+
+_TABLE: Final = re.compile(r"Table\[(\w+)\]")
+"""How the type of a field is written that is a table of a query."""
+
+
+def fetch_tables(
+    connection: Connection, answer: type[Answer], but: Collection[str] = (), **given: Any
+) -> dict[str, Table[Any]]:
+    """Return field -> its rows, of each table of an answer, whose type says its query; `but` are found otherwise.
+
+    Each query takes those of the parameters that it declares; raises as `fetch_all`.
+    """
+    from joulemap.store.query import fetch_all
+
+    names = {name: found[1] for field in attrs.fields(answer) if (found := _TABLE.fullmatch(str(field.type)))
+             and (name := field.name) not in but}  # fmt: skip
+    known = vars(sys.modules[answer.__module__])
+    return fetch_all(connection, {name: known[record] for name, record in names.items()}, **given)
 
 
 @frozen(kw_only=True)

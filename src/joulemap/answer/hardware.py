@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, fetch_tables
 from joulemap.answer.scope import describe_calibration, join_words
 from joulemap.catalog.digest import expand_paths, is_hardware_path
 from joulemap.domain.catalogue import DEFAULT_MODE, find_entry
@@ -199,11 +199,7 @@ def hardware(source: Source, name: str, *, calibration: str | Calibration = "aut
     with opening_hardware(source, name, calibration) as (connection, found, used):
         return HardwareAnswer(
             asked=name,
-            summaries=fetch(connection, HardwareSummary, hardware=found),
-            ridge=fetch(connection, RidgePoint, hardware=found),
-            links=fetch(connection, HardwareLink, hardware=found),
-            facts=fetch(connection, HardwareFact, hardware=found),
-            compilers=fetch(connection, HardwareCompiler, hardware=found),
+            **fetch_tables(connection, HardwareAnswer, ("calibrations",), hardware=found),
             calibrations=_find_calibrations(connection, found, used),
             meanings={name: meant} if (meant := find_meant(name)) else {},
         )

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Model, RunOptions
@@ -20,27 +16,19 @@ def analyze(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    level: Annotated[
-        RunDivision | None,
-        typer.Option(
-            help="The table to show: energy by category; as a tree of categories and their actions; by subgraph, with "
-            "its allocation; by operator, with what fusing it saves; or how often each event happens.",
-            show_default="action; subgraph with --by or --subgraph",
-        ),
-    ] = None,
-    by: Annotated[
-        EnergyDivision | None,
-        typer.Option(
-            help="With --level subgraph or operator: what each spends its energy on.",
-            show_default="no breakdown; action with --subgraph",
-        ),
-    ] = None,
-    subgraph: Annotated[
-        str, typer.Option(help="Look inside this subgraph, as --level subgraph names it.", show_default="all")
-    ] = "",
-    limit: Annotated[
-        int, typer.Option(min=1, help="Actions, subgraphs or operators to show, the largest; json and csv have all.")
-    ] = 8,
+    level: RunDivision | None = option(
+        None,
+        "The table to show: energy by category; as a tree of categories and their actions; by subgraph, with "
+        "its allocation; by operator, with what fusing it saves; or how often each event happens.",
+        shown="action; subgraph with --by or --subgraph",
+    ),
+    by: EnergyDivision | None = option(
+        None,
+        "With --level subgraph or operator: what each spends its energy on.",
+        shown="no breakdown; action with --subgraph",
+    ),
+    subgraph: str = option("", "Look inside this subgraph, as --level subgraph names it.", shown="all"),
+    limit: int = option(8, "Actions, subgraphs or operators to show, the largest; json and csv have all.", min=1),
     mode: ModeOptions,
     run: RunOptions,
     plot: PlotOptions,

@@ -7,7 +7,7 @@ from typing import Annotated
 import attrs
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.hardware import ClassHardwareOptions
 from joulemap.cli.option.run import MODEL_HELP, ClassRunOptions
@@ -21,16 +21,12 @@ def architectures(
         str, typer.Argument(help=f"{MODEL_HELP} llm: prefill and decode.", autocompletion=complete_models)
     ] = "resnet18",
     *,
-    level: Annotated[
-        ClassDivision,
-        typer.Option(
-            help="class: all on a page; category: each class by the categories that all share, with what is known of "
-            "it; action: every action of each class, with its count, price and source."
-        ),
-    ] = "class",
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, help="Actions of each class to show on the page; json and csv have all.")
-    ] = 4,
+    level: ClassDivision = option(
+        "class",
+        "class: all on a page; category: each class by the categories that all share, with what is known of "
+        "it; action: every action of each class, with its count, price and source.",
+    ),
+    limit: int = option(4, "Actions of each class to show on the page; json and csv have all.", min=1),
     hardware: ClassHardwareOptions,
     run: ClassRunOptions,
     output: OutputOptions,

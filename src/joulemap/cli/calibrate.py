@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from joulemap.cli.argument import named_files
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import TrustRows
 from joulemap.cli.output import OutputOptions, check_suffix
@@ -21,9 +21,7 @@ from joulemap.system.record import frozen
 class ReportOptions(OutputOptions):
     """Where results are kept, and how the report of a calibration is written."""
 
-    output: Annotated[Path | None, typer.Option("--report", help="Write the report to this file, not to stdout.")] = (
-        None
-    )
+    output: Path | None = option(None, "Write the report to this file, not to stdout.", "--report")
 
 
 @command
@@ -32,28 +30,18 @@ def calibrate(
         str, typer.Argument(help="An id, alias or file, without power mode.", autocompletion=complete_hardware)
     ],
     *,
-    precision: Annotated[
-        list[str] | None, typer.Option("--precision", help="Only what was measured at these.", show_default="all")
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="Only what was measured of these.", show_default="all")
-    ] = None,
-    operators: Annotated[
-        bool, typer.Option("--operators", help="Count single operators and blocks beside whole models.")
-    ] = False,
-    place: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the calibration to this file.",
-            show_default="your folder, where --calibration auto finds it",
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Fit and print; write no file.")] = False,
-    calibration: Annotated[
-        str, typer.Option(help="Where the fit begins: none for class defaults, auto, a name or file.")
-    ] = "none",
+    precision: list[str] | None = option(None, "Only what was measured at these.", shown="all"),
+    model: list[str] | None = option(None, "Only what was measured of these.", shown="all"),
+    operators: bool = option(False, "Count single operators and blocks beside whole models."),
+    place: Path | None = option(
+        None,
+        "Write the calibration to this file.",
+        "--output",
+        "-o",
+        shown="your folder, where --calibration auto finds it",
+    ),
+    dry_run: bool = option(False, "Fit and print; write no file."),
+    calibration: str = option("none", "Where the fit begins: none for class defaults, auto, a name or file."),
     trust: TrustRows = False,
     report: ReportOptions,
 ) -> None:

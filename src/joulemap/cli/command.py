@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
+import typer
 from typer.main import get_click_type
 from typer.models import ParameterInfo
 
@@ -16,6 +17,37 @@ from joulemap.system.number import read_real, read_whole
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+OPTION: Final = "option"
+"""Key of what a field says of its option."""
+
+
+def option(
+    default: Any, told: str = "", *names: str, shown: bool | str = True, complete: Any = None, **given: Any
+) -> Any:
+    """Return a field of an option record, or the default of a command's parameter, that is an option of its name.
+
+    `told` is its help, `shown` what that says of the default, `complete` what completes a word for it; `names` are
+    those that it has in place of its own, and `given` is what else Typer takes.
+    """
+    asked = {"help": told or None, "show_default": shown, "autocompletion": complete, **given}
+    return attrs.field(default=default, metadata={OPTION: (default, names, asked)})
+
+
+def name_option(field: Any) -> str:
+    """Return how the option of a field is written."""
+    _, names, _ = field.metadata[OPTION]
+    return str(names[0]) if names else f"--{field.name.replace('_', '-')}"
+
+
+def _expect(name: str, default: Any, annotation: Any, metadata: Any) -> inspect.Parameter:
+    """Return a parameter as Typer takes it."""
+    if OPTION in metadata:
+        default, names, asked = metadata[OPTION]
+        names = names or (f"--{name.replace('_', '-')}",)
+        annotation = Annotated[annotation, typer.Option(*names, **asked)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _flag(name: str, annotation: object) -> inspect.Parameter:
@@ -61,14 +93,13 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(function, eval_str=True).parameters.values():
         if not attrs.has(parameter.annotation):
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            metadata = getattr(parameter.default, "metadata", {})
+            parameters.append(_expect(parameter.name, parameter.default, parameter.annotation, metadata))
             continue
         records[parameter.name] = parameter.annotation
         hints = get_type_hints(parameter.annotation, include_extras=True)
         parameters += [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-            )
+            _expect(field.name, field.default, hints[field.name], field.metadata)
             for field in attrs.fields(parameter.annotation)
         ]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -24,51 +22,29 @@ Level = Literal["summary", "detailed", "subgraph", "operator"]
 def compare(
     words: Models,
     *,
-    level: Annotated[
-        Level | None,
-        typer.Option(
-            help="summary: a row per hardware, or models against hardware; detailed: each run with the tree of its "
-            "energy; subgraph, operator: who wins each.",
-            show_default="summary; subgraph with --by or --subgraph",
-        ),
-    ] = None,
-    metric: Annotated[
-        PartMetricName,
-        typer.Option(
-            help="Who wins a subgraph, operator or model. Of a part, memory is bytes moved off chip and edp its share "
-            "of the run's."
-        ),
-    ] = "energy",
-    by: Annotated[
-        EnergyDivision | None,
-        typer.Option(
-            help="With --level subgraph or operator: what each spends its energy on, by the categories that all "
-            "architectures share or by action.",
-            show_default="no breakdown; action with --subgraph",
-        ),
-    ] = None,
-    subgraph: Annotated[
-        str, typer.Option(help="Look inside this subgraph, as --level subgraph names it.", show_default="all")
-    ] = "",
-    baseline: Annotated[
-        str,
-        typer.Option(
-            help="Hardware that ratios are relative to.", show_default="the first", autocompletion=complete_hardware
-        ),
-    ] = "",
-    sort: Annotated[
-        RankMetricName | None, typer.Option(help="Rank the hardware by this.", show_default="no ranking")
-    ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", help="With the ranking: every subgraph, its units and what bounds it; also what -v says."
-        ),
-    ] = False,
+    level: Level | None = option(
+        None,
+        "summary: a row per hardware, or models against hardware; detailed: each run with the tree of its "
+        "energy; subgraph, operator: who wins each.",
+        shown="summary; subgraph with --by or --subgraph",
+    ),
+    metric: PartMetricName = option(
+        "energy",
+        "Who wins a subgraph, operator or model. Of a part, memory is bytes moved off chip and edp its share "
+        "of the run's.",
+    ),
+    by: EnergyDivision | None = option(
+        None,
+        "With --level subgraph or operator: what each spends its energy on, by the categories that all "
+        "architectures share or by action.",
+        shown="no breakdown; action with --subgraph",
+    ),
+    subgraph: str = option("", "Look inside this subgraph, as --level subgraph names it.", shown="all"),
+    baseline: str = option("", "Hardware that ratios are relative to.", shown="the first", complete=complete_hardware),
+    sort: RankMetricName | None = option(None, "Rank the hardware by this.", shown="no ranking"),
+    verbose: bool = option(False, "With the ranking: every subgraph, its units and what bounds it; also what -v says."),
     talking: Talking = False,
-    limit: Annotated[
-        int, typer.Option(min=1, help="Hardware, subgraphs or operators to show in a table; json and csv have all.")
-    ] = 10,
+    limit: int = option(10, "Hardware, subgraphs or operators to show in a table; json and csv have all.", min=1),
     hardware: HardwareOptions,
     run: RunOptions,
     plot: PlotOptions,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 
 
 @command
@@ -14,9 +14,7 @@ def completion(
     context: typer.Context,
     shell: Annotated[Literal["bash", "zsh", "fish", "powershell", "pwsh"], typer.Argument(help="Which shell.")],
     *,
-    install: Annotated[
-        bool, typer.Option("--install", help="Write it where the shell reads it, and say where; else print it.")
-    ] = False,
+    install: bool = option(False, "Write it where the shell reads it, and say where; else print it."),
 ) -> None:
     """Print what makes a shell complete commands, options, models, hardware, queries, metrics and precisions.
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions, UseLimitOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -19,13 +15,11 @@ from joulemap.domain.name import split_names
 def cost(
     model: Model,
     *,
-    between: Annotated[
-        str,
-        typer.Option(
-            help="Two options for the break-even: A,B, each a hardware with :rented or :bought or without.",
-            show_default="the cheapest bought, the cheapest rented",
-        ),
-    ] = "",
+    between: str = option(
+        "",
+        "Two options for the break-even: A,B, each a hardware with :rented or :bought or without.",
+        shown="the cheapest bought, the cheapest rented",
+    ),
     limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 from joulemap.domain.settings import ArchiveFormat
 
@@ -43,7 +43,7 @@ def diff(
     run_a: Annotated[int, typer.Argument(metavar="A", help="Run id; see `joulemap query run run.list`.")],
     run_b: Annotated[int, typer.Argument(metavar="B", help="Run id.")],
     *,
-    limit: Annotated[int, typer.Option(min=1, help="Rows to show in a table; json has all.")] = 20,
+    limit: int = option(20, "Rows to show in a table; json has all.", min=1),
     output: OutputOptions,
 ) -> None:
     """Show what changed from run A to run B: settings, versions, constants, and what each action moved.
@@ -60,13 +60,10 @@ def diff(
 @command
 def export(
     folder: Annotated[Path, typer.Argument(help="A folder that is not there yet, or is empty.")],
-    run: Annotated[
-        list[int] | None, typer.Option("--run", help="Run id; repeat for several.", show_default="every run")
-    ] = None,
-    form: Annotated[
-        ArchiveFormat,
-        typer.Option("--format", "-f", help="parquet: whole, to be imported; json or csv: the views of these runs."),
-    ] = "parquet",
+    run: list[int] | None = option(None, "Run id; repeat for several.", shown="every run"),
+    form: ArchiveFormat = option(
+        "parquet", "parquet: whole, to be imported; json or csv: the views of these runs.", "--format", "-f"
+    ),
     *,
     database: DatabaseOptions,
 ) -> None:

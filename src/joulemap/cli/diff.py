@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import RunOptions
 from joulemap.cli.output import OutputOptions
@@ -19,17 +19,14 @@ def diff(
     after: Annotated[str, typer.Argument(help="Its other version, named likewise.")],
     *,
     hardware: NamedHardwareOptions,
-    fail_above: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fail-above",
-            metavar="METRIC=PERCENT",
-            help="Exit with 10 where this grows by more, e.g. energy=5%, and surely grows: latency, energy, memory or "
-            "cost; repeat for several.",
-            show_default="never",
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Operators to show that differ; json has all.")] = 5,
+    fail_above: list[str] | None = option(
+        None,
+        "Exit with 10 where this grows by more, e.g. energy=5%, and surely grows: latency, energy, memory or "
+        "cost; repeat for several.",
+        metavar="METRIC=PERCENT",
+        shown="never",
+    ),
+    limit: int = option(5, "Operators to show that differ; json has all.", min=1),
     run: RunOptions,
     output: OutputOptions,
 ) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -21,15 +17,10 @@ def edp(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    level: Annotated[ModelDivision, typer.Option(help="The table to show: by subgraph, or by operator.")] = "subgraph",
-    against: Annotated[
-        str,
-        typer.Option(
-            help="Hardware, comma-separated, to set each subgraph beside.",
-            show_default="none",
-            autocompletion=complete_hardware,
-        ),
-    ] = "",
+    level: ModelDivision = option("subgraph", "The table to show: by subgraph, or by operator."),
+    against: str = option(
+        "", "Hardware, comma-separated, to set each subgraph beside.", shown="none", complete=complete_hardware
+    ),
     limit: Limit = 12,
     mode: ModeOptions,
     run: PassRunOptions,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.run import Limit, Model
 from joulemap.cli.option.serving import PassRunOptions
@@ -20,24 +16,18 @@ def explain(
     model: Model,
     *,
     hardware: TwoHardwareOptions,
-    metric: Annotated[
-        PartMetricName, typer.Option(help="What to explain; memory is the peak, weights and activations.")
-    ] = "energy",
-    level: Annotated[
-        DifferenceDivision | None,
-        typer.Option(
-            help="The table to show: by category, by what the work is for in a language model, by what "
-            "energy is for, action by action, by subgraph.",
-            show_default="category; purpose for a pass of a language model",
-        ),
-    ] = None,
-    subgraph: Annotated[
-        str,
-        typer.Option(
-            help="Look inside this subgraph, as --level subgraph names it: terms sum to its difference.",
-            show_default="the whole runs",
-        ),
-    ] = "",
+    metric: PartMetricName = option("energy", "What to explain; memory is the peak, weights and activations."),
+    level: DifferenceDivision | None = option(
+        None,
+        "The table to show: by category, by what the work is for in a language model, by what "
+        "energy is for, action by action, by subgraph.",
+        shown="category; purpose for a pass of a language model",
+    ),
+    subgraph: str = option(
+        "",
+        "Look inside this subgraph, as --level subgraph names it: terms sum to its difference.",
+        shown="the whole runs",
+    ),
     limit: Limit = 12,
     run: PassRunOptions,
     output: OutputOptions,

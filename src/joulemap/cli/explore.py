@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.design import DesignOptions
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit, RunOptions
@@ -28,23 +28,16 @@ def explore(
     ] = None,
     *,
     limit: Limit = 12,
-    everything: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Every chip of the catalogue (or of --like) as it is, at every mode, for all models (or those "
-            "named): the best of each, and the one chip for all that loses least, by the first objective.",
-        ),
-    ] = False,
-    save_as: Annotated[
-        Path | None,
-        typer.Option(
-            "--save-as",
-            help="Write the design that is best at the first objective as a hardware file, .toml.",
-            show_default="not written",
-        ),
-    ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Also draw the front and its band in characters.")] = False,
+    everything: bool = option(
+        False,
+        "Every chip of the catalogue (or of --like) as it is, at every mode, for all models (or those "
+        "named): the best of each, and the one chip for all that loses least, by the first objective.",
+        "--all",
+    ),
+    save_as: Path | None = option(
+        None, "Write the design that is best at the first objective as a hardware file, .toml.", shown="not written"
+    ),
+    plot: bool = option(False, "Also draw the front and its band in characters."),
     design: DesignOptions,
     run: RunOptions,
     output: OutputOptions,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from joulemap.cli.argument import named_files
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.run import Model, RunOptions
@@ -36,9 +36,7 @@ NODE_DATA: Final = (".json", "node data in JSON")
 class FileOptions(DatabaseOptions):
     """Where results are kept, and the file that is written."""
 
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file.", show_default="stdout, for what is text")
-    ] = None
+    output: Path | None = option(None, "Write to this file.", "--output", "-o", shown="stdout, for what is text")
     force: Force = False
 
     def workspace(self, suffix: str, what: str) -> Workspace:
@@ -70,14 +68,12 @@ def pprof(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    against: Annotated[
-        str,
-        typer.Option(
-            help="Another hardware, of which amounts are subtracted: HARDWARE minus this one.",
-            show_default="none",
-            autocompletion=complete_hardware,
-        ),
-    ] = "",
+    against: str = option(
+        "",
+        "Another hardware, of which amounts are subtracted: HARDWARE minus this one.",
+        shown="none",
+        complete=complete_hardware,
+    ),
     mode: ModeOptions,
     run: RunOptions,
     file: FileOptions,
@@ -117,10 +113,9 @@ def explorer(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    metric: Annotated[
-        PartMetricName,
-        typer.Option(help="What nodes are coloured by; edp is the share that adds up, memory the bytes off chip."),
-    ] = "energy",
+    metric: PartMetricName = option(
+        "energy", "What nodes are coloured by; edp is the share that adds up, memory the bytes off chip."
+    ),
     mode: ModeOptions,
     run: RunOptions,
     file: FileOptions,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import attrs
-import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.fleet import DemandOptions, read_models
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
@@ -21,9 +18,7 @@ def fleet(
     model: Model,
     *,
     demand: DemandOptions,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")
-    ] = 12,
+    limit: int = option(12, "Rows of each table to show; json and csv have all.", min=1),
     hardware: CandidateHardwareOptions,
     serving: ServerOptions,
     run: CandidateRunOptions,

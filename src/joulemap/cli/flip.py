@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import TwoHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -21,7 +17,7 @@ def flip(
     model: Model,
     *,
     hardware: TwoHardwareOptions,
-    metric: Annotated[VariedMetricName, typer.Option(help="What one of the two is better in.")] = "energy",
+    metric: VariedMetricName = option("energy", "What one of the two is better in."),
     limit: Limit = 10,
     run: PassRunOptions,
     usage: UsageOptions,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
 from joulemap.cli.output import OutputOptions
@@ -18,10 +14,9 @@ def fusion(
     model: Model,
     *,
     hardware: OneHardwareOptions,
-    level: Annotated[
-        FusionDivision,
-        typer.Option(help="The table to show below the run: by fusion pattern, subgraph or operator; none for run."),
-    ] = "pattern",
+    level: FusionDivision = option(
+        "pattern", "The table to show below the run: by fusion pattern, subgraph or operator; none for run."
+    ),
     limit: Limit = 12,
     mode: ModeOptions,
     run: RunOptions,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_boundaries, complete_hardware
 from joulemap.cli.option.hardware import SEVERAL_HARDWARE
 from joulemap.cli.option.run import BOUNDARY_HELP, CALIBRATION_HELP
@@ -37,20 +37,14 @@ File = Annotated[Path | None, typer.Option("--output", "-o", help="Write it to t
 @command
 def list_(
     *,
-    architecture: Annotated[str, typer.Option(help="Only this class, e.g. gpu.", show_default="all")] = "",
-    deployment: Annotated[str, typer.Option(help="Only for datacenter, edge or embedded.", show_default="all")] = "",
-    precision: Annotated[str, typer.Option(help="Only what runs this precision.", show_default="all")] = "",
-    max_power: Annotated[str, typer.Option(help="At most this TDP, e.g. 30W.", show_default="any")] = "",
-    min_memory: Annotated[str, typer.Option(help="At least this memory, e.g. 16GB.", show_default="any")] = "",
-    max_price: Annotated[
-        str, typer.Option(help="At most this purchase price, e.g. 500USD; unknown ones drop out.", show_default="any")
-    ] = "",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Rows to show.", show_default="a screen on a terminal, else all")
-    ] = None,
-    boxes: Annotated[
-        bool, typer.Option("--boxes", help="Boxes of several devices in place of single hardware.")
-    ] = False,
+    architecture: str = option("", "Only this class, e.g. gpu.", shown="all"),
+    deployment: str = option("", "Only for datacenter, edge or embedded.", shown="all"),
+    precision: str = option("", "Only what runs this precision.", shown="all"),
+    max_power: str = option("", "At most this TDP, e.g. 30W.", shown="any"),
+    min_memory: str = option("", "At least this memory, e.g. 16GB.", shown="any"),
+    max_price: str = option("", "At most this purchase price, e.g. 500USD; unknown ones drop out.", shown="any"),
+    limit: int | None = option(None, "Rows to show.", min=1, shown="a screen on a terminal, else all"),
+    boxes: bool = option(False, "Boxes of several devices in place of single hardware."),
     output: OutputOptions,
 ) -> None:
     """List the hardware targets; ~ marks those that can be neither bought nor rented.
@@ -90,13 +84,9 @@ def show(
         ),
     ],
     *,
-    energy: Annotated[
-        bool, typer.Option("--energy", help="The energy reference table instead of the other numbers.")
-    ] = False,
-    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
-    boundary: Annotated[
-        str, typer.Option(help=f"Of the energies. {BOUNDARY_HELP}", autocompletion=complete_boundaries)
-    ] = BOARD,
+    energy: bool = option(False, "The energy reference table instead of the other numbers."),
+    calibration: str = option("auto", CALIBRATION_HELP),
+    boundary: str = option(BOARD, f"Of the energies. {BOUNDARY_HELP}", complete=complete_boundaries),
     output: OutputOptions,
 ) -> None:
     """Print every number of a hardware with unit, basis and source, its ridge points, and what is uncertain.
@@ -125,8 +115,8 @@ def show(
 @command
 def template(
     *,
-    like: Annotated[str, typer.Option(help="Start from this hardware, with all its numbers and sources.")] = "",
-    architecture: Annotated[str, typer.Option(help="Start from the fewest fields that this class needs.")] = "",
+    like: str = option("", "Start from this hardware, with all its numbers and sources."),
+    architecture: str = option("", "Start from the fewest fields that this class needs."),
     output: File = None,
     force: Force = False,
 ) -> None:
@@ -150,10 +140,8 @@ def template(
 @command
 def detect(
     *,
-    device: Annotated[Device, typer.Option(help="What of this machine.")] = "cpu",
-    threads: Annotated[
-        int | None, typer.Option(help="Only so many cores, as a program of so many threads uses.", show_default="all")
-    ] = None,
+    device: Device = option("cpu", "What of this machine."),
+    threads: int | None = option(None, "Only so many cores, as a program of so many threads uses.", shown="all"),
     output: File = None,
     force: Force = False,
 ) -> None:
@@ -175,9 +163,7 @@ def detect(
 
 @app.command()
 @command
-def sanity(
-    *, hardware: Annotated[str, typer.Option(help=SEVERAL_HARDWARE, show_default="all")] = "", output: OutputOptions
-) -> None:
+def sanity(*, hardware: str = option("", SEVERAL_HARDWARE, shown="all"), output: OutputOptions) -> None:
     """Probe hardware from the top down: what a large matrix product and a stream copy draw against the power cap.
 
     A product at any precision should draw 0.6 to 1.0 of the cap, a copy its measured power within a quarter.

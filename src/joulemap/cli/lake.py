@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.output import OutputOptions
 
 app = typer.Typer(help=__doc__, rich_markup_mode=None)
@@ -50,7 +50,7 @@ def check(lake: Lake, *, output: OutputOptions) -> None:
 def clean(
     lake: Lake,
     *,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove what is listed.")] = False,
+    remove: bool = option(False, "Remove what is listed."),
     output: OutputOptions,
 ) -> None:
     """List its garbage: shards of other formulas, damaged ones, those that are there twice, unfinished files.

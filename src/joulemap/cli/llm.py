@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_decoders
 from joulemap.cli.option.hardware import ServedHardwareOptions
 from joulemap.cli.option.limit import PriceOptions, UsageOptions
@@ -25,9 +25,7 @@ def llm(
         ),
     ],
     *,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, help="Rows of each table to show; json and csv have all.")
-    ] = 18,
+    limit: int = option(18, "Rows of each table to show; json and csv have all.", min=1),
     hardware: ServedHardwareOptions,
     serving: ServingOptions,
     run: ServedRunOptions,

@@ -8,11 +8,9 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.output import DatabaseOptions
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
 from joulemap.system.record import frozen
@@ -150,20 +148,13 @@ def make_server(host: Host) -> Server[Any]:
 @command
 def mcp(
     *,
-    allow: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--allow", help="Tools may read files below this folder; repeat for several.", show_default="none"
-        ),
-    ] = None,
-    run_code: Annotated[
-        bool, typer.Option("--run-code", help="Tools may run the code of models below it: FILE.py:NAME, FILE.pt2.")
-    ] = False,
-    timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="End a call after so many seconds.")] = 60.0,
-    max_rows: Annotated[int, typer.Option("--max-rows", min=1, help="Rows of each table in an answer.")] = 200,
-    max_characters: Annotated[
-        int, typer.Option("--max-characters", min=1000, help="Of an answer; rows are left out until it fits.")
-    ] = 20_000,
+    allow: list[Path] | None = option(
+        None, "Tools may read files below this folder; repeat for several.", shown="none"
+    ),
+    run_code: bool = option(False, "Tools may run the code of models below it: FILE.py:NAME, FILE.pt2."),
+    timeout: float = option(60.0, "End a call after so many seconds.", min=0.1),
+    max_rows: int = option(200, "Rows of each table in an answer.", min=1),
+    max_characters: int = option(20_000, "Of an answer; rows are left out until it fits.", min=1000),
     database: DatabaseOptions,
 ) -> None:
     """Serve compare, explain, llm, fleet, recommend, hardware and sql as tools of the Model Context Protocol.

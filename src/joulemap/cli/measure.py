@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Final
 
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.run import Model, RunOptions, name_options
 from joulemap.cli.output import OutputOptions
 from joulemap.domain.settings import Device
@@ -21,26 +19,20 @@ HOST: Final = "host"
 class MeasuredRunOptions(RunOptions):
     """How a model is run on this machine."""
 
-    precision: Annotated[str, typer.Option("--precision", help="fp32, bf16 or fp16.")] = "fp32"
-    runtime: Annotated[
-        str,
-        typer.Option(
-            "--runtime",
-            help="eager: operator by operator; graph: replay of a captured CUDA graph; fused: torch.compile.",
-        ),
-    ] = "eager"
+    precision: str = option("fp32", "fp32, bf16 or fp16.")
+    runtime: str = option(
+        "eager", "eager: operator by operator; graph: replay of a captured CUDA graph; fused: torch.compile."
+    )
 
 
 @command
 def measure(
     model: Model,
     *,
-    device: Annotated[Device, typer.Option(help="What of this machine.")] = "cpu",
-    hardware: Annotated[
-        str, typer.Option(help="Id, alias or file of what this machine is.", show_default="as detected")
-    ] = "",
-    threads: Annotated[int | None, typer.Option(help="Threads of a CPU.", show_default="torch's choice")] = None,
-    seconds: Annotated[float, typer.Option(help="Length of the window that is timed.")] = 2.0,
+    device: Device = option("cpu", "What of this machine."),
+    hardware: str = option("", "Id, alias or file of what this machine is.", shown="as detected"),
+    threads: int | None = option(None, "Threads of a CPU.", shown="torch's choice"),
+    seconds: float = option(2.0, "Length of the window that is timed."),
     run: MeasuredRunOptions,
     output: OutputOptions,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.output import DatabaseOptions, OutputOptions, emit_line
 
@@ -30,17 +30,10 @@ SERVED: Final = (
 @command
 def list_(
     *,
-    hardware: Annotated[
-        str, typer.Option(help="Only this hardware.", show_default="all", autocompletion=complete_hardware)
-    ] = "",
-    model: Annotated[
-        str,
-        typer.Option(help="Only this model or kind of operator.", show_default="all", autocompletion=complete_models),
-    ] = "",
-    served: Annotated[
-        bool, typer.Option("--served", help="Those of language models as they are served, in place of single runs.")
-    ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="Rows of a table to show; json and csv have all.")] = 200,
+    hardware: str = option("", "Only this hardware.", shown="all", complete=complete_hardware),
+    model: str = option("", "Only this model or kind of operator.", shown="all", complete=complete_models),
+    served: bool = option(False, "Those of language models as they are served, in place of single runs."),
+    limit: int = option(200, "Rows of a table to show; json and csv have all.", min=1),
     output: OutputOptions,
 ) -> None:
     """List measurements; json and csv have source and conditions of each.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import attrs
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.run import Limit, Model, ModelOptions, RunOptions, repeat_options
 from joulemap.cli.output import OutputOptions
@@ -34,19 +32,14 @@ def list_(*, output: OutputOptions) -> None:
 def show(
     model: Model,
     *,
-    energy: Annotated[
-        str,
-        typer.Option(
-            "--energy",
-            metavar="HARDWARE",
-            help="By module what it takes on this: an id, alias, class or file, with @MODE or without.",
-            show_default="none",
-            autocompletion=complete_hardware,
-        ),
-    ] = "",
-    depth: Annotated[
-        int | None, typer.Option("--depth", min=0, help="How far into modules.", show_default="as a screen holds")
-    ] = None,
+    energy: str = option(
+        "",
+        "By module what it takes on this: an id, alias, class or file, with @MODE or without.",
+        metavar="HARDWARE",
+        shown="none",
+        complete=complete_hardware,
+    ),
+    depth: int | None = option(None, "How far into modules.", min=0, shown="as a screen holds"),
     limit: Limit = 12,
     run: RunOptions,
     output: OutputOptions,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from joulemap.cli.argument import named_files
+from joulemap.cli.command import option
 from joulemap.cli.complete import begin
 from joulemap.cli.interrupt import heed
 from joulemap.cli.voice import tell, voice
@@ -62,19 +63,10 @@ opened: Final[list[Path]] = []
 class DatabaseOptions:
     """Where results are kept, and how long to wait for others who hold them."""
 
-    db: Annotated[
-        Path, typer.Option("--db", envvar="JOULEMAP_DB", help="Results database.", show_default=DEFAULT_DATABASE)
-    ] = Path(DEFAULT_DATABASE)
-    wait: Annotated[
-        float,
-        typer.Option(
-            "--wait",
-            envvar="JOULEMAP_WAIT",
-            min=0.0,
-            metavar="SECONDS",
-            help="How long to wait for others who hold the database.",
-        ),
-    ] = WAIT_S
+    db: Path = option(Path(DEFAULT_DATABASE), "Results database.", envvar="JOULEMAP_DB", shown=DEFAULT_DATABASE)
+    wait: float = option(
+        WAIT_S, "How long to wait for others who hold the database.", envvar="JOULEMAP_WAIT", min=0.0, metavar="SECONDS"
+    )
 
     def open(
         self, talk: Callable[[str], None] | None = None, progress: Callable[[int, int], None] | None = None
@@ -140,38 +132,28 @@ def check_suffix(output: Path | None, suffix: str, what: str) -> None:
 class OutputOptions(DatabaseOptions):
     """Where results are kept, and how an answer is written."""
 
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            "-f",
-            help="How to write the answer; parquet needs a file (-o).",
-            metavar=f"[{'|'.join(FORMATS)}]",
-            callback=_check_format,
-            autocompletion=_complete_format,
-            show_default="table, or what the name of the output ends with",
-        ),
-    ] = ""
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the answer to this file, not to stdout: .txt, .json, .csv, .md, .html or .parquet.",
-        ),
-    ] = None
+    form: str = option(
+        "",
+        "How to write the answer; parquet needs a file (-o).",
+        "--format",
+        "-f",
+        metavar=f"[{'|'.join(FORMATS)}]",
+        callback=_check_format,
+        complete=_complete_format,
+        shown="table, or what the name of the output ends with",
+    )
+    output: Path | None = option(
+        None,
+        "Write the answer to this file, not to stdout: .txt, .json, .csv, .md, .html or .parquet.",
+        "--output",
+        "-o",
+    )
     force: Force = False
-    raw: Annotated[
-        bool, typer.Option("--raw", help="csv: leave texts that a spreadsheet would run (=1+1) as they are.")
-    ] = False
-    wide: Annotated[bool, typer.Option("--wide", help="Show every column, however narrow the terminal is.")] = False
-    notes: Annotated[
-        bool, typer.Option("--notes", help="Also what the words mean, what is assumed and what is left out.")
-    ] = False
-    details: Annotated[bool, typer.Option("--details", help="Also every other table of the answer.")] = False
-    show_sql: Annotated[
-        bool, typer.Option("--show-sql", help="Also print the queries behind the answer, on stderr.")
-    ] = False
+    raw: bool = option(False, "csv: leave texts that a spreadsheet would run (=1+1) as they are.")
+    wide: bool = option(False, "Show every column, however narrow the terminal is.")
+    notes: bool = option(False, "Also what the words mean, what is assumed and what is left out.")
+    details: bool = option(False, "Also every other table of the answer.")
+    show_sql: bool = option(False, "Also print the queries behind the answer, on stderr.")
 
     @property
     def written_form(self) -> str:
@@ -223,8 +205,8 @@ class OutputOptions(DatabaseOptions):
         """Return the option of the database; none for the default."""
         return () if str(self.db) == DEFAULT_DATABASE else ("--db", str(self.db))
 
-    def write(self, document: Document, queries: Path | None = None) -> None:
-        """Write a document, and if asked the statements behind it; `queries` is a person's own folder of them."""
+    def write(self, document: Document) -> None:
+        """Write a document, and if asked the statements behind it."""
         if self.written_form == PARQUET:
             from joulemap.store.parquet import save_table
 
@@ -247,7 +229,7 @@ class OutputOptions(DatabaseOptions):
         tables = document.tables or (document.table,)
         for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
-        self._tell_sql(tables, queries)
+        self._tell_sql(tables)
 
     def write_table(
         self,
@@ -255,7 +237,6 @@ class OutputOptions(DatabaseOptions):
         columns: Sequence[str] = (),
         *,
         keep: Sequence[str] = (),
-        queries: Path | None = None,
         most: int | None = None,
         most_of: str = "",
         answer: str = "",
@@ -267,7 +248,7 @@ class OutputOptions(DatabaseOptions):
         from joulemap.present.document import table_document
 
         shown, rest = self._fold(table, most, most_of)
-        self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer), queries)
+        self.write(table_document(shown, columns, keep=keep, rest=rest, answer=answer))
         for note in table.notes if self.written_form in (PARQUET, "csv", "json") else ():
             _inform(note)
 
@@ -289,7 +270,7 @@ class OutputOptions(DatabaseOptions):
         rest = f"{show_count(len(table) - len(kept), 'more row')}; {option} shows all, json and csv have all"
         return attrs.evolve(table, rows=tuple(kept)), rest if len(kept) < len(table) else ""
 
-    def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None) -> None:
+    def _tell_sql(self, tables: Iterable[Table[Any]], queries: Path | None = None) -> None:
         """Tell the statements behind an answer, if they were asked for."""
         for table in tables if self.show_sql else ():
             if "@" in table.title:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -19,8 +15,8 @@ from joulemap.domain.metric import MetricName
 def pareto(
     model: Model,
     *,
-    x: Annotated[MetricName, typer.Option("--x", help="One metric.")] = "latency",
-    y: Annotated[MetricName, typer.Option("--y", help="The other one.")] = "energy_per_inference",
+    x: MetricName = option("latency", "One metric."),
+    y: MetricName = option("energy_per_inference", "The other one."),
     limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,

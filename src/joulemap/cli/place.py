@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.plot import PageOptions
 from joulemap.cli.option.run import GIVEN, Limit, Model, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
@@ -19,10 +19,8 @@ from joulemap.system.record import frozen
 class PlacedRunOptions(RunOptions):
     """How a model is run on the devices of a box."""
 
-    precision: Annotated[
-        str, precisions("Of each device that has it; of others the narrowest of theirs that holds it.")
-    ] = "fp16"
-    runtime: Annotated[str, typer.Option("--runtime", help="eager, graph, fused or engine, of all devices.")] = "engine"
+    precision: str = precisions("fp16", "Of each device that has it; of others the narrowest of theirs that holds it.")
+    runtime: str = option("engine", "eager, graph, fused or engine, of all devices.")
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the devices must repeat, beside its precision."""
@@ -35,19 +33,15 @@ def place(
     model: Model,
     box: Annotated[str, typer.Argument(help="A box by id or alias, or a file with [[devices]].")] = "",
     *,
-    on: Annotated[
-        list[str] | None,
-        typer.Option("--on", help="Devices in place of a box: hardware or classes, or NAME=HARDWARE; comma-separated."),
-    ] = None,
-    link: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--link",
-            help="What joins them: 25GB/s, pcie4x16, a link that both have by name, or shared for one memory; "
-            "A-B=LINK for two of them. Repeat for several.",
-        ),
-    ] = None,
-    goal: Annotated[Goal, typer.Option("--goal", help="What the placement is to be best at.")] = "latency",
+    on: list[str] | None = option(
+        None, "Devices in place of a box: hardware or classes, or NAME=HARDWARE; comma-separated."
+    ),
+    link: list[str] | None = option(
+        None,
+        "What joins them: 25GB/s, pcie4x16, a link that both have by name, or shared for one memory; "
+        "A-B=LINK for two of them. Repeat for several.",
+    ),
+    goal: Goal = option("latency", "What the placement is to be best at."),
     limit: Limit = 12,
     run: PlacedRunOptions,
     page: PageOptions,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from joulemap.cli.argument import named_files
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import Model, RunOptions, precisions
 from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
@@ -38,13 +38,11 @@ MOST_DRAWN: Final = 40
 class PlotRunOptions(RunOptions):
     """How a model is run for a figure."""
 
-    precision: Annotated[
-        str,
-        precisions(
-            "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; several for a figure of choices.",
-            show_default="that of the question",
-        ),
-    ] = ""
+    precision: str = precisions(
+        "",
+        "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; several for a figure of choices.",
+        shown="that of the question",
+    )
 
 
 @command
@@ -52,25 +50,18 @@ def plot(
     figure: Annotated[FigureName, typer.Argument(help="What is drawn.")],
     model: Model,
     *,
-    metric: Annotated[
-        MetricName | None, typer.Option(help="Of a waterfall, tornado, flip or heatmap.", show_default="energy")
-    ] = None,
-    theme: Annotated[Theme, typer.Option(help="Of the page that it stands on; json has none.")] = "light",
-    width: Annotated[
-        int | None,
-        typer.Option(
-            min=200, max=4000, help="Pixels of an svg; a png has twice as many.", show_default="that of the figure"
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The file: .svg, .png, or .json for the specification of Vega-Lite.",
-            show_default="drawn on a terminal, json in a pipe",
-        ),
-    ] = None,
+    metric: MetricName | None = option(None, "Of a waterfall, tornado, flip or heatmap.", shown="energy"),
+    theme: Theme = option("light", "Of the page that it stands on; json has none."),
+    width: int | None = option(
+        None, "Pixels of an svg; a png has twice as many.", min=200, max=4000, shown="that of the figure"
+    ),
+    output: Path | None = option(
+        None,
+        "The file: .svg, .png, or .json for the specification of Vega-Lite.",
+        "--output",
+        "-o",
+        shown="drawn on a terminal, json in a pipe",
+    ),
     force: Force = False,
     hardware: NamedHardwareOptions,
     run: PlotRunOptions,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_queries
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.output import Force, OutputOptions, check_suffix, emit
@@ -46,7 +46,7 @@ def show(
     name: Name,
     *,
     queries: Queries = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file, not to stdout.")] = None,
+    output: Path | None = option(None, "Write it to this file, not to stdout.", "--output", "-o"),
     force: Force = False,
 ) -> None:
     """Print a query file: its header and its SQL.
@@ -71,9 +71,7 @@ def show(
 def run(
     name: Name,
     *,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--parameter", "-p", help="key=value; repeat for several.")
-    ] = None,
+    parameter: list[str] | None = option(None, "key=value; repeat for several.", "--parameter", "-p"),
     queries: Queries = None,
     bound: BoundOptions,
     output: StreamOptions,

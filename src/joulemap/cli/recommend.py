@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import CandidateHardwareOptions
 from joulemap.cli.option.limit import LimitOptions, UsageOptions
 from joulemap.cli.option.run import CandidateRunOptions, Limit, Model
@@ -19,7 +15,7 @@ def recommend(
     model: Model,
     *,
     limits: LimitOptions,
-    objective: Annotated[MetricName, typer.Option(help="What to be best in.")] = "energy_per_inference",
+    objective: MetricName = option("energy_per_inference", "What to be best in."),
     limit: Limit = 10,
     hardware: CandidateHardwareOptions,
     run: CandidateRunOptions,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.fleet import DemandOptions
 from joulemap.cli.option.hardware import HardwareOptions
@@ -21,18 +18,14 @@ from joulemap.domain.name import split_names
 def report(
     words: Models,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
-    between: Annotated[
-        str,
-        typer.Option(
-            help="Two hardware, A,B: what is explained, and what would flip it.",
-            show_default="the best against each other; the runner-up is what would flip it",
-            autocompletion=complete_hardware,
-        ),
-    ] = "",
-    box: Annotated[
-        str, typer.Option("--place", metavar="BOX", help="A box by id or file: which part of a model runs where on it.")
-    ] = "",
+    output: Path = option(Path("report.html"), "The page to write.", "--output", "-o"),
+    between: str = option(
+        "",
+        "Two hardware, A,B: what is explained, and what would flip it.",
+        shown="the best against each other; the runner-up is what would flip it",
+        complete=complete_hardware,
+    ),
+    box: str = option("", "A box by id or file: which part of a model runs where on it.", "--place", metavar="BOX"),
     force: Force = False,
     demand: DemandOptions,
     hardware: HardwareOptions,

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.limit import UsageOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -19,7 +15,7 @@ from joulemap.domain.metric import VariedMetricName
 def sensitivity(
     model: Model,
     *,
-    metric: Annotated[VariedMetricName, typer.Option(help="What the constants are sorted by.")] = "energy",
+    metric: VariedMetricName = option("energy", "What the constants are sorted by."),
     limit: Limit = 10,
     hardware: NamedHardwareOptions,
     run: RunOptions,

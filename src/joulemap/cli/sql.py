@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.limit import BoundOptions
 from joulemap.cli.stream import StreamOptions
 from joulemap.cli.value import split_assignments
@@ -22,13 +22,10 @@ MOST_BYTES: Final = 20_000_000
 def sql(
     statement: Annotated[str, typer.Argument(help="One SELECT over the views.", show_default=False)] = "",
     *,
-    file: Annotated[
-        Path | None, typer.Option(help="Read the SELECT from this file; - is stdin.", allow_dash=True)
-    ] = None,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option("--parameter", "-p", help="name=value of a $name; as JSON, else text; repeat for several."),
-    ] = None,
+    file: Path | None = option(None, "Read the SELECT from this file; - is stdin.", allow_dash=True),
+    parameter: list[str] | None = option(
+        None, "name=value of a $name; as JSON, else text; repeat for several.", "--parameter", "-p"
+    ),
     bound: BoundOptions,
     output: StreamOptions,
 ) -> None:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
+from joulemap.cli.command import option
 from joulemap.cli.deadline import capping, each_in_time, ending_late
 from joulemap.cli.interrupt import heed
 from joulemap.cli.output import DRAWN, PARQUET, OutputOptions, emit, emit_pieces
@@ -40,15 +39,12 @@ Open = Callable[["Workspace", Path | None], AbstractContextManager["Statement"]]
 class StreamOptions(OutputOptions):
     """Where results are kept, and how the rows of a statement are written."""
 
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            min=1,
-            help="Rows of a table to show; json, csv and parquet have all.",
-            show_default=f"{SHOWN} on a terminal, else all",
-        ),
-    ] = None
+    limit: int | None = option(
+        None,
+        "Rows of a table to show; json, csv and parquet have all.",
+        min=1,
+        shown=f"{SHOWN} on a terminal, else all",
+    )
 
     def write_rows(self, open_: Open, bounds: Bounds, queries: Path | None = None) -> None:
         """Write the rows of a statement; `queries` is a person's own folder of them. Raises what running it does."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_runtimes
 from joulemap.cli.option.hardware import HardwareOptions
 from joulemap.cli.option.plot import PlotOptions
@@ -22,36 +18,26 @@ from joulemap.system.record import frozen
 class SweepRunOptions(RunOptions):
     """How models are run, each way with each other."""
 
-    batch: Annotated[
-        str,
-        typer.Option(
-            "--batch", "-b", help="Batches: 1,8,32, or with dots as 1,2,4,...,128.", show_default="1,2,4,...,128"
-        ),
-    ] = ""
-    precision: Annotated[str, precisions("One or several, e.g. fp32,bf16,int8.")] = "fp32"
-    runtime: Annotated[
-        str,
-        typer.Option(
-            "--runtime",
-            help="One or several of eager, graph, fused, engine.",
-            autocompletion=complete_runtimes,
-            show_default="engine with --deployment or --scenario, else fused",
-        ),
-    ] = ""
+    batch: str = option("", "Batches: 1,8,32, or with dots as 1,2,4,...,128.", "--batch", "-b", shown="1,2,4,...,128")
+    precision: str = precisions("fp32", "One or several, e.g. fp32,bf16,int8.")
+    runtime: str = option(
+        "",
+        "One or several of eager, graph, fused, engine.",
+        complete=complete_runtimes,
+        shown="engine with --deployment or --scenario, else fused",
+    )
 
 
 @command
 def sweep(
     words: Models,
     *,
-    max_latency: Annotated[str, typer.Option(help="Latency budget of a batch, e.g. 50ms.", show_default="none")] = "",
-    level: Annotated[
-        SweepDivision,
-        typer.Option(
-            help="The table to show: hardware: best batches of each; batch: every run; winner: the best hardware at "
-            "each batch; crossing: pairs whose order turns round."
-        ),
-    ] = "hardware",
+    max_latency: str = option("", "Latency budget of a batch, e.g. 50ms.", shown="none"),
+    level: SweepDivision = option(
+        "hardware",
+        "The table to show: hardware: best batches of each; batch: every run; winner: the best hardware at "
+        "each batch; crossing: pairs whose order turns round.",
+    ),
     limit: Limit = 12,
     hardware: HardwareOptions,
     run: SweepRunOptions,

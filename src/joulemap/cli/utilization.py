@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import Limit, Model, RunOptions
@@ -19,29 +15,20 @@ def utilization(
     model: Model,
     *,
     limit: Limit = 10,
-    pairing: Annotated[
-        bool,
-        typer.Option("--pairing", help="Also say which of the hardware suits which size of model, by what is stored."),
-    ] = False,
-    advice: Annotated[
-        bool,
-        typer.Option(
-            help="Say what would use each hardware better: evaluates other batches, precisions, power modes and "
-            "hardware."
-        ),
-    ] = True,
-    grades: Annotated[
-        str,
-        typer.Option(
-            help="Least shares of a peak that are excellent, good, fair and poor, e.g. 0.7,0.5,0.3,0.1.",
-            show_default="`joulemap query run utilization.grade`",
-        ),
-    ] = "",
-    min_compute: Annotated[float, typer.Option(help="Flag compute utilization below this, from 0 to 1.")] = 0.2,
-    max_bandwidth: Annotated[
-        float, typer.Option(help="Flag a share of the sustained bandwidth above this, from 0 to 1.")
-    ] = 0.9,
-    max_idle: Annotated[float, typer.Option(help="Flag a share of idle units above this, from 0 to 1.")] = 0.8,
+    pairing: bool = option(False, "Also say which of the hardware suits which size of model, by what is stored."),
+    advice: bool = option(
+        True,
+        "Say what would use each hardware better: evaluates other batches, precisions, power modes and hardware.",
+        "--advice/--no-advice",
+    ),
+    grades: str = option(
+        "",
+        "Least shares of a peak that are excellent, good, fair and poor, e.g. 0.7,0.5,0.3,0.1.",
+        shown="`joulemap query run utilization.grade`",
+    ),
+    min_compute: float = option(0.2, "Flag compute utilization below this, from 0 to 1."),
+    max_bandwidth: float = option(0.9, "Flag a share of the sustained bandwidth above this, from 0 to 1."),
+    max_idle: float = option(0.8, "Flag a share of idle units above this, from 0 to 1."),
     hardware: NamedHardwareOptions,
     run: RunOptions,
     plot: PlotOptions,

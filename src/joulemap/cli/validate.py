@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
-import typer
-
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware, complete_models
 from joulemap.cli.option.run import CALIBRATION_HELP, TrustRows
 from joulemap.cli.output import OutputOptions
@@ -35,22 +33,12 @@ SOURCES: Final = 2
 @command
 def validate(
     *,
-    hardware: Annotated[
-        str,
-        typer.Option(
-            help="Only this hardware.", show_default="all that was measured", autocompletion=complete_hardware
-        ),
-    ] = "",
-    model: Annotated[
-        str,
-        typer.Option(help="Only this model or kind of operator.", show_default="all", autocompletion=complete_models),
-    ] = "",
-    precision: Annotated[str, typer.Option(help="Only this precision.", show_default="all")] = "",
-    by: Annotated[Literal[ScoreDivision, "operator"], typer.Option(help="What divides a hardware's rows.")] = "runtime",
-    source: Annotated[
-        str, typer.Option(help="Only measurements whose source holds this text.", show_default="all")
-    ] = "",
-    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
+    hardware: str = option("", "Only this hardware.", shown="all that was measured", complete=complete_hardware),
+    model: str = option("", "Only this model or kind of operator.", shown="all", complete=complete_models),
+    precision: str = option("", "Only this precision.", shown="all"),
+    by: Literal[ScoreDivision, "operator"] = option("runtime", "What divides a hardware's rows."),
+    source: str = option("", "Only measurements whose source holds this text.", shown="all"),
+    calibration: str = option("auto", CALIBRATION_HELP),
     trust: TrustRows = False,
     output: OutputOptions,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from joulemap.cli.command import command
+from joulemap.cli.command import command, option
 from joulemap.cli.complete import (
     complete_engines,
     complete_hardware,
@@ -23,53 +23,36 @@ from joulemap.cli.output import OutputOptions
 def verify(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What a tool wrote of a measurement.")],
     *,
-    model: Annotated[
-        str, typer.Option(help="What was run.", show_default="as the file says", autocompletion=complete_models)
-    ] = "",
-    hardware: Annotated[
-        str,
-        typer.Option(
-            help="On what, by id or alias, with @MODE, @900MHz or @300W where it was set so.",
-            show_default="as the file says",
-            autocompletion=complete_hardware,
-        ),
-    ] = "",
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="At which; of a served model how its weights are stored.",
-            show_default="as the file says",
-            autocompletion=complete_precisions,
-        ),
-    ] = "",
-    batch: Annotated[
-        int | None, typer.Option("--batch", "-b", min=1, help="Samples in one input, or requests in flight.")
-    ] = None,
-    runtime: Annotated[
-        str,
-        typer.Option(
-            help="eager, graph, fused or engine, of a single run.",
-            show_default="that of the tool",
-            autocompletion=complete_runtimes,
-        ),
-    ] = "",
-    engine: Annotated[
-        str,
-        typer.Option(
-            help="What served a language model: vllm, vllm@2024, sglang …",
-            show_default="as the file says",
-            autocompletion=complete_engines,
-        ),
-    ] = "",
-    devices: Annotated[int | None, typer.Option(min=1, help="Devices that shared the work.")] = None,
-    replicas: Annotated[int | None, typer.Option(min=1, help="Servers among them that shared the requests.")] = None,
-    passes: Annotated[int | None, typer.Option(min=1, help="Batches that ran in a window or trace.")] = None,
-    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
-    keep: Annotated[bool, typer.Option("--keep", help="Store the rows, as `measurements import` does.")] = False,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Fit the hardware to them and to what is stored, as `calibrate` does.")
-    ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="Rows to show in a table; json and csv have all.")] = 12,
+    model: str = option("", "What was run.", shown="as the file says", complete=complete_models),
+    hardware: str = option(
+        "",
+        "On what, by id or alias, with @MODE, @900MHz or @300W where it was set so.",
+        shown="as the file says",
+        complete=complete_hardware,
+    ),
+    precision: str = option(
+        "",
+        "At which; of a served model how its weights are stored.",
+        shown="as the file says",
+        complete=complete_precisions,
+    ),
+    batch: int | None = option(None, "Samples in one input, or requests in flight.", "--batch", "-b", min=1),
+    runtime: str = option(
+        "", "eager, graph, fused or engine, of a single run.", shown="that of the tool", complete=complete_runtimes
+    ),
+    engine: str = option(
+        "",
+        "What served a language model: vllm, vllm@2024, sglang …",
+        shown="as the file says",
+        complete=complete_engines,
+    ),
+    devices: int | None = option(None, "Devices that shared the work.", min=1),
+    replicas: int | None = option(None, "Servers among them that shared the requests.", min=1),
+    passes: int | None = option(None, "Batches that ran in a window or trace.", min=1),
+    calibration: str = option("auto", CALIBRATION_HELP),
+    keep: bool = option(False, "Store the rows, as `measurements import` does."),
+    calibrate: bool = option(False, "Fit the hardware to them and to what is stored, as `calibrate` does."),
+    limit: int = option(12, "Rows to show in a table; json and csv have all.", min=1),
     output: OutputOptions,
 ) -> None:
     """Hold what other tools measured against the prediction for it, and say what would explain the difference.

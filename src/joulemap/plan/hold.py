@@ -22,9 +22,9 @@ from joulemap.catalog.digest import catalogue_digest
 from joulemap.domain.default import SETTINGS
 from joulemap.model.version import BOX
 from joulemap.plan.catalogue import ensure_catalogue, writing
-from joulemap.plan.run import Plan, RunTally, plan_runs
+from joulemap.plan.run import Plan, PlannedRun, RunTally, plan_runs
 from joulemap.plan.source import Source, reading, reading_if_there
-from joulemap.plan.workload import ensure_shipped, ensure_workload, find_workload_id, stored_key, trace
+from joulemap.plan.workload import Model, ensure_shipped, ensure_workload, find_workload_id, stored_key, trace
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import Connection, is_wanted, transaction
 from joulemap.store.hardware import has_hardware
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
     from joulemap.domain.workload import Workload
     from joulemap.plan.evaluate import Queue, Targets
-    from joulemap.plan.workload import Model
 
 BUFFER: Final = "1GB"
 """What the engine may keep in memory while many runs are written, which only appends and gains nothing by more."""
@@ -103,6 +102,26 @@ def holding_runs(source: Source, plan: Plan, *, needs_catalogue: bool = False) -
         yield work.give_out(connection, plan)
 
 
+Held = tuple[Model, PlannedRun, int]
+"""A model at its batch, one of its runs, and the id that this is stored under."""
+
+
+@contextlib.contextmanager
+def holding_plans(
+    source: Source, plans: Sequence[Plan], *, needs_catalogue: bool = False
+) -> Iterator[tuple[Connection, list[Held]]]:
+    """Give out a connection that holds the runs of several plans at one boundary, and each run; as `holding_runs`."""
+    if len(plans) > 1:
+        ensure_all(source, plans, is_lenient=False)
+    ids: list[int] = []
+    for plan in plans[:-1]:
+        with holding_runs(source, plan) as runs:
+            ids += runs.ids
+    with holding_runs(source, plans[-1], needs_catalogue=needs_catalogue) as runs:
+        held = ((model, run) for plan in plans for model in plan.models for run in plan.runs(""))
+        yield runs.connection, [(*one, run_id) for one, run_id in zip(held, (*ids, *runs.ids), strict=True)]
+
+
 def prepare(plan: Plan) -> None:
     """Import what evaluates a plan, which nobody else is to wait for."""
     from joulemap.model.architecture import find_architecture
@@ -147,16 +166,16 @@ def evaluate(source: Source, models: Sequence[str], settings: Settings = SETTING
     return ensure_runs(source, plan_runs(models, settings))
 
 
-def ensure_all(source: Source, plans: Sequence[Plan]) -> frozenset[str]:
+def ensure_all(source: Source, plans: Sequence[Plan], *, is_lenient: bool = True) -> frozenset[str]:
     """Evaluate and write the runs of plans at one boundary that are not stored, each workload on all that ask for it.
 
-    A model that cannot be traced is told and left out; returns those whose code nobody trusts. Raises otherwise as
-    `holding_runs`.
+    Where it `is_lenient`, a model that cannot be traced is told and left out; returns those whose code nobody trusts.
+    Raises otherwise as `holding_runs`.
     """
     with reading_if_there(source) as connection:
         if not plans or (connection is not None and _stored_ids(connection, plans) is not None):
             return frozenset()
-    work = _Work(source, tuple(plans), is_lenient=True)
+    work = _Work(source, tuple(plans), is_lenient=is_lenient)
     for plan in plans:
         prepare(plan)
     while not work.is_done:

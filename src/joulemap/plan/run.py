@@ -15,7 +15,7 @@ from joulemap.model.version import formula_version
 from joulemap.plan.boundary import bound_digest
 from joulemap.plan.calibration import CalibrationUse, use_calibration
 from joulemap.plan.change import find_changes
-from joulemap.plan.selection import Default, Selection, select_hardware
+from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.workload import Model, find_model
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -126,9 +126,9 @@ class RunTally:
         return self.stored_count + self.evaluated_count + self.refused_count
 
 
-def plan_runs(models: Sequence[str], settings: Settings, default: Default = "four") -> Plan:
+def plan_runs(models: Sequence[str], settings: Settings) -> Plan:
     """Return a checked plan; UsageError, UnknownNameError, CatalogueError or ModelError for what is asked wrongly."""
-    return plan_selected(models, settings, select_hardware(settings, default))
+    return plan_selected(models, settings, select_hardware(settings))
 
 
 def plan_selected(models: Sequence[str], settings: Settings, selection: Selection) -> Plan:

@@ -33,8 +33,6 @@ class Batch:
     sequences: float = attrs.field(validator=attrs.validators.gt(0.0))
     prompt_tokens: float = attrs.field(validator=attrs.validators.ge(0.0))
     output_tokens: float = attrs.field(default=1.0, validator=attrs.validators.ge(0.0))
-    prefix_tokens: float = attrs.field(default=0.0, validator=attrs.validators.ge(0.0))
-    """Of each prompt, in the cache already."""
     room: float = attrs.field(default=math.inf, validator=attrs.validators.gt(0.0))
     """Sequences that the devices hold at once."""
     waits: bool = False
@@ -100,7 +98,7 @@ def run_batches(surface: Surface, batches: Sequence[Batch]) -> tuple[BatchCost, 
 
 def _passes(batch: Batch) -> tuple[Passes, Floats]:
     """Return the passes of a wave, prompts first, and how often each happens."""
-    prompts, times = prefill(batch.together, batch.prompt_tokens, batch.prefix_tokens, batch.step_tokens)
+    prompts, times = prefill(batch.together, batch.prompt_tokens, 0.0, batch.step_tokens)
     places, shares = grow(batch.prompt_tokens, batch.steps, batch.accepted_tokens)
     if batch.recomputes:
         answers = Passes.of(batch.together, tokens=places + 1.0)

@@ -27,14 +27,12 @@ from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.workload import ROUTED
 from joulemap.model.bulk import Together, Total
 from joulemap.model.workload import STREAMED, WorkloadColumns
-from joulemap.serving.surface import Cost, Floats, Passes, count_prompts
+from joulemap.serving.surface import Cost, Floats, Passes
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from joulemap.catalog.stack import Stack
     from joulemap.decoder.config import Decoder
     from joulemap.domain.hardware import Hardware
@@ -122,7 +120,6 @@ class Deployment:
     data_devices: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     stages: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Of a pipeline, each with as many devices."""
-    routing: str = ""
     compiled_tokens: float = 0.0
     """Of a sequence, that passes were compiled for and attend over whether they are there or not."""
 
@@ -263,7 +260,6 @@ class Deployment:
             data_devices=self.data_devices,
             pipeline_devices=self.stages,
             cache=self.cache,
-            routing=self.routing,
             engine=self.stack.id,
         )
         return step, max(1, round(sequences))
@@ -275,33 +271,3 @@ class Deployment:
         has_prompt = (passes.tokens > VERIFIED) | (passes.chunk > 0.0)
         prompt, answer = (self.stack.launch(layers, experts, *kinds) for kinds in (("prompt", kind), (kind,)))
         return np.where(has_prompt, prompt, answer)
-
-    def step(
-        self,
-        sequences: ArrayLike,
-        context_tokens: ArrayLike,
-        prompt_tokens: ArrayLike = 0.0,
-        prompt_context: ArrayLike = 0.0,
-    ) -> tuple[Floats, Floats]:
-        """Return seconds and joules as `surface.Table.step`, of each place evaluated for itself.
-
-        Beside sequences that decode, several short prompts are as many tokens of one.
-        """
-        columns = (
-            np.asarray(one, dtype=np.float64) for one in (sequences, context_tokens, prompt_tokens, prompt_context)
-        )
-        count, context, prompt, behind = np.broadcast_arrays(*columns)
-        shape = count.shape
-        count, context, prompt, behind = (np.ravel(one) for one in (count, context, prompt, behind))
-        prompts, length, before = count_prompts(prompt, behind)
-        alone = count <= 0.0
-        cost = self.price(
-            Passes.of(
-                np.where(alone, prompts, count),
-                tokens=np.where(alone, length, 1.0),
-                context=np.where(alone, before, context),
-                chunk=np.where(alone, 0.0, prompt),
-                chunk_context=np.where(alone, 0.0, before),
-            )
-        )
-        return cost.seconds.reshape(shape), cost.joules.reshape(shape)

@@ -250,7 +250,7 @@ def _predict_steady(row: ServingRow, deployment: Deployment) -> Prediction:
     cost = run_steady(deployment, load)
     return Prediction(
         time_to_first_token_s=cost.first_token_s,
-        inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.between_s,
+        inter_token_latency_s=cost.median_step_s if row.statistic == "median" else cost.step_s,
         request_latency_s=cost.request_s,
         output_tokens_per_s=cost.output_tokens_per_s,
         total_tokens_per_s=cost.output_tokens_per_s * (1.0 + prompt / output),

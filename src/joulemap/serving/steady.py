@@ -30,13 +30,10 @@ class Steady:
     """Sequences that the devices hold at once."""
     step_tokens: float
     """Most tokens of a pass."""
-    prefix_tokens: float = 0.0
-    """Of each prompt, in the cache already."""
     mixes: bool = True
     """Whether pieces of prompts share a pass with tokens of answers."""
     request_s: float = 0.0
     """Of a request before its prompt may start."""
-    accepted_tokens: float = 1.0
 
 
 @frozen(kw_only=True)
@@ -45,10 +42,8 @@ class SteadyCost:
 
     first_token_s: float
     step_s: float
-    """In the mean."""
+    """In the mean: from a token of a sequence to its next."""
     median_step_s: float
-    between_s: float
-    """From a token of a sequence to its next, in the mean."""
     request_s: float
     output_tokens_per_s: float
     power_w: float
@@ -62,15 +57,15 @@ class SteadyCost:
 def run_steady(surface: Surface, load: Steady) -> SteadyCost:
     """Return what a steady load takes."""
     working = min(load.in_flight, load.room)
-    steps = max(1.0, load.output_tokens / load.accepted_tokens)
-    fresh = max(1.0, load.prompt_tokens - load.prefix_tokens)
+    steps = max(1.0, load.output_tokens)
+    fresh = max(1.0, load.prompt_tokens)
     piece = max(1.0, min(fresh, load.step_tokens - (working if load.mixes else 0.0)))
     pieces = fresh / piece
     arrivals = working / (steps + pieces) if load.mixes else working / steps
     answering = arrivals * steps
-    places, shares = grow(load.prompt_tokens, steps, load.accepted_tokens)
+    places, shares = grow(load.prompt_tokens, steps)
     middle = load.prompt_tokens + load.output_tokens / 2.0
-    behind = load.prefix_tokens + max(0.0, fresh - piece) / 2.0
+    behind = max(0.0, fresh - piece) / 2.0
     beside = answering if load.mixes else 0.0
     cost = surface.price(
         Passes.joined(
@@ -94,7 +89,6 @@ def run_steady(surface: Surface, load: Steady) -> SteadyCost:
         first_token_s=first_s,
         step_s=step_s,
         median_step_s=decode_s if arrivals * pieces < 0.5 else step_s,
-        between_s=step_s / load.accepted_tokens,
         request_s=first_s + answer_s,
         output_tokens_per_s=arrivals * load.output_tokens / step_s,
         power_w=step_j / step_s,

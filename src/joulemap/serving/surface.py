@@ -88,16 +88,6 @@ class Surface(Protocol):
         ...
 
 
-def count_prompts(prompt_tokens: Floats, prompt_context: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return (prompts, tokens of each, tokens cached of each) that attend as much as Q tokens behind P cached ones.
-
-    The mean of keys that a token sees is P + Q / 2. Where P is below 0 these are prompts of Q + 2 P tokens.
-    """
-    length = np.where(prompt_context < 0.0, np.maximum(prompt_tokens + 2.0 * prompt_context, 1.0), prompt_tokens)
-    count = np.divide(prompt_tokens, length, out=np.zeros_like(length), where=length > 0.0)
-    return count, length, np.maximum(prompt_context, 0.0)
-
-
 @frozen(kw_only=True, eq=False)
 class Grid:
     """Costs at the knots of two sizes, in between linear in both, and beyond the last ones too."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import attrs
 
 from joulemap.answer.analyze.figure import draw_roof, draw_tree
-from joulemap.answer.answer import Drawings, Figures, RunAnswer, find_place
+from joulemap.answer.answer import Drawings, Figures, RunAnswer, fetch_tables, find_place
 from joulemap.answer.run import ENERGY_PARTS, OVERHEAD, overlaps, prove, title_run
 from joulemap.answer.scope import describe_recalled, holding_scope
 from joulemap.domain.default import SETTINGS
@@ -31,7 +31,7 @@ from joulemap.row.analyze import (
     SubgraphShare,
 )
 from joulemap.row.report import EnergyLeaf
-from joulemap.store.query import fetch_all, start
+from joulemap.store.query import start
 from joulemap.store.run import find_subgraphs
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
@@ -368,21 +368,7 @@ def analyze(
         if subgraph and subgraph not in (known := find_subgraphs(connection, [run_id])):
             raise UnknownNameError("subgraph", subgraph, known)
         events = start(connection, EventCount, run_id=run_id, subgraph=subgraph)
-        found = fetch_all(
-            connection,
-            {
-                "totals": RunTotal,
-                "categories": CategoryShare,
-                "actions": ActionShare,
-                "subgraphs": SubgraphShare,
-                "operators": OperatorShare,
-                "bottlenecks": BottleneckShare,
-                "tree": EnergyLeaf,
-                "roofline": SubgraphRoof,
-            },
-            run_id=run_id,
-            run_ids=[run_id],
-        )
+        found = fetch_tables(connection, AnalyzeAnswer, ("events",), run_id=run_id, run_ids=[run_id])
         return AnalyzeAnswer(scope=scope, subgraph=subgraph, **found, events=events())
 
 

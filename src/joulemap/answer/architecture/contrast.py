@@ -5,10 +5,12 @@ class ─► the hardware that stands for it ─► a precision that it has ─�
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 import attrs
 
+from joulemap.answer.answer import fetch_tables
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
@@ -16,17 +18,10 @@ from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Settings
 from joulemap.domain.weight import keep_narrower
-from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
-from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
-from joulemap.store.query import fetch_all
-
-if TYPE_CHECKING:
-    Pair = tuple[HardwareEntry, str]
-    """A hardware at a power mode."""
-
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 """What hardware of every class runs."""
@@ -43,20 +38,19 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
         settings = attrs.evolve(settings, hardware=tuple(CLASS_HARDWARE.values()))
     whole = plan_selected((model,), settings, select_hardware(settings))
     whole.selection.check_chips("architectures")
-    *others, last = divide(whole)
-    ids: dict[tuple[str, Pair], int] = {}
-    for plan in others:
-        with holding_runs(source, plan) as runs:
-            ids |= match(runs)
-    with holding_runs(source, last) as runs:
-        ids |= match(runs)
-        return _read(runs, whole, [ids[whole.models[0].request.model, pair] for pair in whole.selection.pairs])
+    with holding_plans(source, divide(whole)) as (connection, held):
+        ids = order_runs(whole, held)
+        models = tuple(model.request.model for model in whole.models)
+        scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=models)
+        scope.check_evaluated()
+        found = fetch_tables(connection, ArchitecturesAnswer, run_ids=ids)
+        return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], **found)
 
 
 def divide(whole: Plan) -> list[Plan]:
     """Return a plan for each precision, of the hardware that has none nearer to what was asked for."""
     (asked,) = whole.settings.precision
-    groups: dict[Precision, list[Pair]] = {}
+    groups: dict[Precision, list[tuple[HardwareEntry, str]]] = {}
     for entry, mode in whole.selection.pairs:
         groups.setdefault(entry.nearest_precision(asked), []).append((entry, mode))
     return [
@@ -73,23 +67,7 @@ def divide(whole: Plan) -> list[Plan]:
     ]
 
 
-def match(runs: StoredRuns) -> dict[tuple[str, Pair], int]:
-    """Return the run of each model on each hardware at its power mode."""
-    plan = runs.plan
-    keys = [(model.request.model, pair) for model in plan.models for pair in plan.selection.pairs]
-    return dict(zip(keys, runs.ids, strict=True))
-
-
-def _read(runs: StoredRuns, whole: Plan, ids: list[int]) -> ArchitecturesAnswer:
-    """Return the answer about stored runs; UnsupportedError with the reasons where none has an energy."""
-    connection = runs.connection
-    models = tuple(model.request.model for model in whole.models)
-    scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=models)
-    scope.check_evaluated()
-    (asked,) = whole.settings.precision
-    found = fetch_all(
-        connection,
-        {"rows": ArchitectureSummary, "categories": ArchitectureCategory, "actions": ArchitectureAction},
-        run_ids=ids,
-    )
-    return ArchitecturesAnswer(scope=scope, asked=asked, **found)
+def order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
+    """Return the runs of divided plans in the order of the whole: model by model, hardware by hardware."""
+    ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
+    return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]

@@ -6,18 +6,18 @@ class ─► a chip that holds the model ─► the pass of a prompt, and a step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.architecture.contrast import divide, match
+from joulemap.answer.architecture.contrast import divide, order_runs
 from joulemap.answer.scope import find_stored_scope, join_words
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.decoder import read_decoder
-from joulemap.plan.hold import holding_runs
+from joulemap.plan.hold import holding_plans
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
@@ -26,9 +26,6 @@ from joulemap.present.document import Document, Section, grid, show_under
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.answer.architecture.contrast import Pair
 
 MODEL: Final = "llama-3.1-8b"
 """A language model that a chip of each of the classes holds."""
@@ -205,19 +202,13 @@ def contrast_phases(
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
     whole = plan_selected(passes, settings, select_hardware(settings))
     whole.selection.check_chips("architectures")
-    ids: dict[tuple[str, Pair], int] = {}
-    *others, last = divide(whole)
-    for plan in others:
-        with holding_runs(source, plan) as runs:
-            ids |= match(runs)
-    with holding_runs(source, last) as runs:
-        ids |= match(runs)
-        ordered = [ids[model.request.model, pair] for model in whole.models for pair in whole.selection.pairs]
+    with holding_plans(source, divide(whole)) as (connection, held):
+        ids = order_runs(whole, held)
         scope = attrs.evolve(
-            find_stored_scope(runs.connection, ordered),
+            find_stored_scope(connection, ids),
             spelling=whole.selection.spelling,
             meanings=whole.selection.meanings,
         )
         scope.check_evaluated()
-        rows = fetch(runs.connection, ArchitectureSummary, run_ids=ordered)
+        rows = fetch(connection, ArchitectureSummary, run_ids=ids)
         return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows)

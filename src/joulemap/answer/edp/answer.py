@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Drawings, Figures, RunAnswer, find_place
+from joulemap.answer.answer import Drawings, Figures, RunAnswer, fetch_tables, find_place
 from joulemap.answer.run import ENERGY_PARTS, prove, title_run
 from joulemap.answer.scope import find_scope
 from joulemap.domain.configuration import MERGING
@@ -21,7 +21,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Text, grid, say_rest
 from joulemap.row.edp import EdpBound, EdpComparison, EdpCut, EdpOperatorShare, EdpPattern, EdpShare, EdpTotal
-from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -277,23 +276,7 @@ def edp(
         if run_id in scope.refused:
             raise UnsupportedError(scope.refused[run_id])
         beside = list(scope.evaluated_ids) if len(runs.ids) > 1 else []
-        return EdpAnswer(
-            scope=scope,
-            **fetch_all(
-                connection,
-                {
-                    "totals": EdpTotal,
-                    "subgraphs": EdpShare,
-                    "operators": EdpOperatorShare,
-                    "cuts": EdpCut,
-                    "patterns": EdpPattern,
-                    "bounds": EdpBound,
-                    "comparison": EdpComparison,
-                },
-                run_id=run_id,
-                run_ids=beside,
-            ),
-        )
+        return EdpAnswer(scope=scope, **fetch_tables(connection, EdpAnswer, run_id=run_id, run_ids=beside))
 
 
 def _name_rows(by: ModelDivision, rows: Table[Any]) -> str:

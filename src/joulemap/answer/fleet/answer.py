@@ -36,7 +36,7 @@ from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import chance_above
 from joulemap.domain.fleet import Demand
 from joulemap.domain.settings import Price, Serving, Settings, Usage
-from joulemap.plan.hold import StoredRuns, holding_runs
+from joulemap.plan.hold import holding_plans, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
@@ -44,6 +44,7 @@ from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.fleet import Station
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
@@ -191,7 +192,7 @@ def fleet(
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
     plan = plan_selected(tuple(shares), settings, select_hardware(settings, "catalogue"))
     with holding_runs(source, plan, needs_catalogue=True) as runs:
-        found = _read(runs, list(runs.ids), usage, prices)
+        found = _read(runs.connection, list(runs.ids), usage, prices)
         scope = find_scope(runs)
     scope.check_evaluated()
     rows = size_stations(found["stations"].rows, shares, levels, demand)
@@ -211,15 +212,15 @@ def _check_batched(models: Iterable[str]) -> None:
 
 
 def _read(
-    runs: StoredRuns, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
+    connection: Connection, ids: Sequence[int], usage: Usage, prices: Sequence[Price], engine: str = "", work: str = ""
 ) -> dict[str, Any]:
     """Return what fleets are made of, and what their costs assume."""
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
     rest = {name: value for name, value in used.items() if name != "utilization"}
     return {
-        "stations": fetch(runs.connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
-        "assumptions": fetch(runs.connection, AssumedNumber, **used),
+        "stations": fetch(connection, Station, run_ids=ids, **rest, **paid, **pay, engine=engine, work=work),
+        "assumptions": fetch(connection, AssumedNumber, **used),
     }
 
 
@@ -235,7 +236,7 @@ def _serve(
 ) -> FleetAnswer:
     """Return how many servers of each hardware keep the promises of a language model."""
     from joulemap.answer.fleet.served import open_servers, size_servers
-    from joulemap.answer.llm.demand import OK as FITS, divide, find_ids, match, refuse
+    from joulemap.answer.llm.demand import OK as FITS, divide, find_ids, key_runs, refuse
 
     if demand.beside:
         raise UsageError("a fleet for a language model serves that alone: --beside is for models that run in batches")
@@ -244,16 +245,10 @@ def _serve(
     cases = [case for case in every if case.status == FITS]
     if not cases:
         raise refuse(every)
-    ids: dict[Any, int] = {}
-    *others, last = divide(question, whole, cases)
-    for plan in others:
-        with holding_runs(source, plan) as runs:
-            ids |= match(runs)
-    with holding_runs(source, last, needs_catalogue=True) as runs:
-        ids |= match(runs)
-        _, decode = find_ids(question, cases, ids)
-        found = _read(runs, decode, usage, prices, question.stack.name, question.work)
-        scope = widen(find_stored_scope(runs.connection, decode), whole.selection)
+    with holding_plans(source, divide(question, whole, cases), needs_catalogue=True) as (connection, held):
+        _, decode = find_ids(question, cases, key_runs(held))
+        found = _read(connection, decode, usage, prices, question.stack.name, question.work)
+        scope = widen(find_stored_scope(connection, decode), whole.selection)
     stations = {row.run_id: row for row in found["stations"]}
     servers = open_servers(question, cases, levels, demand)
     rows = size_servers(servers, cases, [stations[one] for one in decode], levels)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import RunAnswer, find_place
+from joulemap.answer.answer import RunAnswer, fetch_tables, find_place
 from joulemap.answer.fusion.sentence import (
     tell_bias,
     tell_bytes,
@@ -30,7 +30,6 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity, show_share, show_signed
 from joulemap.present.document import Document, Grid, Section, Shown, Text, grid, say_rest
 from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph, FusionTotal
-from joulemap.store.query import fetch_all
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -218,19 +217,7 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
         if scope.refusals:
             raise UnsupportedError("; ".join(scope.refusals))
         ids = {"run_a": runs.ids[-1], "run_b": runs.ids[0]}
-        return FusionAnswer(
-            scope=scope,
-            **fetch_all(
-                connection,
-                {
-                    "totals": FusionTotal,
-                    "patterns": FusionPattern,
-                    "subgraphs": FusionSubgraph,
-                    "operators": FusionOperator,
-                },
-                **ids,
-            ),
-        )
+        return FusionAnswer(scope=scope, **fetch_tables(connection, FusionAnswer, **ids))
 
 
 def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) -> tuple[str, str, str, str, str]:

@@ -14,12 +14,11 @@ from joulemap.answer.llm.demand import (
     UNSUPPORTED,
     Case,
     Question,
-    RunKey,
     choose_stored,
     divide,
     find_ids,
+    key_runs,
     list_cases,
-    match,
     refuse,
 )
 from joulemap.answer.llm.document import LlmAnswer
@@ -32,12 +31,13 @@ from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
 from joulemap.plan.decoder import read_decoder
 from joulemap.plan.divide import find_mixed, open_boxes
-from joulemap.plan.hold import StoredRuns, ensure_all, find_targets, holding_runs
+from joulemap.plan.hold import find_targets, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import is_choice, name_pair, select_hardware
 from joulemap.plan.source import Source
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.llm import ServedPhase, ServedWinner
+from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UsageError
 
@@ -84,16 +84,10 @@ def llm(
         raise refuse(cases)
     costs = serve(question, served)
     stored = choose_stored(served)
-    *others, last = divide(question, whole, list(dict.fromkeys(stored)))
-    if others:
-        ensure_all(source, (*others, last))
-    ids: dict[RunKey, int] = {}
-    for plan in others:
-        with holding_runs(source, plan) as runs:
-            ids |= match(runs)
-    with holding_runs(source, last, needs_catalogue=True) as runs:
-        ids |= match(runs)
-        found = _read(runs, question, served, stored, costs, ids, usage, prices)
+    plans = divide(question, whole, list(dict.fromkeys(stored)))
+    with holding_plans(source, plans, needs_catalogue=True) as (connection, held):
+        ids = find_ids(question, stored, key_runs(held))
+        found = _read(connection, question, served, stored, costs, ids, usage, prices, settings.takes_all)
     kept = [case for case in cases if case not in lacking]
     rows = form_rows(question, kept, costs, found["phases"])
     pools, loads = _serve_load(question, whole, cases, found["phases"])
@@ -205,18 +199,18 @@ def find_guesser(source: Source, decoder: Decoder, settings: Settings, serving: 
 
 
 def _read(
-    runs: StoredRuns,
+    connection: Connection,
     question: Question,
     served: Sequence[Case],
     stored: Sequence[Case],
     costs: Mapping[Case, BatchCost],
-    ids: Mapping[RunKey, int],
+    ids: tuple[list[int], list[int]],
     usage: Usage,
     prices: Sequence[Price],
+    takes_all: bool,
 ) -> dict[str, Any]:
     """Return what the stored runs say of served configurations."""
-    connection = runs.connection
-    prefill, decode = find_ids(question, stored, ids)
+    prefill, decode = ids
     used, pay = read_usage(usage)
     paid, _ = price_parameters(prices)
     every = list(dict.fromkeys([*prefill, *decode]))
@@ -239,7 +233,6 @@ def _read(
         "prefill_j": [costs[case].prompt_j for case in served],
         "decode_j": [costs[case].output_j for case in served],
     }
-    takes_all = runs.plan.settings.takes_all
     return {
         "scope": find_stored_scope(connection, every),
         "phases": fetch(connection, ServedPhase, **told, **used, **paid, **pay),

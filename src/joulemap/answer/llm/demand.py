@@ -6,7 +6,7 @@ hardware x precision ─► devices that hold the model ─► batches that fit 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Serving, Settings
     from joulemap.plan.evaluate import Targets
-    from joulemap.plan.hold import StoredRuns
+    from joulemap.plan.hold import Held
     from joulemap.plan.run import PlannedRun
     from joulemap.serving.deployment import Book, Deployment
     from joulemap.serving.draft import Draft
@@ -382,14 +382,9 @@ def find_ids(question: Question, cases: Sequence[Case], ids: Mapping[RunKey, int
     return prefill, [ids[key_run(*question.decode_key(one.devices, one.batch), one.run)] for one in cases]
 
 
-def match(runs: StoredRuns) -> dict[RunKey, int]:
-    """Return the ids of the runs of a plan."""
-    keys = [
-        key_run(model.request.model, model.request.batch or 1, run)
-        for model in runs.plan.models
-        for run in runs.plan.runs("")
-    ]
-    return dict(zip(keys, runs.ids, strict=True))
+def key_runs(held: Iterable[Held]) -> dict[RunKey, int]:
+    """Return the ids of runs by what tells them apart."""
+    return {key_run(model.request.model, model.request.batch or 1, run): run_id for model, run, run_id in held}
 
 
 def is_divided(settings: Settings) -> bool:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import describe_use
-from joulemap.answer.llm.demand import (
-    UNSUPPORTED,
-)
+from joulemap.answer.llm.demand import UNSUPPORTED
 from joulemap.answer.llm.load import LoadRow, say_load
 from joulemap.answer.llm.pool import PoolRow, say_pools
 from joulemap.answer.llm.row import ServedRow
@@ -24,9 +22,6 @@ from joulemap.present.cell import show, show_count, show_doubt, show_plain, show
 from joulemap.present.document import Block, Document, Grid, Section, Text, grid, say_rest, show_under
 from joulemap.row.cost import AssumedNumber
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    pass
 
 SHOWN: Final = 18
 """Configurations that a table has, unless it is told else."""

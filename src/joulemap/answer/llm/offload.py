@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import find_unknown, make_table, told
 from joulemap.answer.llm.answer import SERVING
 from joulemap.answer.llm.demand import Question
 from joulemap.domain.default import SERVED
@@ -263,16 +263,10 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
             refusal = f"the {where} lacks {show_quantity(lacking, 'B')}"
             rows.append(
                 OffloadRow(
+                    **find_unknown(OffloadRow),
                     batch=batch,
                     layers=layers,
                     is_best=False,
-                    first_token_s=None,
-                    between_s=None,
-                    tokens_per_s=None,
-                    output_token_j=None,
-                    device_fraction=None,
-                    host_fraction=None,
-                    copy_fraction=None,
                     device_bytes=device_bytes,
                     host_bytes=host_bytes,
                     refusal=refusal,

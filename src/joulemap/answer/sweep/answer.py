@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures, RunAnswer
+from joulemap.answer.answer import Figures, RunAnswer, fetch_tables
 from joulemap.answer.run import limit_columns
 from joulemap.answer.scope import describe_chance, find_scope
 from joulemap.domain.default import SETTINGS
@@ -22,7 +22,7 @@ from joulemap.plan.source import Source
 from joulemap.present.cell import show, show_quantity, show_share
 from joulemap.present.document import Document, Grid, Section, Shown, grid, say_rest, show_under
 from joulemap.row.sweep import SweepCrossing, SweepPoint, SweepSeries, SweepWinner
-from joulemap.store.query import fetch, start
+from joulemap.store.query import start
 from joulemap.system.record import frozen
 
 HEADINGS: Final[dict[SweepDivision, str]] = {
@@ -369,9 +369,7 @@ def sweep(
             scope=scope,
             tally=runs.tally,
             max_latency_s=max_latency_s,
-            series=fetch(connection, SweepSeries, run_ids=ids, max_latency_s=max_latency_s),
-            winners=fetch(connection, SweepWinner, run_ids=ids),
-            crossings=fetch(connection, SweepCrossing, run_ids=ids),
+            **fetch_tables(connection, SweepAnswer, ("points",), run_ids=ids, max_latency_s=max_latency_s),
             points=points(),
         )
     scope.check_evaluated()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from joulemap.cli.command import option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.value import read_quantity, split_assignments
 from joulemap.domain.name import split_names
@@ -22,98 +21,51 @@ if TYPE_CHECKING:
 class DesignOptions:
     """Which designs there are, and what they are judged by."""
 
-    like: Annotated[
-        str,
-        typer.Option(
-            "--like",
-            help="Chips that designs are like: ids, aliases, classes or files, comma-separated, with @MODE or without.",
-            autocompletion=complete_hardware,
-            show_default="none",
-        ),
-    ] = ""
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary",
-            metavar="NAME=VALUES",
-            help="A constant and its values: units=16:1024:*2 (each twice the one before), clock=0.5GHz:2GHz:16 (so "
-            "many, evenly), dram.bandwidth=1TB/s,2TB/s, tdp=x0.5,x1; repeat for several.",
-        ),
-    ] = None
-    share: Annotated[
-        list[str] | None,
-        typer.Option("--share", metavar="MODEL=SHARE", help="Of the inferences, of one model of several; repeat."),
-    ] = None
-    random: Annotated[
-        int | None,
-        typer.Option("--random", min=1, help="Draw so many designs in place of all.", show_default="all"),
-    ] = None
-    search: Annotated[
-        str,
-        typer.Option(
-            "--search",
-            metavar="optuna",
-            help="Look for the best of a large space (NSGA-II; of one objective TPE) in place of drawing evenly.",
-            show_default="none",
-        ),
-    ] = ""
-    points: Annotated[
-        int | None, typer.Option("--points", min=1, help="Designs that --search looks at.", show_default="none")
-    ] = None
-    seed: Annotated[int, typer.Option("--seed", min=0, help="What is drawn.")] = 0
-    solve: Annotated[
-        str,
-        typer.Option(
-            "--solve",
-            metavar="NAME[,NAME]",
-            help="Find the value of one or two constants that meet --for.",
-            show_default="none",
-        ),
-    ] = ""
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--for", metavar="OBJECTIVE=VALUE", help='What --solve meets, as "latency = 10ms"; repeat for two.'
-        ),
-    ] = None
-    lake: Annotated[
-        Path | None,
-        typer.Option(
-            "--lake", help="A folder that keeps every design; what it has is not evaluated again. See `joulemap lake`."
-        ),
-    ] = None
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=1024, help="Processes that evaluate.")] = 1
-    cluster: Annotated[
-        str,
-        typer.Option("--cluster", help="tcp://HOST:PORT of a Dask scheduler, or local:N; needs --lake."),
-    ] = ""
-    objective: Annotated[
-        str,
-        typer.Option(
-            "--objective",
-            help="What designs are best at, comma-separated: latency, energy, edp, throughput, efficiency, power, "
-            "memory, area or cost (of the die). Energies are of one inference.",
-        ),
-    ] = "energy,latency"
-    max_latency: Annotated[
-        str, typer.Option(help="At most this latency of a batch of each model, e.g. 33ms.", show_default="any")
-    ] = ""
-    max_energy_per_inference: Annotated[
-        str, typer.Option(help="At most this energy of one inference, e.g. 100mJ.", show_default="any")
-    ] = ""
-    max_power: Annotated[str, typer.Option(help="At most this power while it runs, e.g. 15W.", show_default="any")] = ""
-    max_memory: Annotated[
-        str, typer.Option(help="At most this memory for weights and activations, e.g. 512MB.", show_default="any")
-    ] = ""
-    min_throughput: Annotated[str, typer.Option(help="At least so many inferences, e.g. 30/s.", show_default="any")] = (
-        ""
+    like: str = option(
+        "",
+        "Chips that designs are like: ids, aliases, classes or files, comma-separated, with @MODE or without.",
+        complete=complete_hardware,
+        shown="none",
     )
-    max_area: Annotated[
-        str, typer.Option(help="At most this area of units and memories, e.g. 100mm2.", show_default="any")
-    ] = ""
-    max_die_cost: Annotated[str, typer.Option(help="At most this cost of the die, e.g. 20USD.", show_default="any")] = (
-        ""
+    vary: list[str] | None = option(
+        None,
+        "A constant and its values: units=16:1024:*2 (each twice the one before), clock=0.5GHz:2GHz:16 (so "
+        "many, evenly), dram.bandwidth=1TB/s,2TB/s, tdp=x0.5,x1; repeat for several.",
+        metavar="NAME=VALUES",
     )
+    share: list[str] | None = option(None, "Of the inferences, of one model of several; repeat.", metavar="MODEL=SHARE")
+    random: int | None = option(None, "Draw so many designs in place of all.", min=1, shown="all")
+    search: str = option(
+        "",
+        "Look for the best of a large space (NSGA-II; of one objective TPE) in place of drawing evenly.",
+        metavar="optuna",
+        shown="none",
+    )
+    points: int | None = option(None, "Designs that --search looks at.", min=1, shown="none")
+    seed: int = option(0, "What is drawn.", min=0)
+    solve: str = option(
+        "", "Find the value of one or two constants that meet --for.", metavar="NAME[,NAME]", shown="none"
+    )
+    target: list[str] | None = option(
+        None, 'What --solve meets, as "latency = 10ms"; repeat for two.', "--for", metavar="OBJECTIVE=VALUE"
+    )
+    lake: Path | None = option(
+        None, "A folder that keeps every design; what it has is not evaluated again. See `joulemap lake`."
+    )
+    jobs: int = option(1, "Processes that evaluate.", min=1, max=1024)
+    cluster: str = option("", "tcp://HOST:PORT of a Dask scheduler, or local:N; needs --lake.")
+    objective: str = option(
+        "energy,latency",
+        "What designs are best at, comma-separated: latency, energy, edp, throughput, efficiency, power, "
+        "memory, area or cost (of the die). Energies are of one inference.",
+    )
+    max_latency: str = option("", "At most this latency of a batch of each model, e.g. 33ms.", shown="any")
+    max_energy_per_inference: str = option("", "At most this energy of one inference, e.g. 100mJ.", shown="any")
+    max_power: str = option("", "At most this power while it runs, e.g. 15W.", shown="any")
+    max_memory: str = option("", "At most this memory for weights and activations, e.g. 512MB.", shown="any")
+    min_throughput: str = option("", "At least so many inferences, e.g. 30/s.", shown="any")
+    max_area: str = option("", "At most this area of units and memories, e.g. 100mm2.", shown="any")
+    max_die_cost: str = option("", "At most this cost of the die, e.g. 20USD.", shown="any")
 
     def keywords(self) -> dict[str, Any]:
         """Return what is asked by them; UsageError names the option that cannot be read."""

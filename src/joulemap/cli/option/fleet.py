@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
-import typer
 
+from joulemap.cli.command import option
 from joulemap.cli.option.run import repeat_options
 from joulemap.cli.value import read_quantity, split_assignments
 from joulemap.domain.fleet import Demand, Objective
@@ -29,48 +29,26 @@ ROUNDED: Final = 1e-6
 class DemandOptions:
     """Requests that come, what they are promised, and limits of the fleet."""
 
-    rate: Annotated[str, typer.Option("--rate", help="Requests that come by themselves, e.g. 2000/s.")] = ""
-    rates: Annotated[
-        Path | None,
-        typer.Option(
-            "--rates",
-            metavar="FILE.csv",
-            help="Rates over a day, with the columns hour or time_s, and rate_per_s; or requests, with arrival_s.",
-        ),
-    ] = None
-    p99: Annotated[str, typer.Option("--p99", help="That 99 of 100 requests have their answer within, e.g. 15ms.")] = ""
-    first_token: Annotated[
-        str, typer.Option("--first-token", help="Of a language model, from request to first token, e.g. 500ms.")
-    ] = ""
-    between_tokens: Annotated[
-        str, typer.Option("--between-tokens", help="Of a language model, between two tokens, e.g. 30ms.")
-    ] = ""
-    beside: Annotated[
-        list[str] | None,
-        typer.Option("--beside", help="Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable."),
-    ] = None
-    objective: Annotated[Objective, typer.Option("--objective", help="What a fleet is to take least of.")] = "cost"
-    max_power: Annotated[
-        str, typer.Option("--max-power", help="Of all devices at the highest rate, e.g. 10kW.", show_default="any")
-    ] = ""
-    max_cost: Annotated[str, typer.Option("--max-cost", help="Of a month, e.g. 5000USD.", show_default="any")] = ""
-    owned: Annotated[
-        list[str] | None,
-        typer.Option("--owned", help="Devices that are there already, e.g. l4=8; repeatable."),
-    ] = None
-    release: Annotated[
-        bool,
-        typer.Option("--release", help="Give back, or switch off, devices that a lower rate does not need."),
-    ] = False
-    variation: Annotated[
-        float,
-        typer.Option("--variation", help="Coefficient of variation of the time of a batch; 1 is exponential."),
-    ] = 0.0
+    rate: str = option("", "Requests that come by themselves, e.g. 2000/s.")
+    rates: Path | None = option(
+        None,
+        "Rates over a day, with the columns hour or time_s, and rate_per_s; or requests, with arrival_s.",
+        metavar="FILE.csv",
+    )
+    p99: str = option("", "That 99 of 100 requests have their answer within, e.g. 15ms.")
+    first_token: str = option("", "Of a language model, from request to first token, e.g. 500ms.")
+    between_tokens: str = option("", "Of a language model, between two tokens, e.g. 30ms.")
+    beside: list[str] | None = option(
+        None, "Another model and its share of the requests, e.g. vit_b_16=0.2; repeatable."
+    )
+    objective: Objective = option("cost", "What a fleet is to take least of.")
+    max_power: str = option("", "Of all devices at the highest rate, e.g. 10kW.", shown="any")
+    max_cost: str = option("", "Of a month, e.g. 5000USD.", shown="any")
+    owned: list[str] | None = option(None, "Devices that are there already, e.g. l4=8; repeatable.")
+    release: bool = option(False, "Give back, or switch off, devices that a lower rate does not need.")
+    variation: float = option(0.0, "Coefficient of variation of the time of a batch; 1 is exponential.")
 
-    node: Annotated[
-        int,
-        typer.Option("--node", min=1, help="Devices that come together, e.g. 8 of a server: fleets have whole nodes."),
-    ] = 1
+    node: int = option(1, "Devices that come together, e.g. 8 of a server: fleets have whole nodes.", min=1)
 
     def read(self) -> Demand:
         """Return the demand; UsageError names the option that cannot be read."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
+from joulemap.cli.command import option
 from joulemap.cli.complete import complete_architectures, complete_deployments, complete_hardware
 from joulemap.cli.value import read_quantity
 from joulemap.domain.name import split_names
@@ -25,11 +26,9 @@ SEVERAL_HARDWARE: Final = (
 )
 
 
-def several_hardware(show_default: str) -> Any:
+def several_hardware(shown: str) -> Any:
     """Return the option that names hardware, which says what is meant where none is named."""
-    return typer.Option(
-        "--hardware", help=SEVERAL_HARDWARE, show_default=show_default, autocompletion=complete_hardware
-    )
+    return option("", SEVERAL_HARDWARE, "--hardware", shown=shown, complete=complete_hardware)
 
 
 def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
@@ -41,14 +40,7 @@ def join_hardware(named: Sequence[str] | None, option: str) -> tuple[str, ...]:
 class ModeOptions:
     """At which operating point one hardware runs."""
 
-    power_mode: Annotated[
-        str,
-        typer.Option(
-            "--power-mode",
-            help="Operating point of hardware named without one, e.g. 15W.",
-            show_default="the chip's own",
-        ),
-    ] = ""
+    power_mode: str = option("", "Operating point of hardware named without one, e.g. 15W.", shown="the chip's own")
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -59,23 +51,17 @@ class ModeOptions:
 class ScenarioOptions(ModeOptions):
     """Where hardware is used, and the power that it gets there."""
 
-    scenario: Annotated[
-        str,
-        typer.Option(
-            "--scenario",
-            help="Hardware for a use, at its largest power mode within the power there: datacenter, edge, embedded, "
-            "robot, camera or stick.",
-            show_default="any",
-        ),
-    ] = ""
-    power_budget: Annotated[
-        str,
-        typer.Option(
-            "--power-budget",
-            help="Run each hardware at its largest power mode capped within this, e.g. 15W.",
-            show_default="that of the scenario or deployment",
-        ),
-    ] = ""
+    scenario: str = option(
+        "",
+        "Hardware for a use, at its largest power mode within the power there: datacenter, edge, embedded, "
+        "robot, camera or stick.",
+        shown="any",
+    )
+    power_budget: str = option(
+        "",
+        "Run each hardware at its largest power mode capped within this, e.g. 15W.",
+        shown="that of the scenario or deployment",
+    )
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them; UsageError names the option that cannot be read."""
@@ -87,28 +73,17 @@ class ScenarioOptions(ModeOptions):
 class FilterOptions(ScenarioOptions):
     """Which hardware is asked about, beside names."""
 
-    architecture: Annotated[
-        str,
-        typer.Option(
-            "--architecture",
-            help="Only these classes, e.g. cpu,gpu; where one chip of each class is taken anyhow, their default chips.",
-            show_default="all",
-            autocompletion=complete_architectures,
-        ),
-    ] = ""
-    deployment: Annotated[
-        str,
-        typer.Option(
-            "--deployment",
-            help="All hardware for datacenter, edge or embedded.",
-            show_default="any",
-            autocompletion=complete_deployments,
-        ),
-    ] = ""
+    architecture: str = option(
+        "",
+        "Only these classes, e.g. cpu,gpu; where one chip of each class is taken anyhow, their default chips.",
+        shown="all",
+        complete=complete_architectures,
+    )
+    deployment: str = option(
+        "", "All hardware for datacenter, edge or embedded.", shown="any", complete=complete_deployments
+    )
 
-    takes_all: Annotated[
-        bool, typer.Option("--all", help="Rank what can be neither bought nor rented too, marked ~.")
-    ] = False
+    takes_all: bool = option(False, "Rank what can be neither bought nor rented too, marked ~.", "--all")
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -120,7 +95,7 @@ class FilterOptions(ScenarioOptions):
 class HardwareOptions(FilterOptions):
     """Which hardware is asked about."""
 
-    hardware: Annotated[str, several_hardware("one each of cpu, gpu, tpu, kpu")] = ""
+    hardware: str = several_hardware("one each of cpu, gpu, tpu, kpu")
 
     def keywords(self, named: Sequence[str] = ()) -> SettingsKeywords:
         """Return what is asked by them, and by hardware that was named among the arguments."""
@@ -145,14 +120,14 @@ class NamedHardwareOptions(HardwareOptions):
 class ServedHardwareOptions(NamedHardwareOptions):
     """Which hardware serves language models."""
 
-    hardware: Annotated[str, several_hardware("six that models of all sizes are served on")] = ""
+    hardware: str = several_hardware("six that models of all sizes are served on")
 
 
 @frozen(kw_only=True)
 class TrainedHardwareOptions(NamedHardwareOptions):
     """Which hardware trains models."""
 
-    hardware: Annotated[str, several_hardware("three that models are trained on")] = ""
+    hardware: str = several_hardware("three that models are trained on")
 
 
 @frozen(kw_only=True)
@@ -162,7 +137,7 @@ class OneHardwareOptions:
     named: Annotated[
         list[str] | None, typer.Argument(metavar="HARDWARE", help=ONE_HARDWARE, autocompletion=complete_hardware)
     ] = None
-    option: Annotated[str, typer.Option("--hardware", hidden=True, autocompletion=complete_hardware)] = ""
+    option: str = option("", "", "--hardware", hidden=True, complete=complete_hardware)
 
     def read(self) -> str:
         """Return how it is named; UsageError where it is not."""
@@ -179,7 +154,7 @@ class TwoHardwareOptions:
     named: Annotated[
         list[str] | None, typer.Argument(metavar="A B", help=ONE_HARDWARE, autocompletion=complete_hardware)
     ] = None
-    option: Annotated[str, typer.Option("--hardware", hidden=True, autocompletion=complete_hardware)] = ""
+    option: str = option("", "", "--hardware", hidden=True, complete=complete_hardware)
 
     def read(self) -> tuple[str, str]:
         """Return how they are named; UsageError where they are not two."""
@@ -196,28 +171,19 @@ class TwoHardwareOptions:
 class ClassHardwareOptions(NamedHardwareOptions):
     """Which hardware stands for the architecture classes."""
 
-    hardware: Annotated[str, several_hardware("one of each class")] = ""
-    deployment: Annotated[
-        str,
-        typer.Option(
-            "--deployment",
-            help="Of those, only for datacenter, edge or embedded.",
-            show_default="any",
-            autocompletion=complete_deployments,
-        ),
-    ] = ""
+    hardware: str = several_hardware("one of each class")
+    deployment: str = option(
+        "", "Of those, only for datacenter, edge or embedded.", shown="any", complete=complete_deployments
+    )
 
 
 @frozen(kw_only=True)
 class CandidateHardwareOptions(NamedHardwareOptions):
     """Which hardware is chosen from."""
 
-    hardware: Annotated[str, several_hardware("the whole catalogue")] = ""
-    power_mode: Annotated[
-        str,
-        typer.Option(
-            "--power-mode",
-            help="Operating point of hardware named without one, e.g. 15W; default for the chip's own.",
-            show_default="every one that it has",
-        ),
-    ] = ""
+    hardware: str = several_hardware("the whole catalogue")
+    power_mode: str = option(
+        "",
+        "Operating point of hardware named without one, e.g. 15W; default for the chip's own.",
+        shown="every one that it has",
+    )

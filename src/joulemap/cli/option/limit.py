@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
-import typer
 
+from joulemap.cli.command import option
 from joulemap.cli.value import read_number, read_quantity, split_assignments
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
@@ -24,23 +24,12 @@ HOURS: Final = 24.0
 class UseLimitOptions:
     """What a configuration must keep to while it runs."""
 
-    max_latency: Annotated[
-        str, typer.Option(help="At most this latency of a batch, e.g. 50ms.", show_default="any")
-    ] = ""
-    max_energy: Annotated[str, typer.Option(help="At most this energy of a batch, e.g. 1J.", show_default="any")] = ""
-    max_energy_per_inference: Annotated[
-        str, typer.Option(help="At most this energy of one inference, e.g. 100mJ.", show_default="any")
-    ] = ""
-    max_memory: Annotated[
-        str,
-        typer.Option(
-            help="At most this memory for weights and activations of a batch, e.g. 512MB.", show_default="any"
-        ),
-    ] = ""
-    max_power: Annotated[str, typer.Option(help="At most this power while it runs, e.g. 15W.", show_default="any")] = ""
-    min_throughput: Annotated[str, typer.Option(help="At least so many inferences, e.g. 30/s.", show_default="any")] = (
-        ""
-    )
+    max_latency: str = option("", "At most this latency of a batch, e.g. 50ms.", shown="any")
+    max_energy: str = option("", "At most this energy of a batch, e.g. 1J.", shown="any")
+    max_energy_per_inference: str = option("", "At most this energy of one inference, e.g. 100mJ.", shown="any")
+    max_memory: str = option("", "At most this memory for weights and activations of a batch, e.g. 512MB.", shown="any")
+    max_power: str = option("", "At most this power while it runs, e.g. 15W.", shown="any")
+    min_throughput: str = option("", "At least so many inferences, e.g. 30/s.", shown="any")
 
     def read(self) -> Limits:
         """Return the limits in SI units; UsageError names the option that cannot be read."""
@@ -60,11 +49,9 @@ class UseLimitOptions:
 class LimitOptions(UseLimitOptions):
     """What a configuration must keep to."""
 
-    max_price: Annotated[
-        str,
-        typer.Option(help="At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.",
-                     show_default="any"),
-    ] = ""  # fmt: skip
+    max_price: str = option(
+        "", "At most this price of a chip: rented, e.g. 2USD/h, or bought, e.g. 500USD.", shown="any"
+    )
 
     def read(self) -> Limits:
         """Return the limits in SI units; UsageError names the option that cannot be read."""
@@ -85,22 +72,13 @@ class LimitOptions(UseLimitOptions):
 class PriceOptions:
     """What a person pays for chips, in place of the catalogue's prices."""
 
-    price_per_hour: Annotated[
-        list[str] | None,
-        typer.Option("--price-per-hour", help="Your rent of a chip, e.g. l4=0.40USD/h; repeat for several."),
-    ] = None
-    purchase_price: Annotated[
-        list[str] | None,
-        typer.Option("--purchase-price", help="What you pay for one, e.g. l4=2500USD; repeat for several."),
-    ] = None
-    price_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--price-file",
-            help="CSV with the columns hardware, usd_per_hour, purchase_usd and source, or TOML with a table of them "
-            "for each hardware. What is given beside it counts more.",
-        ),
-    ] = None
+    price_per_hour: list[str] | None = option(None, "Your rent of a chip, e.g. l4=0.40USD/h; repeat for several.")
+    purchase_price: list[str] | None = option(None, "What you pay for one, e.g. l4=2500USD; repeat for several.")
+    price_file: Path | None = option(
+        None,
+        "CSV with the columns hardware, usd_per_hour, purchase_usd and source, or TOML with a table of them "
+        "for each hardware. What is given beside it counts more.",
+    )
 
     def read(self) -> tuple[Price, ...]:
         """Return the prices; UsageError names the option that cannot be read."""
@@ -131,60 +109,29 @@ def _read_prices(option: str, written: Sequence[str] | None, unit: str) -> dict[
 class UsageOptions:
     """How a chip is used and powered."""
 
-    pay: Annotated[
-        str,
-        typer.Option(
-            "--pay",
-            metavar="[rented|bought|both]",
-            help="Rank what is rented, what is bought, or both in one ranking.",
-            show_default="the way that more of the hardware has a price of",
-        ),
-    ] = ""
-    busy_hours: Annotated[
-        float | None,
-        typer.Option(
-            "--busy-hours",
-            help="Hours of each 24 that a chip is powered or rented in which it works, at most 24.",
-            show_default="12",
-        ),
-    ] = None
-    lifetime: Annotated[
-        float | None,
-        typer.Option("--lifetime", help="Years that a bought chip serves.", show_default="the catalogue's"),
-    ] = None
-    hours: Annotated[
-        float | None,
-        typer.Option("--hours", help="Hours that a bought chip is powered in a year.", show_default="the catalogue's"),
-    ] = None
-    pue: Annotated[
-        float | None,
-        typer.Option(
-            "--pue",
-            help="Power usage effectiveness of data centres, from 1; 1 elsewhere.",
-            show_default="the catalogue's",
-        ),
-    ] = None
-    electricity: Annotated[
-        str, typer.Option("--electricity", help="Its price, e.g. 0.12USD/kWh.", show_default="the catalogue's")
-    ] = ""
-    host_share: Annotated[
-        float | None,
-        typer.Option(
-            "--host-share",
-            help="What a host adds to the price and electricity of a bought chip, as a share of them; a whole computer "
-            "needs none.",
-            show_default="the catalogue's",
-        ),
-    ] = None
-    grid: Annotated[
-        str, typer.Option("--grid", help="Where electricity comes from, e.g. us, de or Norway.", show_default="world")
-    ] = ""
-    grid_gco2_per_kwh: Annotated[
-        float | None,
-        typer.Option(
-            "--grid-gco2-per-kwh", help="Grams of CO2 per kWh in place of a grid's.", show_default="the grid's"
-        ),
-    ] = None
+    pay: str = option(
+        "",
+        "Rank what is rented, what is bought, or both in one ranking.",
+        metavar="[rented|bought|both]",
+        shown="the way that more of the hardware has a price of",
+    )
+    busy_hours: float | None = option(
+        None, "Hours of each 24 that a chip is powered or rented in which it works, at most 24.", shown="12"
+    )
+    lifetime: float | None = option(None, "Years that a bought chip serves.", shown="the catalogue's")
+    hours: float | None = option(None, "Hours that a bought chip is powered in a year.", shown="the catalogue's")
+    pue: float | None = option(
+        None, "Power usage effectiveness of data centres, from 1; 1 elsewhere.", shown="the catalogue's"
+    )
+    electricity: str = option("", "Its price, e.g. 0.12USD/kWh.", shown="the catalogue's")
+    host_share: float | None = option(
+        None,
+        "What a host adds to the price and electricity of a bought chip, as a share of them; a whole computer "
+        "needs none.",
+        shown="the catalogue's",
+    )
+    grid: str = option("", "Where electricity comes from, e.g. us, de or Norway.", shown="world")
+    grid_gco2_per_kwh: float | None = option(None, "Grams of CO2 per kWh in place of a grid's.", shown="the grid's")
 
     def read(self) -> Usage:
         """Return how a chip is used; UsageError names what is out of range."""
@@ -209,21 +156,13 @@ class UsageOptions:
 class BoundOptions:
     """What a query may take before it is stopped."""
 
-    timeout: Annotated[
-        float | None,
-        typer.Option("--timeout", help="Stop it where nothing comes for so many seconds.", show_default="60"),
-    ] = None
-    max_rows: Annotated[
-        int | None, typer.Option("--max-rows", help="Stop it at more rows.", show_default="any number")
-    ] = None
-    max_memory: Annotated[
-        str,
-        typer.Option(
-            "--max-memory",
-            help="Stop it where it needs more memory, e.g. 8GB; disk is not used in its place.",
-            show_default="4GB, at most half of the machine's",
-        ),
-    ] = ""
+    timeout: float | None = option(None, "Stop it where nothing comes for so many seconds.", shown="60")
+    max_rows: int | None = option(None, "Stop it at more rows.", shown="any number")
+    max_memory: str = option(
+        "",
+        "Stop it where it needs more memory, e.g. 8GB; disk is not used in its place.",
+        shown="4GB, at most half of the machine's",
+    )
 
     def read(self) -> Bounds:
         """Return the bounds; UsageError names what is out of range."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from joulemap.cli.argument import spell_line
+from joulemap.cli.command import option
 from joulemap.cli.output import OutputOptions, check_suffix, emit
 from joulemap.system.record import frozen
 
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 class PlotOptions:
     """Whether an answer is drawn too."""
 
-    plot: Annotated[
-        bool,
-        typer.Option("--plot", help="Also draw the answer in characters, above its tables; json and csv leave it out."),
-    ] = False
+    plot: bool = option(False, "Also draw the answer in characters, above its tables; json and csv leave it out.")
 
     def add(self, document: Document, answer: Answer, *, by: RunDivision = "action", limit: int = 40) -> Document:
         """Return the document of an answer with its sketch first, where one was asked for.
@@ -47,10 +43,7 @@ class PlotOptions:
 class PageOptions(PlotOptions):
     """Whether an answer is drawn too, and the page that it is written to."""
 
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", help="Also write a page with figures to this .html; needs joulemap[plot]."),
-    ] = None
+    report: Path | None = option(None, "Also write a page with figures to this .html; needs joulemap[plot].")
 
     def workspace(self, output: OutputOptions) -> Workspace:
         """Return the workspace of an output; raises before anything is asked where the page cannot be written."""

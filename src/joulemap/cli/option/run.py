@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import attrs
 import typer
 
+from joulemap.cli.command import name_option, option
 from joulemap.cli.complete import (
     complete_boundaries,
     complete_hardware,
@@ -65,21 +66,10 @@ TrustRows = Annotated[
     bool, typer.Option("--trust", help="Run model files that measurements name, code as any other, to trace them.")
 ]
 
-WeightPrecision = Annotated[
-    str,
-    typer.Option(
-        "--weight-precision",
-        metavar="NAME[:GROUP]",
-        help=WEIGHT_HELP,
-        autocompletion=complete_weights,
-        show_default="that of activations",
-    ),
-]
 
-
-def precisions(told: str, show_default: str | bool = True) -> Any:
+def precisions(default: str, told: str, *, shown: str | bool = True) -> Any:
     """Return the option that says what a model is run in, with what is told of it."""
-    return typer.Option("--precision", help=told, show_default=show_default, autocompletion=complete_precisions)
+    return option(default, told, "--precision", shown=shown, complete=complete_precisions)
 
 
 Model = Annotated[str, typer.Argument(help=MODEL_HELP, autocompletion=complete_models)]
@@ -99,49 +89,32 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table t
 class ModelOptions:
     """How a model is built and traced."""
 
-    batch: Annotated[
-        str, typer.Option("--batch", "-b", help="Samples in one input.", show_default="1, or the model's own")
-    ] = ""
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            help="An input, batch first: 1,3,224,224 or ids=1,128:int64; repeat for several.",
-            show_default="the model's own",
-        ),
-    ] = None
-    arguments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-arg",
-            help="name=value for a factory, a building block or the configuration of hf:NAME, as num_layers=2 or "
-            "text_config.num_hidden_layers=2; repeat for several.",
-        ),
-    ] = None
-    config: Annotated[
-        str,
-        typer.Option(
-            "--config",
-            metavar="FILE.json",
-            help="The configuration of hf:NAME, as the config.json of a repository.",
-            show_default="its defaults",
-        ),
-    ] = ""
-    retrace: Annotated[
-        bool,
-        typer.Option("--retrace", help="Trace with the installed torch, not the workload that ships with joulemap."),
-    ] = False
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Load a .pt2 file also where it may run code of its own when it is loaded.")
-    ] = False
-    build_memory: Annotated[
-        str,
-        typer.Option(
-            "--build-memory",
-            help="At most this memory to build a model that cannot be built without its weights, e.g. 4GB.",
-            show_default="half of what is free",
-        ),
-    ] = ""
+    batch: str = option("", "Samples in one input.", "--batch", "-b", shown="1, or the model's own")
+    inputs: list[str] | None = option(
+        None,
+        "An input, batch first: 1,3,224,224 or ids=1,128:int64; repeat for several.",
+        "--input",
+        shown="the model's own",
+    )
+    arguments: list[str] | None = option(
+        None,
+        "name=value for a factory, a building block or the configuration of hf:NAME, as num_layers=2 or "
+        "text_config.num_hidden_layers=2; repeat for several.",
+        "--model-arg",
+    )
+    config: str = option(
+        "",
+        "The configuration of hf:NAME, as the config.json of a repository.",
+        metavar="FILE.json",
+        shown="its defaults",
+    )
+    retrace: bool = option(False, "Trace with the installed torch, not the workload that ships with joulemap.")
+    trust: bool = option(False, "Load a .pt2 file also where it may run code of its own when it is loaded.")
+    build_memory: str = option(
+        "",
+        "At most this memory to build a model that cannot be built without its weights, e.g. 4GB.",
+        shown="half of what is free",
+    )
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -172,25 +145,22 @@ class ModelOptions:
 class RunOptions(ModelOptions):
     """How a model is run."""
 
-    precision: Annotated[str, precisions("fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")] = "fp32"
-    weight_precision: WeightPrecision = ""
-    runtime: Annotated[
-        str,
-        typer.Option(
-            "--runtime",
-            help="eager: a kernel per operator, launched by the host; graph: without host cost; "
-            "fused: a kernel per subgraph, as torch.compile makes them; engine: as TensorRT, OpenVINO or a vendor's "
-            "compiler makes them.",
-            autocompletion=complete_runtimes,
-            show_default="engine with --deployment or --scenario, else fused",
-        ),
-    ] = ""
-    calibration: Annotated[str, typer.Option("--calibration", help=CALIBRATION_HELP)] = "auto"
-    host: Annotated[
-        str, typer.Option("--host", help=HOST_HELP, show_default="not counted", autocompletion=complete_hardware)
-    ] = ""
-    boundary: Annotated[str, typer.Option("--boundary", help=BOUNDARY_HELP, autocompletion=complete_boundaries)] = BOARD
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SET_HELP)] = None
+    precision: str = precisions("fp32", "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")
+    weight_precision: str = option(
+        "", WEIGHT_HELP, metavar="NAME[:GROUP]", shown="that of activations", complete=complete_weights
+    )
+    runtime: str = option(
+        "",
+        "eager: a kernel per operator, launched by the host; graph: without host cost; "
+        "fused: a kernel per subgraph, as torch.compile makes them; engine: as TensorRT, OpenVINO or a vendor's "
+        "compiler makes them.",
+        complete=complete_runtimes,
+        shown="engine with --deployment or --scenario, else fused",
+    )
+    calibration: str = option("auto", CALIBRATION_HELP)
+    host: str = option("", HOST_HELP, shown="not counted", complete=complete_hardware)
+    boundary: str = option(BOARD, BOUNDARY_HELP, complete=complete_boundaries)
+    changes: list[str] | None = option(None, SET_HELP, "--set", metavar="NAME=VALUE")
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -216,14 +186,12 @@ class RunOptions(ModelOptions):
 class ClassRunOptions(RunOptions):
     """How a model is run on each architecture class."""
 
-    precision: Annotated[
-        str,
-        precisions(
-            "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the "
-            "nearest that it has.",
-            show_default="int8; bf16 for llm",
-        ),
-    ] = ""
+    precision: str = precisions(
+        "",
+        "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the "
+        "nearest that it has.",
+        shown="int8; bf16 for llm",
+    )
 
     def keywords(self) -> SettingsKeywords:
         """Return what is asked by them."""
@@ -238,14 +206,11 @@ class ClassRunOptions(RunOptions):
 class CandidateRunOptions(RunOptions):
     """How models are run in the configurations that are chosen from."""
 
-    batch: Annotated[
-        str,
-        typer.Option(
-            "--batch", "-b", help="Samples in one input, comma-separated.", show_default="1,8,32, or the input's own"
-        ),
-    ] = ""
-    precision: Annotated[str, precisions("Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4.")] = (
-        "fp32,fp16,bf16,int8"
+    batch: str = option(
+        "", "Samples in one input, comma-separated.", "--batch", "-b", shown="1,8,32, or the input's own"
+    )
+    precision: str = precisions(
+        "fp32,fp16,bf16,int8", "Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4."
     )
 
     def repeat(self) -> tuple[str, ...]:
@@ -262,19 +227,11 @@ def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:
         if value == field.default:
             continue
         for item in value if isinstance(value, list) else [value]:
-            parts += [_written(type(record), name), str(item)]
+            parts += [name_option(field), str(item)]
     return tuple(parts)
 
 
 def name_options(record: Any) -> tuple[str, ...]:
     """Return the options of a record that are not at their default."""
-    return tuple(
-        _written(type(record), field.name)
-        for field in attrs.fields(type(record))
-        if getattr(record, field.name) != field.default
-    )
-
-
-def _written(record: type, name: str) -> str:
-    (option,) = get_type_hints(record, include_extras=True)[name].__metadata__
-    return str(option.default)
+    fields = attrs.fields(type(record))
+    return tuple(name_option(field) for field in fields if getattr(record, field.name) != field.default)

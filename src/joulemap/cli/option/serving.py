@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import attrs
-import typer
 
+from joulemap.cli.command import option
 from joulemap.cli.complete import complete_decoders, complete_engines, complete_hardware, complete_precisions
 from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
@@ -32,57 +32,31 @@ ENGINE: Final = "vllm"
 PASS: Final = ("prompt", "cached", "devices", "expert_devices", "engine")
 """Options that say which pass of a model is meant."""
 
-Engine = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        help="What serves it, as it is or as it was: vllm, vllm@2024, sglang, trtllm, llamacpp, hf …",
-        autocompletion=complete_engines,
-    ),
-]
-
 
 @frozen(kw_only=True)
 class ServerOptions:
     """What each request is, what serves it, and how devices share the work."""
 
-    prompt: Annotated[int, typer.Option("--prompt", min=1, help="Tokens of each prompt.")] = 2048
-    output_tokens: Annotated[
-        str, typer.Option("--output", metavar="TOKENS", help="Tokens of each answer; -o names a file.")
-    ] = "256"
-    engine: Engine = ENGINE
-    devices: Annotated[
-        str,
-        typer.Option(
-            "--devices",
-            help="That divide each product (tensor parallel); comma-separated to compare.",
-            show_default="as few as hold the model and the smallest batch",
-        ),
-    ] = ""
-    expert_devices: Annotated[
-        int, typer.Option("--expert-devices", min=1, help="Of all devices, that whole experts are divided among.")
-    ] = 1
-    data_devices: Annotated[
-        int,
-        typer.Option("--data-devices", min=1, help="Groups of those, that sequences are divided among in attention."),
-    ] = 1
-    pipeline_devices: Annotated[
-        int, typer.Option("--pipeline-devices", min=1, help="Stages of layers, each with all of those.")
-    ] = 1
-    cache: Annotated[
-        str,
-        typer.Option(
-            "--cache",
-            help="Precision of keys and values, e.g. fp8.",
-            show_default="that of activations",
-            autocompletion=complete_precisions,
-        ),
-    ] = ""
+    prompt: int = option(2048, "Tokens of each prompt.", min=1)
+    output_tokens: str = option("256", "Tokens of each answer; -o names a file.", "--output", metavar="TOKENS")
+    engine: str = option(
+        ENGINE,
+        "What serves it, as it is or as it was: vllm, vllm@2024, sglang, trtllm, llamacpp, hf …",
+        complete=complete_engines,
+    )
+    devices: str = option(
+        "",
+        "That divide each product (tensor parallel); comma-separated to compare.",
+        shown="as few as hold the model and the smallest batch",
+    )
+    expert_devices: int = option(1, "Of all devices, that whole experts are divided among.", min=1)
+    data_devices: int = option(1, "Groups of those, that sequences are divided among in attention.", min=1)
+    pipeline_devices: int = option(1, "Stages of layers, each with all of those.", min=1)
+    cache: str = option(
+        "", "Precision of keys and values, e.g. fp8.", shown="that of activations", complete=complete_precisions
+    )
 
-    handover: Annotated[
-        str,
-        typer.Option("--handover", help="Between devices of the pools for prompts and for answers, for the cache."),
-    ] = "50GB/s"
+    handover: str = option("50GB/s", "Between devices of the pools for prompts and for answers, for the cache.")
 
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
@@ -111,55 +85,31 @@ class ServerOptions:
 class ServingOptions(ServerOptions):
     """What is asked of a server, and how requests come to it."""
 
-    rate: Annotated[
-        str,
-        typer.Option("--rate", help="Requests that come by themselves, e.g. 4/s: their spread of times, one by one."),
-    ] = ""
-    in_flight: Annotated[
-        int | None, typer.Option("--in-flight", min=1, help="Requests in work: each comes as another ends.")
-    ] = None
-    requests: Annotated[
-        Path | None,
-        typer.Option(
-            "--requests",
-            metavar="FILE.csv",
-            help="Requests of a file, with the columns prompt_tokens, output_tokens, and arrival_s, cached_tokens or "
-            "not; with --rate or --in-flight their lengths alone.",
-        ),
-    ] = None
+    rate: str = option("", "Requests that come by themselves, e.g. 4/s: their spread of times, one by one.")
+    in_flight: int | None = option(None, "Requests in work: each comes as another ends.", min=1)
+    requests: Path | None = option(
+        None,
+        "Requests of a file, with the columns prompt_tokens, output_tokens, and arrival_s, cached_tokens or "
+        "not; with --rate or --in-flight their lengths alone.",
+        metavar="FILE.csv",
+    )
 
-    speculate: Annotated[
-        int | None, typer.Option("--speculate", min=1, help="Tokens guessed ahead of each sequence in a step.")
-    ] = None
-    acceptance: Annotated[
-        float | None,
-        typer.Option("--acceptance", min=0.0, max=1.0, help="Of guesses, that hold where those before them do."),
-    ] = None
-    draft: Annotated[
-        str,
-        typer.Option(
-            "--draft",
-            metavar="MODEL",
-            help="What guesses: a smaller language model of the same tokens, or `layer`, one more of the model's own.",
-            show_default="guesses that cost nothing",
-            autocompletion=complete_decoders,
-        ),
-    ] = ""
-    prefill_on: Annotated[
-        str,
-        typer.Option(
-            "--prefill-on",
-            metavar="HARDWARE",
-            help="Two pools of servers: this one reads prompts, --decode-on gives the other tokens; with a load.",
-            autocompletion=complete_hardware,
-        ),
-    ] = ""
-    decode_on: Annotated[
-        str,
-        typer.Option(
-            "--decode-on", metavar="HARDWARE", help="Of the pool that answers.", autocompletion=complete_hardware
-        ),
-    ] = ""
+    speculate: int | None = option(None, "Tokens guessed ahead of each sequence in a step.", min=1)
+    acceptance: float | None = option(None, "Of guesses, that hold where those before them do.", min=0.0, max=1.0)
+    draft: str = option(
+        "",
+        "What guesses: a smaller language model of the same tokens, or `layer`, one more of the model's own.",
+        metavar="MODEL",
+        shown="guesses that cost nothing",
+        complete=complete_decoders,
+    )
+    prefill_on: str = option(
+        "",
+        "Two pools of servers: this one reads prompts, --decode-on gives the other tokens; with a load.",
+        metavar="HARDWARE",
+        complete=complete_hardware,
+    )
+    decode_on: str = option("", "Of the pool that answers.", metavar="HARDWARE", complete=complete_hardware)
 
     def read(self) -> Serving:
         """Return what is asked of a server; UsageError names the option that cannot be read."""
@@ -182,37 +132,22 @@ class ServingOptions(ServerOptions):
 class PassRunOptions(RunOptions):
     """How a model is run, or one pass of a language model as it is served."""
 
-    phase: Annotated[
-        Phase | None,
-        typer.Option(
-            "--phase",
-            help="Of a language model by name, e.g. llama-3.1-8b: the pass of its prompts, or one step that adds a "
-            "token to each sequence; at bf16 and runtime engine unless told else.",
-            show_default="the model as it is named",
-        ),
-    ] = None
-    prompt: Annotated[int, typer.Option("--prompt", min=1, help="With --phase prefill: tokens of each prompt.")] = 2048
-    cached: Annotated[
-        int, typer.Option("--cached", min=0, help="With --phase decode: tokens before the one that is added.")
-    ] = 2048
-    devices: Annotated[
-        int, typer.Option("--devices", min=1, help="With --phase: devices that divide each product.")
-    ] = 1
-    expert_devices: Annotated[
-        int, typer.Option("--expert-devices", min=1, help="With --phase: of these, that experts are divided among.")
-    ] = 1
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine",
-            help="With --phase: whose kernels run it, as llm has it.",
-            show_default=ENGINE,
-            autocompletion=complete_engines,
-        ),
-    ] = ""
-    precision: Annotated[
-        str, precisions("fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.", show_default="fp32; bf16 with --phase")
-    ] = ""
+    phase: Phase | None = option(
+        None,
+        "Of a language model by name, e.g. llama-3.1-8b: the pass of its prompts, or one step that adds a "
+        "token to each sequence; at bf16 and runtime engine unless told else.",
+        shown="the model as it is named",
+    )
+    prompt: int = option(2048, "With --phase prefill: tokens of each prompt.", min=1)
+    cached: int = option(2048, "With --phase decode: tokens before the one that is added.", min=0)
+    devices: int = option(1, "With --phase: devices that divide each product.", min=1)
+    expert_devices: int = option(1, "With --phase: of these, that experts are divided among.", min=1)
+    engine: str = option(
+        "", "With --phase: whose kernels run it, as llm has it.", shown=ENGINE, complete=complete_engines
+    )
+    precision: str = precisions(
+        "", "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.", shown="fp32; bf16 with --phase"
+    )
 
     def name(self, model: str) -> str:
         """Return the name of the pass that is asked for, of the model itself without a phase."""
@@ -247,11 +182,9 @@ class PassRunOptions(RunOptions):
 class ServedRunOptions(RunOptions):
     """How a language model is run as it is served."""
 
-    batch: Annotated[str, typer.Option("--batch", "-b", help="Sequences at a time, comma-separated.")] = "1,8,64"
-    precision: Annotated[
-        str, precisions("Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …")
-    ] = PRECISION
-    runtime: Annotated[str, typer.Option("--runtime", hidden=True)] = ""
+    batch: str = option("1,8,64", "Sequences at a time, comma-separated.", "--batch", "-b")
+    precision: str = precisions(PRECISION, "Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …")
+    runtime: str = option("", hidden=True)
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the passes must repeat."""
@@ -262,11 +195,9 @@ class ServedRunOptions(RunOptions):
 class ServedOutputOptions(OutputOptions):
     """Where results are kept, and how an answer is written where --output is a number of tokens."""
 
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output-file",
-            "-o",
-            help="Write the answer to this file, not to stdout: .txt, .json, .csv, .md, .html or .parquet.",
-        ),
-    ] = None
+    output: Path | None = option(
+        None,
+        "Write the answer to this file, not to stdout: .txt, .json, .csv, .md, .html or .parquet.",
+        "--output-file",
+        "-o",
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from joulemap.cli.command import option
 from joulemap.cli.complete import complete_optimizers
 from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
 from joulemap.cli.value import read_counts, read_quantity
@@ -19,42 +18,16 @@ if TYPE_CHECKING:
 class TrainingOptions:
     """How a model is trained."""
 
-    devices: Annotated[
-        str, typer.Option("--devices", help="That work together, each with a part of the batch; comma-separated.")
-    ] = "1"
-    tensor_devices: Annotated[
-        int, typer.Option("--tensor-devices", min=1, help="Of those, that divide each product of a language model.")
-    ] = 1
-    pipeline_devices: Annotated[
-        int,
-        typer.Option("--pipeline-devices", min=1, help="Stages of a language model's layers, as many devices in each."),
-    ] = 1
-    accumulate: Annotated[
-        int,
-        typer.Option("--accumulate", min=1, help="Small batches whose gradients are added up; they fill a pipeline."),
-    ] = 1
-    tokens: Annotated[
-        int | None,
-        typer.Option("--tokens", min=1, help="Of each sequence of a language model.", show_default="2048"),
-    ] = None
-    optimizer: Annotated[
-        str,
-        typer.Option("--optimizer", help="sgd, momentum, adam or adamw.", autocompletion=complete_optimizers),
-    ] = "adamw"
-    zero: Annotated[
-        int,
-        typer.Option(
-            "--zero",
-            help="Divided over devices: 1 what the optimizer holds, 2 gradients as well, 3 weights too.",
-        ),
-    ] = 0
-    recompute: Annotated[
-        bool, typer.Option("--recompute", help="Compute activations between layers once more in place of keeping them.")
-    ] = False
-    samples: Annotated[
-        str, typer.Option("--samples", help="Of an epoch, e.g. 1.28M: what all of them take and cost.")
-    ] = ""
-    epochs: Annotated[float, typer.Option("--epochs", help="How often all of them are learned from.")] = 1.0
+    devices: str = option("1", "That work together, each with a part of the batch; comma-separated.")
+    tensor_devices: int = option(1, "Of those, that divide each product of a language model.", min=1)
+    pipeline_devices: int = option(1, "Stages of a language model's layers, as many devices in each.", min=1)
+    accumulate: int = option(1, "Small batches whose gradients are added up; they fill a pipeline.", min=1)
+    tokens: int | None = option(None, "Of each sequence of a language model.", min=1, shown="2048")
+    optimizer: str = option("adamw", "sgd, momentum, adam or adamw.", complete=complete_optimizers)
+    zero: int = option(0, "Divided over devices: 1 what the optimizer holds, 2 gradients as well, 3 weights too.")
+    recompute: bool = option(False, "Compute activations between layers once more in place of keeping them.")
+    samples: str = option("", "Of an epoch, e.g. 1.28M: what all of them take and cost.")
+    epochs: float = option(1.0, "How often all of them are learned from.")
 
     def read(self) -> Training:
         """Return how it is trained; UsageError names the option that cannot be read."""
@@ -78,19 +51,15 @@ class TrainingOptions:
 class TrainedRunOptions(RunOptions):
     """How a model is run as it is trained."""
 
-    batch: Annotated[
-        str,
-        typer.Option(
-            "--batch",
-            "-b",
-            help="Samples, or sequences, of a step on all devices together; comma-separated.",
-            show_default="256; of a language model a sequence for each device",
-        ),
-    ] = ""
-    precision: Annotated[str, precisions("Of activations and products, comma-separated: bf16, fp16, tf32, fp32.")] = (
-        "bf16"
+    batch: str = option(
+        "",
+        "Samples, or sequences, of a step on all devices together; comma-separated.",
+        "--batch",
+        "-b",
+        shown="256; of a language model a sequence for each device",
     )
-    weight_precision: Annotated[str, typer.Option("--weight-precision", hidden=True)] = ""
+    precision: str = precisions("bf16", "Of activations and products, comma-separated: bf16, fp16, tf32, fp32.")
+    weight_precision: str = option("", hidden=True)
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options that a command about one of the steps must repeat."""
