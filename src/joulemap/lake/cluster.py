@@ -11,7 +11,6 @@ from typing import Any, Final
 from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, read_cluster
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
 
-
 LOOK_S: Final = 1.0
 """How often workers are counted, which is a question to the scheduler: they come and go."""
 
