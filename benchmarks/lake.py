@@ -224,7 +224,8 @@ def hand_out(size: int, folder: Path) -> None:
     Handing out is that of a hundred tasks more, to two workers that evaluate nothing: an idle cluster spends time too,
     and on a machine that others use the more of it. A worker is this process.
     """
-    vary = {"clock": "x0.5:x1:10", "units": "1,2,4,8", "dram.bandwidth": f"x0.5:x2:{4 * size}"}
+    vary = {"clock": "x0.5:x1:40", "units": "1,2,4,8"}
+    vary |= {"dram.bandwidth": "x0.5:x2:100", "memory.cmem.capacity": f"x0.5:x2:{size // 100}"}
     source = Source(path=folder / "asked.duckdb")
     posed = pose(source, ["resnet50"], Settings(hardware="tpu_v4", precision="bf16"), vary, {}, None, 0, keeps=True)
     parts = cut_blocks(posed.groups, size)

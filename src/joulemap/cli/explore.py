@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import attrs
 import typer
@@ -11,7 +11,8 @@ import typer
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.design import DesignOptions
-from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit, RunOptions
+from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit
+from joulemap.cli.option.serving import PassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.voice import voice
 from joulemap.system.errors import UsageError
@@ -39,7 +40,7 @@ def explore(
     ),
     plot: bool = option(False, "Also draw the front and its band in characters."),
     design: DesignOptions,
-    run: RunOptions,
+    run: PassRunOptions,
     output: OutputOptions,
 ) -> None:
     """Find the best of many designs like a chip, and those that cannot be told apart from them.
@@ -50,17 +51,19 @@ def explore(
     \b
     joulemap explore mobilenet_v2 --like kpu_t256 --vary units=16:256:*2 --precision int8 --max-power 15W
     joulemap explore resnet50 vit_b_16 --share resnet50=0.7 --like l4 --vary units=x0.5,x1 --vary clock=x0.5:x1.2:8
-    joulemap explore "llama-3.1-8b(cached=2176)" --like l4 --vary dram.bandwidth=x1:x4:4 --precision int8
+    joulemap explore llama-3.1-8b --phase decode --like l4 --vary dram.bandwidth=x1:x4:4 --vary dram.capacity=x1,x2
     joulemap explore mobilenet_v2 --like kpu_t256 --solve dram.bandwidth --for "latency = 150us" --precision int8
     joulemap explore resnet18 mobilenet_v2 vit_b_16 --all --like gpus --precision int8,fp16 --max-power 75W
     """
+    models, given = [run.name(model) for model in models or ()], design.keywords()
+    given["share"] = {run.name(model): share for model, share in given["share"].items()}
     if everything:
-        _explore_all(tuple(models or ()), limit, design, run, output)
+        _explore_all(tuple(models), limit, given, run, output)
         return
     if not models:
         raise UsageError("name a model, or --all for every model and chip; see `joulemap model list`")
     with output.watched_workspace("designs") as workspace:
-        answer = workspace.explore(models, run.settings(), **design.keywords())
+        answer = workspace.explore(models, run.settings(), **given)
     if save_as is not None:
         voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
     document = answer.document(limit=limit, repeated=output.repeat(run))
@@ -68,13 +71,13 @@ def explore(
 
 
 def _explore_all(
-    models: tuple[str, ...], limit: int, design: DesignOptions, run: RunOptions, output: OutputOptions
+    models: tuple[str, ...], limit: int, given: dict[str, Any], run: PassRunOptions, output: OutputOptions
 ) -> None:
-    given = design.keywords()
     if given["vary"] or given["solve"]:
         raise UsageError("--all takes chips as they are: leave out --vary and --solve")
-    precision = run.precision if run.precision != RunOptions().precision else CandidateRunOptions().precision
-    settings = attrs.evolve(run, precision=precision).settings(hardware=given["like"])
+    if not run.phase:
+        run = attrs.evolve(run, precision=run.precision or CandidateRunOptions().precision)
+    settings = run.settings(hardware=given["like"])
     with output.watched_workspace() as workspace:
         answer = workspace.explore_all(
             models, settings, share=given["share"], objective=given["objectives"][0], limits=given["limits"]

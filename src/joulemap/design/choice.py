@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,16 +17,33 @@ if TYPE_CHECKING:
     from joulemap.model.pipeline import Asked, Evaluator
 
 
+TOGETHER: Final = 25_000
+"""Operators of configurations that are evaluated at once: their ledgers are in memory, some twenty lines of each."""
+
+
 def find_choices(
     evaluator: Evaluator, asked: Sequence[Asked], chips: Sequence[str], wanted: Objective, bounds: tuple[Bound, ...]
 ) -> Iterator[tuple[int, float]]:
     """Yield of each chip the place of its best configuration within limits, and the logarithm that is least there."""
+    most = max(1, TOGETHER // max(1, evaluator.work.operator_count))
+    outcomes = Outcomes.join([_judge(evaluator, asked[at : at + most]) for at in range(0, len(asked), most)])
+    keeps, _ = find_excess(outcomes, bounds)
+    cost = np.where(keeps, wanted.sign * np.log(outcomes.value(wanted)), np.inf)
+    for chip in dict.fromkeys(chips):
+        mine = np.flatnonzero(np.array(chips) == chip)
+        place = int(mine[np.argmin(cost[mine])])
+        if np.isfinite(cost[place]):
+            yield place, float(cost[place])
+
+
+def _judge(evaluator: Evaluator, asked: Sequence[Asked]) -> Outcomes:
+    """Return what configurations take, without their area and doubt."""
     totals = evaluate_totals(evaluator, asked)
     batch = evaluator.work.batch
     nothing = np.where((totals.refusal == "") & (totals.latency_fs > 0), 1.0, np.nan)
     area = np.zeros(len(asked))
     energy, rate = totals.energy_per_inference_j(batch), totals.throughput_per_s(batch)
-    outcomes = Outcomes(
+    return Outcomes(
         latency_s=nothing * totals.latency_s,
         slowest_s=nothing * totals.latency_s,
         energy_per_inference_j=nothing * energy,
@@ -42,10 +59,3 @@ def find_choices(
         latency_half_width=nothing * np.nan,
         energy_half_width=nothing * np.nan,
     )
-    keeps, _ = find_excess(outcomes, bounds)
-    cost = np.where(keeps, wanted.sign * np.log(outcomes.value(wanted)), np.inf)
-    for chip in dict.fromkeys(chips):
-        mine = np.flatnonzero(np.array(chips) == chip)
-        place = int(mine[np.argmin(cost[mine])])
-        if np.isfinite(cost[place]):
-            yield place, float(cost[place])

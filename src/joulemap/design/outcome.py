@@ -19,7 +19,8 @@ from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.doubt import CORRELATION, MODEL, Doubt
 from joulemap.domain.metric import METRIC
 from joulemap.model.doubt import half_widths
-from joulemap.model.total import PointColumns, evaluate_points
+from joulemap.model.pipeline import describe_precision
+from joulemap.model.total import PointColumns, empty, evaluate_points
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
 
@@ -209,6 +210,8 @@ def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count:
     longer its chip: errors that were measured on that board alone are not taken for its own.
     """
     law = space.law
+    if load.configuration.precision not in law.hardware.peaks and not load.evaluator.falls_back(law.hardware):
+        return _refuse(describe_precision(law.hardware, load.configuration.precision), count)
     grid, places = _find_grid(values, count)
     followed = law.follow(grid) if values else {}
     varied = place_values(law.hardware, followed)
@@ -227,6 +230,13 @@ def evaluate_load(space: Space, values: Mapping[str, Floats], load: Load, count:
         spent = {key: one[places] for key, one in totals.spent_fj.items()}
         columns = {name: one[places] for name, one in columns.items() if name != "spent_fj"} | {"spent_fj": spent}
     return DesignColumns(**columns)
+
+
+def _refuse(reason: str, count: int) -> DesignColumns:
+    """Return so many designs none of which can run."""
+    none = {one.name: empty(one, count) for one in attrs.fields(PointColumns) if one.name != "spent_fj"}
+    none["refusal"] = np.full(count, reason)
+    return DesignColumns(**none, spent_fj={}, latency_half_width=np.zeros(count), energy_half_width=np.zeros(count))
 
 
 def _find_grid(values: Mapping[str, Floats], count: int) -> tuple[dict[str, Floats], Integers | None]:

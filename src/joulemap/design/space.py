@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Self
 
 import attrs
@@ -44,6 +45,11 @@ class Parameter:
     def name(self) -> str:
         """That of the constant."""
         return self.constant.name
+
+    @cached_property
+    def column(self) -> Floats:
+        """The values as an array."""
+        return np.array(self.values)
 
 
 @frozen(kw_only=True)
@@ -121,7 +127,7 @@ class Space:
         rest, found = np.asarray(numbers, dtype=np.int64), {}
         for one in reversed(self.parameters):
             rest, place = np.divmod(rest, len(one.values))
-            found[one.name] = np.asarray(one.values)[place]
+            found[one.name] = one.column[place]
         return dict(reversed(found.items()))
 
 

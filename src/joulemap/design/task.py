@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import numpy as np
 
 from joulemap.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
 from joulemap.domain.block import Block
-from joulemap.lake.block import describe
+from joulemap.lake.block import describe, vary
 from joulemap.lake.fill import Filled, fill
 from joulemap.store.point import read_points
 from joulemap.store.shard import rule_version
@@ -41,24 +42,38 @@ READ: Final = (
 
 @frozen(kw_only=True, eq=False)
 class DesignTask:
-    """A block of designs, of one of their models."""
+    """A block of designs, of one of their models: another process is sent their numbers, and finds their values."""
 
     block: Block
     values: Mapping[str, Floats]
+    numbers: Integers
     packed: bytes
-    """Their space and load, alike in all blocks of a group: who hands blocks out writes them once, who evaluates them
-    reads them once."""
+    """Their space, load and block without values, alike in all blocks of a group: who hands blocks out writes them
+    once, who evaluates them reads them once."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        first, count = int(self.numbers[0]), len(self.numbers)
+        is_range = np.array_equal(self.numbers, np.arange(first, first + count))
+        return _receive, (self.packed, range(first, first + count) if is_range else self.numbers)
+
+
+def _receive(packed: bytes, numbers: range | Integers) -> DesignTask:
+    """Return a task that was sent."""
+    space, _, plain = _unpack(packed)
+    if isinstance(numbers, range):
+        numbers = np.arange(numbers.start, numbers.stop, dtype=np.int64)
+    return _make_task(space, plain, numbers, packed)
 
 
 def evaluate_task(task: DesignTask) -> DesignColumns:
     """Return the totals of a block."""
-    space, load = _unpack(task.packed)
+    space, load, _ = _unpack(task.packed)
     return evaluate_load(space, task.values, load, task.block.point_count)
 
 
 @lru_cache(maxsize=16)
-def _unpack(packed: bytes) -> tuple[Space, Load]:
-    found: tuple[Space, Load] = pickle.loads(packed)
+def _unpack(packed: bytes) -> tuple[Space, Load, Block]:
+    found: tuple[Space, Load, Block] = pickle.loads(zlib.decompress(packed))
     return found
 
 
@@ -117,24 +132,25 @@ def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, 
 
 def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
     """Yield the place of each part with a task for each of its models."""
-    packed: dict[int, bytes] = {}
+    packed: dict[int, tuple[Block, bytes]] = {}
     for place, (group, numbers) in enumerate(parts):
         for load in group.loads:
             if id(load) not in packed:
-                packed[id(load)] = pickle.dumps((group.space, attrs.evolve(load, workload=None)))
-            yield place, _make_task(group, numbers, load, packed[id(load)])
+                packed[id(load)] = _pack(group.space, load)
+            yield place, _make_task(group.space, packed[id(load)][0], numbers, packed[id(load)][1])
 
 
-def _make_task(group: Group, numbers: Integers, load: Load, packed: bytes) -> DesignTask:
-    values = group.space.values_at(numbers)
-    constants = group.space.law.constants
+def _pack(space: Space, load: Load) -> tuple[Block, bytes]:
+    """Return what all blocks of a load have in common, and that as it is sent."""
     assert load.workload is not None
-    block = describe(
-        load.workload,
-        group.space.hardware,
-        load.configuration,
-        {name: (constants[name].unit, np.ascontiguousarray(column)) for name, column in values.items()},
-        calibration=load.calibration,
-        rules=rule_version(),
+    plain = describe(
+        load.workload, space.hardware, load.configuration, {}, calibration=load.calibration, rules=rule_version()
     )
-    return DesignTask(block=block, values=values, packed=packed)
+    return plain, zlib.compress(pickle.dumps((space, attrs.evolve(load, workload=None), plain)), 1)
+
+
+def _make_task(space: Space, plain: Block, numbers: Integers, packed: bytes) -> DesignTask:
+    values = space.values_at(numbers)
+    constants = space.law.constants
+    block = vary(plain, space.hardware, {name: (constants[name].unit, column) for name, column in values.items()})
+    return DesignTask(block=block, values=values, numbers=numbers, packed=packed)

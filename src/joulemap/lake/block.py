@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 
 from joulemap.domain.block import Block
@@ -31,10 +32,7 @@ def describe(
     `rules` a digest of those by which other numbers follow.
     """
     key = workload.key
-    full_clock: Any = hardware.full_clock.value
-    if "clock" in varied:
-        full_clock = np.asarray(varied["clock"][1]) * (full_clock / hardware.clock.value)
-    return Block(
+    plain = Block(
         columns={
             "model": workload.model,
             "source": key.source,
@@ -64,8 +62,16 @@ def describe(
             "calibration": calibration[0],
             "calibration_digest": calibration[1],
             "formula_version": formula_version(hardware.architecture),
-            "full_clock_hz": full_clock,
+            "full_clock_hz": hardware.full_clock.value,
             "rules": rules,
         },
-        varied=varied,
     )
+    return vary(plain, hardware, varied)
+
+
+def vary(block: Block, hardware: Hardware, varied: Mapping[str, tuple[str, Any]]) -> Block:
+    """Return the block of a hardware with constants varied: constant -> unit and values."""
+    if "clock" not in varied:
+        return attrs.evolve(block, varied=varied)
+    full_clock = np.asarray(varied["clock"][1]) * (hardware.full_clock.value / hardware.clock.value)
+    return attrs.evolve(block, varied=varied, columns={**block.columns, "full_clock_hz": full_clock})

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, read_cluster
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
+
+LOOK_S: Final = 1.0
+"""How often workers are counted, which is a question to the scheduler: they come and go."""
 
 
 def run_on_cluster(
@@ -27,8 +31,11 @@ def run_on_cluster(
         client = _open(stack, engine, cluster)
         pending: dict[Any, None] = {}
         source = iter(tasks)
+        room, looked_s = 0, -LOOK_S
         while True:
-            room = BESIDE * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+            if time.monotonic() - looked_s > LOOK_S:
+                room = BESIDE * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+                looked_s = time.monotonic()
             while len(pending) < room and (task := next(source, None)) is not None:
                 pending[client.submit(work, task, key=f"block-{task.block.digest}", retries=TRIES)] = None
             if not pending:

@@ -222,6 +222,9 @@ class ExploreAnswer(Answer):
         )
 
     def _say(self) -> str:
+        if self.point_count == 1:
+            values = (f"{row.objective} {show_objective(row.value, row.unit)}" for row in self.best)
+            return f"{self.best[0].design} makes {' and '.join(values)}"
         names = " and ".join(self.objectives)
         beside = f", {self.band_count:,} more cannot be told apart from it at 80 %" if self.band_count else ""
         front = f"{self.front_count:,} are the front of {names}" if self.front_count > 1 else f"one is best in {names}"
@@ -230,7 +233,7 @@ class ExploreAnswer(Answer):
         return f"of {show_count(self.point_count, 'design')} {self.kept_count:,} {verb}{limits}; {front}{beside}"
 
     def _tell(self) -> tuple[str, ...]:
-        lines = [self._say_rate(), *self.beyond]
+        lines = [*([self._say_rate()] if self.design_count > 1 else ()), *self.beyond]
         if self.is_usual:
             lines.append(f"nothing is named to vary, so {', '.join(self.parameters)} are: --vary units=16:1024:*2")
         for objective in self.objectives:

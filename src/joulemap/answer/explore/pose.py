@@ -133,7 +133,7 @@ def pose(
                     Load(
                         evaluator=evaluators[one],
                         configuration=_configure(run, evaluators[one].work.batch),
-                        share=shares[plan.models[one].request.model],
+                        share=shares[names[one // batches]],
                         workload=workloads[one],
                         calibration=(run.calibration.label, run.calibration.digest)
                         if run.calibration
@@ -156,7 +156,7 @@ def pose(
         doubt = _find_doubt(connection, found)
     return Posed(
         groups=tuple(group for group, _ in found),
-        models={model.request.model: shares[model.request.model] for model in plan.models},
+        models={model.request.model: shares[names[place // batches]] for place, model in enumerate(plan.models)},
         spelling={one.id: str(Path(path).absolute()) for path, one in plan.selection.own.items()},
         doubt=doubt,
     )

@@ -179,7 +179,7 @@ def explore_all(
     plan = plan_selected(names, settings, select_hardware(settings, "every mode"))
     read_bounds(limits, None, None)
     began = time.perf_counter()
-    best, count = _evaluate(source, plan, wanted, limits)
+    best, count = _evaluate(source, plan, names, wanted, limits)
     if not best:
         raise UnsupportedError("none of the configurations keeps the limits")
     seconds = time.perf_counter() - began
@@ -207,7 +207,7 @@ METRICS: Final = {
 """Objective -> metric whose errors it has; the others have none."""
 
 
-def _evaluate(source: Source, plan: Plan, wanted: Objective, limits: Limits) -> tuple[Best, int]:
+def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objective, limits: Limits) -> tuple[Best, int]:
     """Return the best configuration of each model on each chip, and how many were evaluated."""
     from joulemap.design.choice import find_choices
     from joulemap.domain.configuration import Configuration
@@ -239,7 +239,7 @@ def _evaluate(source: Source, plan: Plan, wanted: Objective, limits: Limits) -> 
         count += len(asked)
         for place, cost in find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
             run = runs[place]
-            key = model.request.model, run.hardware
+            key = names[number * len(names) // len(plan.models)], run.hardware
             if key not in best or cost < best[key][0]:
                 told_of = {"hardware": name_pair(run.hardware, run.power_mode), "batch": batch}
                 point = {"precision": run.point["precision"], "weights": run.point["weight_precision"]}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.computed import told
 from joulemap.domain.value import show_constant
-from joulemap.present.cell import show_count, show_doubt, show_quantity
+from joulemap.present.cell import show_doubt, show_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -169,9 +169,11 @@ def say_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> 
     }
     lines = [f"beyond what is built: {'; '.join(said)}"] if said else []
     if (found := find_oversize(done, rows)) is not None:
+        which, up = f"{found.design_count:,} of {len(rows):,} designs that are best or on the front are", "up to "
+        if len(rows) == 1:
+            which, up = "the best design is", ""
         lines.append(
-            f"{found.design_count:,} of {show_count(len(rows), 'design')} that are best or on the front are larger "
-            f"than one die can be, {RETICLE.value:.0f} mm2 ({RETICLE.source}; {RETICLE.basis}): up to "
+            f"{which} larger than one die can be, {RETICLE.value:.0f} mm2 ({RETICLE.source}; {RETICLE.basis}): {up}"
             f"{found.largest_mm2:,.0f} mm2, where {found.chip} itself comes out at {found.own_mm2:,.0f}"
         )
     return tuple(lines)

@@ -95,9 +95,11 @@ def read_models(model: str, demand: Demand) -> tuple[str, Demand]:
         raise UsageError(f"cannot read {model}: {error}") from error
     if not isinstance(models, dict) or not models:
         raise UsageError(f"{model} has no table [models] of lines such as resnet50 = 0.7")
-    wrong = [name for name, share in models.items() if isinstance(share, bool) or not isinstance(share, int | float)]
-    if wrong:
-        raise UsageError(f"{model}: the share of {wrong[0]} is {models[wrong[0]]!r}, expected a number such as 0.7")
+    for name, share in models.items():
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share <= 1.0:
+            raise UsageError(
+                f"{model}: the share of {name} is {share!r}, expected a number above 0 and at most 1, such as 0.7"
+            )
     if abs(sum(models.values()) - 1.0) > ROUNDED:
         raise UsageError(f"{model}: the shares of {', '.join(models)} sum to {sum(models.values()):g}, expected 1")
     first, *others = models
