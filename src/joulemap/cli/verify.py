@@ -16,7 +16,7 @@ from joulemap.cli.complete import (
     complete_runtimes,
 )
 from joulemap.cli.option.run import CALIBRATION_HELP
-from joulemap.cli.output import OutputOptions
+from joulemap.cli.option.serving import ServedOutputOptions
 
 
 @command
@@ -64,18 +64,23 @@ def verify(
     devices: Annotated[int | None, typer.Option(min=1, help="Devices that shared the work.")] = None,
     replicas: Annotated[int | None, typer.Option(min=1, help="Servers among them that shared the requests.")] = None,
     passes: Annotated[int | None, typer.Option(min=1, help="Batches that ran in a window or trace.")] = None,
+    prompt: Annotated[int | None, typer.Option("--prompt", min=1, help="Tokens of a prompt.")] = None,
+    made: Annotated[
+        int | None, typer.Option("--output", min=1, help="Tokens made of a request; -o names a file.")
+    ] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "auto",
     keep: Annotated[bool, typer.Option("--keep", help="Store the rows, as `measurements import` does.")] = False,
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Fit the hardware to them and to what is stored, as `calibrate` does.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, help="Rows to show in a table; json and csv have all.")] = 12,
-    output: OutputOptions,
+    output: ServedOutputOptions,
 ) -> None:
     """Hold what other tools measured against the prediction for it, and say what would explain the difference.
 
-    Reads what vLLM's and SGLang's serving benchmarks write or print, AIPerf and GenAI-Perf, GuideLLM, TensorRT-LLM's
-    trtllm-bench, InferenceX, llama-bench -o json, trtexec's logs, torch.profiler's traces (.gz too), printed timers of
+    Reads what vLLM's and SGLang's serving benchmarks write or print, vLLM's bench latency and throughput, AIPerf and
+    GenAI-Perf, GuideLLM, TensorRT-LLM's trtllm-bench, InferenceX, llama-bench -o json or csv, trtexec's logs,
+    torch.profiler's traces (.gz too), printed timers of
     torch.utils.benchmark, MLPerf's mlperf_log_summary.txt, Zeus's and CodeCarbon's CSV, known by what they hold. What
     a file does not tell is asked for. No pickle is opened, and nothing of a file is run.
 
@@ -99,6 +104,8 @@ def verify(
         devices=devices,
         replicas=replicas,
         passes=passes,
+        prompt=prompt,
+        output=made,
         calibration=calibration,
         keep=keep,
         calibrate=calibrate,
