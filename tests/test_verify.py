@@ -28,7 +28,7 @@ from joulemap.workspace import Workspace
 DATA = Path(__file__).parent / "data" / "verify"
 
 NOTHING: dict[str, Any] = dict.fromkeys(("model", "hardware", "precision", "runtime", "engine"), "")
-NOTHING |= dict.fromkeys(("batch", "devices", "replicas", "passes"))
+NOTHING |= dict.fromkeys(("batch", "devices", "replicas", "passes", "prompt", "output"))
 
 L40S = {"model": "llama-3.2-3b", "hardware": "L40S", "devices": 4, "replicas": 4}
 H200 = {"model": "deepseek-r1", "hardware": "h200_sxm", "devices": 8, "precision": "fp8_block"}
@@ -56,6 +56,10 @@ SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
                   "latency_s": 0.44358}),
     "mlperf_log_summary.txt": ({"model": "resnet50", "hardware": "H100", "precision": "int8", "devices": 2},
                                {"throughput_per_s": 44357.15, "batch": 256, "runtime": "engine"}),
+    "vllm_latency.json": ({"model": "llama-3.1-8b", "hardware": "L40S", "batch": 8, "prompt": 32, "output": 128},
+                          {"request_latency_s": 2.871, "batch": 8.0, "prompt_tokens": 32.0}),
+    "vllm_throughput.json": ({"model": "llama-3.1-8b", "hardware": "L40S", "prompt": 1000, "output": 269},
+                             {"total_tokens_per_s": 10566.328606120898, "engine": "vllm"}),
     "zeus.csv": ({"hardware": "H200", "precision": "fp16", "batch": 32, "passes": 300},
                  {"model": "resnet50", "latency_s": 2.337016e-3, "energy_j": 1.184353, "power_w": 506.7800134872847}),
     "codecarbon.csv": ({"model": "resnet50", "hardware": "rtx_a6000", "precision": "fp16", "batch": 1, "passes": 1000},
@@ -94,6 +98,8 @@ BROKEN = {
     "trace.json": (r"\]\s*\}\s*$", ""),
     "timer.txt": (r"Median: 443.58 ms", "Median: a while"),
     "mlperf_log_summary.txt": (r"Offline", "Server"),
+    "vllm_latency.json": (r'"avg_latency"', '"mean"'),
+    "vllm_throughput.json": (r'"tokens_per_second"', '"other"'),
     "zeus.csv": (r"gpu0_energy", "gpu0_watts"),
     "codecarbon.csv": (r",gpu_model,", ",gpu_name,"),
 }
@@ -119,7 +125,8 @@ def test_a_broken_file_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
         (pickle.dumps([1.0]), "a pickle, which runs code"),
         (b"PK\x03\x04", "an archive of torch.save"),
         (b"", "an empty file"),
-        (b"\xff\xfe", "not UTF-8"),
+        (b"\xc3\x28", "not UTF-8"),
+        (b"\xff\xfe\xff", "cannot be read"),
         (b'{"loss": 1.0}', "JSON with loss, of no format that is known: InferenceX"),
         (b"epoch,loss\n1,2\n", "text that begins with 'epoch,loss'"),
         (gzip.compress(b"x")[:12], "cannot be read"),
@@ -203,7 +210,7 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
     whole, plain = forecast(source, [Case(row=is_so), Case(row=told)])
     names = ("latency_s", "energy_j", "time_to_first_token_s", "inter_token_latency_s")
     figures = {name: figure.value for name, figure in whole.figures.items() if name in names}
-    causes = find_causes(source, [(vary(told, **figures), plain)], "auto")
+    causes = find_causes(source, [(vary(told, **figures), plain, {"weight_precision", "precision"})], "auto")
     assert [one.change for one in causes if one.misfit < 1e-9] == [change]
     assert causes[0].inside_count == 1
     assert change in [one.change for one in causes if one.inside_count]
@@ -230,7 +237,7 @@ def test_a_file_is_verified_kept_and_refused(joulemap: Run, tmp_path: Path) -> N
     data = json.loads(done.stdout)
     assert data["answer"] == "4 of 4 numbers inside the 80 % interval"
     assert [row["quantity"] for row in data["rows"]][:2] == ["time_to_first_token_s", "inter_token_latency_s"]
-    assert "1 measurement stored, 0 were there already" in data["notes"]
+    assert data["kept"] == "1 measurement stored, 0 were there already"
     wrong = joulemap("verify", DATA / "README.md")
     assert wrong.returncode == ExitCode.CATALOGUE
     assert wrong.stderr.count("\n") == 1

@@ -10,7 +10,7 @@ from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import RunOptions
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import read_shares, split_assignments
+from joulemap.cli.value import read_shares
 
 
 @command
@@ -22,7 +22,7 @@ def diff(
     fail_above: list[str] | None = option(
         None,
         "Exit with 10 where this grows by more, e.g. energy=5%, and surely grows: latency, energy, memory or "
-        "cost; repeat for several.",
+        "cost; repeat for several, or with commas.",
         metavar="METRIC=PERCENT",
         shown="never",
     ),
@@ -41,7 +41,7 @@ def diff(
     joulemap diff main:models/net.py:net HEAD:models/net.py:net --fail-above energy=5% --fail-above latency=10%
     joulemap diff HEAD~1:net.py:net net.py:net --precision int8 --format markdown
     """
-    allowed = read_shares("--fail-above", split_assignments(fail_above))
+    allowed = read_shares("--fail-above", fail_above)
     answer = output.workspace().diff(before, after, run.settings(**hardware.keywords()), fail_above=allowed)
     output.write(answer.document(limit=limit, repeated=output.repeat(run)))
     if answer.failures:

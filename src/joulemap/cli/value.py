@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -134,14 +134,18 @@ def split_assignments(written: Sequence[str] | None) -> dict[str, str]:
     return pairs
 
 
-def read_shares(option: str, given: Mapping[str, str]) -> dict[str, float]:
-    """Return name -> fraction of what a person wrote as `5%`; UsageError names the option."""
-    found = {}
-    for name, text in given.items():
+def read_shares(option: str, written: Sequence[str] | None) -> dict[str, float]:
+    """Return name -> fraction of what a person wrote as `energy=5%,latency=10%`; UsageError names the option."""
+    found: dict[str, float] = {}
+    for item in (part for text in written or () for part in split_names(text)):
+        name, _, text = (part.strip() for part in item.partition("="))
         try:
             if not text.endswith("%"):
                 raise ValueError
-            found[name] = read_real(text.removesuffix("%").strip()) / 100.0
+            share = read_real(text.removesuffix("%").strip()) / 100.0
         except ValueError as error:
-            raise UsageError(f"{option}: {name}={text!r} is no percentage, expected one such as {name}=5%") from error
+            expected = f"{name or 'energy'}=5%"
+            raise UsageError(f"{option}: {item!r} is no percentage, expected one such as {expected}") from error
+        if found.setdefault(name.lower(), share) != share:
+            raise UsageError(f"{option}: {name} is given twice")
     return found

@@ -16,7 +16,7 @@ from joulemap.cli.complete import (
     complete_runtimes,
 )
 from joulemap.cli.option.run import CALIBRATION_HELP
-from joulemap.cli.output import OutputOptions
+from joulemap.cli.option.serving import ServedOutputOptions
 
 
 @command
@@ -49,16 +49,19 @@ def verify(
     devices: int | None = option(None, "Devices that shared the work.", min=1),
     replicas: int | None = option(None, "Servers among them that shared the requests.", min=1),
     passes: int | None = option(None, "Batches that ran in a window or trace.", min=1),
+    prompt: int | None = option(None, "Tokens of a prompt.", min=1),
+    made: int | None = option(None, "Tokens made of a request; -o names a file.", "--output", min=1),
     calibration: str = option("auto", CALIBRATION_HELP),
     keep: bool = option(False, "Store the rows, as `measurements import` does."),
     calibrate: bool = option(False, "Fit the hardware to them and to what is stored, as `calibrate` does."),
     limit: int = option(12, "Rows to show in a table; json and csv have all.", min=1),
-    output: OutputOptions,
+    output: ServedOutputOptions,
 ) -> None:
     """Hold what other tools measured against the prediction for it, and say what would explain the difference.
 
-    Reads what vLLM's and SGLang's serving benchmarks write or print, AIPerf and GenAI-Perf, GuideLLM, TensorRT-LLM's
-    trtllm-bench, InferenceX, llama-bench -o json, trtexec's logs, torch.profiler's traces (.gz too), printed timers of
+    Reads what vLLM's and SGLang's serving benchmarks write or print, vLLM's bench latency and throughput, AIPerf and
+    GenAI-Perf, GuideLLM, TensorRT-LLM's trtllm-bench, InferenceX, llama-bench -o json or csv, trtexec's logs,
+    torch.profiler's traces (.gz too), printed timers of
     torch.utils.benchmark, MLPerf's mlperf_log_summary.txt, Zeus's and CodeCarbon's CSV, known by what they hold. What
     a file does not tell is asked for. No pickle is opened, and nothing of a file is run.
 
@@ -82,6 +85,8 @@ def verify(
         devices=devices,
         replicas=replicas,
         passes=passes,
+        prompt=prompt,
+        output=made,
         calibration=calibration,
         keep=keep,
         calibrate=calibrate,

@@ -5,6 +5,7 @@ Nothing of a file is run: no pickle is opened, no text evaluated, and none is re
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -12,7 +13,7 @@ import math
 import re
 import tomllib
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +36,12 @@ HEAD: Final = 200_000
 UNSAFE: Final = {b"\x80": "a pickle, which runs code when it is read", b"PK": "an archive of torch.save or a zip"}
 """How a file begins that is not opened, and what it is."""
 
+UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+"""How a text begins that another shell has redirected."""
+
+JSON: Final = re.compile(r"\s*(?:\{|\[\s*[\[{])")
+"""How JSON of objects begins; a log may begin with a bracket too."""
+
 SCALE: Final[Mapping[str, float]] = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 """Unit of time -> seconds."""
 
@@ -45,6 +52,10 @@ TEXTS: Final = (
 
 Cells = dict[str, Any]
 """Column of a measurement -> what a file says; what it does not say is not there."""
+
+
+Stated = Mapping[str, Any]
+"""Option -> what a person says of a file; empty or None for nothing."""
 
 
 @frozen(kw_only=True)
@@ -67,13 +78,6 @@ class Format:
     columns: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Column -> paths of it."""
 
-    def fits(self, content: Content) -> bool:
-        """Whether a file is of it."""
-        if self.mark and re.search(self.mark, content.text[:HEAD], re.MULTILINE):
-            return True
-        objects = content.objects
-        return bool(self.needs and objects) and all(find(objects[0], path) is not None for path in self.needs)
-
 
 @define(slots=False, eq=False)
 class Content:
@@ -84,19 +88,21 @@ class Content:
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """The objects of JSON: one, those of a list, or of lines; none of another text, and of a trace."""
-        if self.text.lstrip()[:1] not in ("{", "[") or '"traceEvents"' in self.text[:HEAD]:
+        """The objects of JSON: one, those of a list, or one behind another; none of another text, and of a trace."""
+        if not JSON.match(self.text) or '"traceEvents"' in self.text[:HEAD]:
             return []
         if len(self.text) > MOST_JSON_BYTES:
             raise CatalogueError(f"{self.path}: too large: JSON longer than {MOST_JSON_BYTES:,} bytes")
         try:
-            data = json.loads(self.text)
+            found = [part for one in decode_each(self.text) for part in (one if isinstance(one, list) else [one])]
         except (ValueError, RecursionError) as error:
-            try:
-                data = [json.loads(line) for line in self.text.splitlines() if line.strip()]
-            except (ValueError, RecursionError):
-                raise CatalogueError(f"{self.path}: JSON that breaks or ends early: {error}; write it again") from error
-        return [one for one in (data if isinstance(data, list) else [data]) if isinstance(one, dict)]
+            raise CatalogueError(f"{self.path}: JSON that breaks or ends early: {error}; write it again") from error
+        return [one for one in found if isinstance(one, dict)]
+
+    @property
+    def rows(self) -> Iterator[dict[str, str]]:
+        """The rows of CSV, by its first line."""
+        return csv.DictReader(io.StringIO(self.text, newline=""))
 
     def describe(self) -> str:
         """Return what the file looks like, in words."""
@@ -126,18 +132,34 @@ def open_content(path: Path) -> Content:
         for start, what in UNSAFE.items():
             if raw.startswith(start):
                 raise FileError(f"{what}: write the tool's text, CSV or JSON")
-        return Content(path, decode(raw))
-    except (FileError, OSError, EOFError, zlib.error) as error:
+        return Content(path, decode(raw.decode("utf-16").encode() if raw[:2] in UTF_16 else raw))
+    except (FileError, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CatalogueError(f"{path}: cannot be read: {error}") from error
 
 
 def recognize(content: Content) -> Format:
     """Return the format of a file; CatalogueError with what it looks like and what is known."""
-    found = next((one for one in list_formats() if one.fits(content)), None)
+    forms = list_formats()
+    marked = (one for one in forms if one.mark and re.search(one.mark, content.text[:HEAD], re.MULTILINE))
+    first = (content.objects or [{}])[0] if (found := next(marked, None)) is None else {}
+    shaped = (one for one in forms if one.needs and all(find(first, path) is not None for path in one.needs))
+    found = found or next(shaped, None)
     if found is None:
-        known = ", ".join(one.name for one in list_formats())
+        known = ", ".join(one.name for one in forms)
         raise CatalogueError(f"{content.path}: {content.describe()}, of no format that is known: {known}")
     return found
+
+
+def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
+    """Yield the JSON values that stand one behind another from a place on to `end`; ValueError where one breaks off."""
+    decoder, gap = json.JSONDecoder(), re.compile(r"[\s,]*")
+    while True:
+        skipped = gap.match(text, at)
+        at = skipped.end() if skipped else at
+        if text[at : at + 1] == end:
+            return
+        value, at = decoder.raw_decode(text, at)
+        yield value
 
 
 def find(data: Any, path: str) -> Any:

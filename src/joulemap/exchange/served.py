@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from joulemap.exchange.measured import Cells, Content, Format, count_devices, find, need, number, pick
+from joulemap.exchange.measured import Cells, Content, Format, Stated, count_devices, find, need, number, pick
+from joulemap.system.errors import UsageError
 
 PRINTED: Final = {
     "Successful requests": "completed",
@@ -46,17 +47,32 @@ GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Med
 """How weights are stored, in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
 
 
-def read_served(content: Content, form: Format, _passes: int | None) -> Iterator[Cells]:
+def read_served(content: Content, form: Format, stated: Stated) -> Iterator[Cells]:
     """Yield the runs of a file as its format says; KeyError for what it must have."""
     for whole in content.objects or list(_read_printed(content.text)):
         for one in whole[form.each] if form.each else [whole]:
             if find(one, "disagg") is True:
                 raise ValueError("a run is of two pools (disagg), which no row of measurements can tell")
+            if number(find(one, "completed")) == 0.0:
+                raise ValueError("no request was completed")
             is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
-            cells = {"engine": form.engine, **pick({**whole, **one}, form.columns)}
+            cells = {"engine": form.engine, "assumed": set(), **pick({**whole, **one}, form.columns)}
             if form.engine == "" and (not cells["engine"] or cells["engine"].startswith("openai")):
-                cells["engine"] = "sglang" if is_sglang else "vllm"
+                cells |= {"engine": "sglang" if is_sglang else "vllm", "assumed": {"engine"}}
+            if not form.columns.keys() & {"prompt_tokens", "all_prompt_tokens"}:
+                cells = _ask(cells, content, stated)
             yield _settle(cells)
+
+
+def _ask(cells: Cells, content: Content, stated: Stated) -> Cells:
+    """Return columns with lengths, and requests at once, that a file lacks; UsageError for what is not stated."""
+    names = {"prompt_tokens": "prompt", "output_tokens": "output"}
+    if "requests" not in cells:
+        names["requests"] = "batch"
+    if missing := [f"--{name}" for name in names.values() if not stated[name]]:
+        what = "requests at once and " if "requests" in names else ""
+        raise UsageError(f"{content.path} does not tell {what}tokens of a request: add {', '.join(missing)}")
+    return {**cells, **{column: float(stated[name]) for column, name in names.items()}, "request_rate": "inf"}
 
 
 def _read_printed(text: str) -> Iterator[dict[str, Any]]:
@@ -76,6 +92,8 @@ def _settle(raw: Cells) -> Cells:
     many, cells["hardware"] = count_devices(cells.get("hardware", ""))
     parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
     notes = [] if cells.keys() & COUNTS or many > 1 else [ONE_DEVICE]
+    if notes:
+        cells["assumed"].add("device_count")
     devices = cells.setdefault("device_count", max(many, parallel * cells.get("replicas", 1)))
     for name in ("prompt", "output"):
         if f"all_{name}_tokens" in cells:
@@ -91,26 +109,27 @@ def _settle(raw: Cells) -> Cells:
         cells["power_boundary"] = "device"
     said = re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", cells.get("date", ""))
     cells["date"] = "-".join(said.groups()) if said else ""
-    wait = cells.get("request_latency_s") or (
-        cells["time_to_first_token_s"] + cells["inter_token_latency_s"] * max(cells["output_tokens"] - 1.0, 0.0)
-    )
-    rate = cells.pop("requests_per_s", 0.0)
-    batch = cells.pop("concurrency", 0.0) or rate * wait
+    rate, batch = cells.pop("requests_per_s", 0.0), cells.pop("concurrency", 0.0)
+    is_at_once = cells.pop("request_rate", "").lower() in ("inf", "infinity") and not limit
+    if not batch and not is_at_once:
+        steps = max(cells["output_tokens"] - 1.0, 0.0)
+        wait = cells.get("request_latency_s")
+        batch = rate * (wait or cells["time_to_first_token_s"] + cells["inter_token_latency_s"] * steps)
     cells |= {"scope": "steady_serving", "batch": min(batch, limit) if limit else batch}
     notes.append(f"{cells['batch']:.3g} requests in flight on average")
-    if cells.pop("request_rate", "") == "inf" and not limit:
+    if requests == 1.0:
+        cells |= {"scope": "request", "batch": 1.0}
+    elif is_at_once:
         cells |= {"scope": "offline", "batch": requests}
         notes[-1] = f"all {requests:.0f} requests came at once"
-    elif requests == 1.0:
-        cells["scope"] = "request"
     elif requests and requests < STEADY * cells["batch"]:
         notes.append(f"{requests:.0f} requests in all: start and end count as much as what is steady")
     return {**cells, "notes": notes}
 
 
-def read_llama_bench(content: Content, _form: Format, _passes: int | None) -> Iterator[Cells]:
-    """Yield the tests of `llama-bench -o json`: a prompt, tokens behind a depth, or both."""
-    for one in content.objects:
+def read_llama_bench(content: Content, _form: Format, _stated: Stated) -> Iterator[Cells]:
+    """Yield the tests of `llama-bench -o json`, `jsonl` or `csv`: a prompt, tokens behind a depth, or both."""
+    for one in content.objects or list(content.rows):
         prompt, made, depth = (number(find(one, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth"))
         layers = number(find(one, "n_gpu_layers")) or 0.0
         chips = str(find(one, "gpu_info") or "").split(", ") if layers else [str(find(one, "cpu_info") or "")]
@@ -130,6 +149,7 @@ def read_llama_bench(content: Content, _form: Format, _passes: int | None) -> It
             split: len(chips),
             "prompt_tokens": prompt or depth,
             "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
+            "assumed": set(),
             "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],
         }
         if made:

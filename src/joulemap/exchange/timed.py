@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +9,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
-from joulemap.exchange.measured import HEAD, SCALE, Cells, Content, Format, count_devices, number
+from joulemap.exchange.measured import HEAD, SCALE, Cells, Content, Format, Stated, count_devices, decode_each, number
 from joulemap.system.errors import UsageError
 
 TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::bfloat16": "bf16"}
@@ -35,9 +32,14 @@ Source: assumed; as for the rows that ship (docs/accuracy.md)."""
 JOULES_PER_KWH: Final = 3.6e6
 
 
-def read_trtexec(content: Content, _form: Format, _passes: int | None) -> Iterator[Cells]:
-    """Yield the run of a log of trtexec: the median of what the GPU takes, without copies from and to the host."""
-    text = content.text
+def read_trtexec(content: Content, _form: Format, _stated: Stated) -> Iterator[Cells]:
+    """Yield the runs of a log of trtexec: the median of what the GPU takes, without copies from and to the host."""
+    parts = re.split(r"^&&&& RUNNING ", content.text, flags=re.MULTILINE)
+    for text in parts[1:] or parts:
+        yield _read_run(text)
+
+
+def _read_run(text: str) -> Cells:
     times = dict(re.findall(r"\[I\] ([\w ]+): min = .*?median = ([\d.]+) ms", text))
     cells: Cells = {"runtime": "engine", "scope": "board", "latency_s": float(times["GPU Compute Time"]) * 1e-3}
     patterns = {
@@ -55,24 +57,18 @@ def read_trtexec(content: Content, _form: Format, _passes: int | None) -> Iterat
         notes.append(f"{streams[1]} streams share the device: each takes longer than alone")
     if unsteady := re.search(r"coefficient of variance = ([\d.]+)%", text):
         notes.append(f"trtexec warns of a spread of {float(unsteady[1]):.0f} %: clocks were not locked")
-    yield {**cells, "conditions": "; ".join(["median GPU compute time", *notes]), "notes": notes}
+    conditions = "; ".join(["median GPU compute time", *notes])
+    return {**cells, "conditions": conditions, "notes": notes, "assumed": {"precision"}}
 
 
 def _events(text: str) -> Iterator[dict[str, Any]]:
     """Yield the events of a trace one by one; ValueError where it breaks off."""
-    at = text.index("[", text.index('"traceEvents"')) + 1
-    decoder, gap = json.JSONDecoder(), re.compile(r"[\s,]*")
-    while True:
-        skipped = gap.match(text, at)
-        at = skipped.end() if skipped else at
-        if text[at : at + 1] == "]":
-            return
-        event, at = decoder.raw_decode(text, at)
-        if isinstance(event, dict) and event.get("ph") == "X":
-            yield event
+    start = text.index("[", text.index('"traceEvents"')) + 1
+    every = decode_each(text, start, end="]")
+    return (one for one in every if isinstance(one, dict) and one.get("ph") == "X")
 
 
-def read_trace(content: Content, _form: Format, passes: int | None) -> Iterator[Cells]:
+def read_trace(content: Content, _form: Format, stated: Stated) -> Iterator[Cells]:
     """Yield the run of a trace of `torch.profiler`: from step to step, or all of it over its passes."""
     spans: dict[str, list[tuple[float, float]]] = {}
     kinds, batches = Counter[str](), Counter[int]()
@@ -88,10 +84,10 @@ def read_trace(content: Content, _form: Format, passes: int | None) -> Iterator[
         if "conv" in name and shapes:
             batches[int(shapes[0][0])] += 1
     steps = spans.get("step gpu_user_annotation") or spans.get("step user_annotation")
-    if steps and passes is None:
+    if steps and stated["passes"] is None:
         seconds, basis = fmean(taken for _, taken in steps) * 1e-6, f"mean of {len(steps)} profiler steps"
     else:
-        count = _need_passes(passes, content.path, "no profiler step")
+        count = _need_passes(stated, content.path, "no profiler step")
         every = spans.get("work") or [one for some in spans.values() for one in some]
         whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
         seconds, basis = whole * 1e-6 / count, f"{count} passes"
@@ -103,10 +99,10 @@ def read_trace(content: Content, _form: Format, passes: int | None) -> Iterator[
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    yield {**cells, "notes": [f"{basis}, with what the profiler itself takes"]}
+    yield {**cells, "notes": [f"{basis}, with what the profiler itself takes"], "assumed": set()}
 
 
-def read_timers(content: Content, _form: Format, _passes: int | None) -> Iterator[Cells]:
+def read_timers(content: Content, _form: Format, _stated: Stated) -> Iterator[Cells]:
     """Yield each timer of `torch.utils.benchmark` as it prints itself: its median."""
     for block in re.split(r"<torch\.utils\.benchmark\S* object at 0x[0-9A-Fa-f]+>", content.text)[1:]:
         told = re.search(r"^\s*(?:Median:\s*)?([\d.]+) (s|ms|us|ns)\s*$", block, re.MULTILINE)
@@ -122,11 +118,13 @@ def read_timers(content: Content, _form: Format, _passes: int | None) -> Iterato
             "latency_s": seconds,
             "conditions": conditions,
             "notes": [conditions],
+            "assumed": set(),
         }
 
 
-def _need_passes(passes: int | None, path: Path, what: str) -> int:
+def _need_passes(stated: Stated, path: Path, what: str) -> int:
     """Return the passes of a window; UsageError that asks for them."""
+    passes: int | None = stated["passes"]
     if passes is None:
         raise UsageError(f"{path} tells {what} and not how many passes ran in it: add --passes N, e.g. --passes 100")
     return passes
@@ -136,31 +134,27 @@ def _window(seconds: float, joules: float, count: int, of: str) -> Cells:
     """Return the columns of a window in which so many passes ran."""
     figures = {"latency_s": seconds / count, "energy_j": joules / count, "power_w": joules / seconds}
     told = f"{of}: {count} passes in {seconds:.4g} s"
-    return {"runtime": "eager", "scope": "board", **figures, "conditions": told, "notes": [told]}
+    return {"runtime": "eager", "scope": "board", **figures, "conditions": told, "notes": [told], "assumed": set()}
 
 
-def _rows(content: Content) -> Iterator[dict[str, str]]:
-    yield from csv.DictReader(io.StringIO(content.text, newline=""))
-
-
-def read_zeus(content: Content, _form: Format, passes: int | None) -> Iterator[Cells]:
+def read_zeus(content: Content, _form: Format, stated: Stated) -> Iterator[Cells]:
     """Yield the windows of a log of `ZeusMonitor`, those of one name together: their medians."""
     windows: dict[str, list[dict[str, str]]] = {}
-    for row in _rows(content):
+    for row in content.rows:
         windows.setdefault(row["window_name"], []).append(row)
     for name, rows in windows.items():
         meters = [key for key in rows[0] if re.fullmatch(r"gpu\d+_energy", key) and float(rows[0][key]) > 0.0]
         if len(meters) != 1:
             raise ValueError(f"window {name!r} has the energy of {len(meters)} GPUs, expected one")
-        count = _need_passes(passes, content.path, "windows")
+        count = _need_passes(stated, content.path, "windows")
         seconds, joules = (median(float(row[key]) for row in rows) for key in ("elapsed_time", meters[0]))
         yield {**_window(seconds, joules, count, f"Zeus, window {name!r}, median of {len(rows)}"), "model": name}
 
 
-def read_codecarbon(content: Content, _form: Format, passes: int | None) -> Iterator[Cells]:
+def read_codecarbon(content: Content, _form: Format, stated: Stated) -> Iterator[Cells]:
     """Yield the runs of CodeCarbon's emissions.csv: of the GPU where there is one, else of the CPU."""
-    for row in _rows(content):
-        count = _need_passes(passes, content.path, "runs")
+    for row in content.rows:
+        count = _need_passes(stated, content.path, "runs")
         devices, gpu = count_devices(row["gpu_model"])
         if devices > 1:
             raise ValueError(f"project {row['project_name']!r} has the energy of {devices} GPUs, expected one")
@@ -171,7 +165,7 @@ def read_codecarbon(content: Content, _form: Format, passes: int | None) -> Iter
         yield {**cells, "hardware": gpu or row["cpu_model"], "model": row["project_name"]}
 
 
-def read_mlperf(content: Content, _form: Format, _passes: int | None) -> Iterator[Cells]:
+def read_mlperf(content: Content, _form: Format, _stated: Stated) -> Iterator[Cells]:
     """Yield the run of mlperf_log_summary.txt; model and system are looked for in the folders above it."""
     said = {
         name.strip(): value for name, value in re.findall(r"^ *([^:\n]+?) *: *(\S.*?) *$", content.text, re.MULTILINE)
@@ -186,6 +180,7 @@ def read_mlperf(content: Content, _form: Format, _passes: int | None) -> Iterato
     batch = OFFLINE_BATCH if is_rate else 1
     notes = [told, *([f"batch {batch} is taken, which the log does not tell: --batch says another"] if is_rate else [])]
     cells: Cells = {"runtime": "engine", "scope": "board", "batch": batch, **figure, "conditions": told, "notes": notes}
+    cells["assumed"] = set()
     folders = content.path.absolute().parts
     if scenario in folders[2:]:
         place = folders.index(scenario)

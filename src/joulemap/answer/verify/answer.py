@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +13,7 @@ from joulemap.answer.computed import make_table, told
 from joulemap.answer.measurement import find_measurements, store_measurements
 from joulemap.answer.verify.cause import MOST, CauseRow, find_causes
 from joulemap.answer.verify.forecast import Case, Forecast, forecast, measured_of
-from joulemap.answer.verify.told import Reading, read_file
+from joulemap.answer.verify.told import Reading, check_options, read_file
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
@@ -40,8 +41,14 @@ WORDS: Final = {
 }
 """Quantity -> what people read, where that is not its name without the unit."""
 
+SAID: Final = {"assumed": ", which was assumed", "open": "", "told": ", against what is told"}
+"""How a cause stands to the files -> what is said of it."""
+
 QUICK: Final = 12
 """Measurements of a hardware that are fitted without being asked, to tell what that would change."""
+
+FAR: Final = 10.0
+"""Ratio, either way, from which on no configuration is the reason: something else was counted. Source: assumed."""
 
 VERDICTS: Final = {True: "inside", False: "OUTSIDE", None: ""}
 
@@ -75,13 +82,17 @@ class VerifyAnswer(Answer):
     causes: Table[CauseRow]
     calibration: str
     """What a calibration changes, or why none was fitted; empty where nothing is to say."""
+    kept: str
+    """How many rows were stored; empty where none was asked to be."""
     notes: tuple[str, ...]
 
     def document(self, *, limit: int = 12) -> Document:
         """Return it with `limit` rows, for people and programs; csv holds the rows."""
         first, count = self.rows[0], self.rows.rows[-1].case_index
+        firsts = {row.case_index: row for row in reversed(self.rows.rows)}.values()
+        whats = {(row.case_index, row.quantity): f"{row.model} {row.hardware} {row.configuration}" for row in firsts}
         columns: tuple[Shown[VerifiedRow], ...] = (
-            *((("what", lambda row: f"{row.model} {row.hardware} {row.configuration}"),) if count > 1 else ()),
+            *((("what", lambda row: whats.get((row.case_index, row.quantity), "")),) if count > 1 else ()),
             ("quantity", lambda row: _name(row.quantity)),
             ("measured", lambda row: _show(row.measured, row.quantity)),
             ("predicted", lambda row: _show(row.predicted, row.quantity)),
@@ -102,9 +113,15 @@ class VerifyAnswer(Answer):
             title=f"{one if count == 1 else show_count(count, 'configuration')} ({first.format})",
             answer=said,
             sections=(section,),
-            insights=(*causes[:2], *((self.calibration,) if self.calibration else ()), *causes[2:]),
+            insights=tuple(filter(None, (self.kept, *causes[:2], self.calibration, *causes[2:]))),
             notes=self.notes,
-            data={"answer": said, **self.data(), "calibration": self.calibration, "notes": self.notes},
+            data={
+                "answer": said,
+                **self.data(),
+                "calibration": self.calibration,
+                "kept": self.kept,
+                "notes": self.notes,
+            },
             table=self.rows,
         )
 
@@ -116,11 +133,24 @@ class VerifyAnswer(Answer):
             parts.append(f"not predicted: {'; '.join(refused)}")
         elif not judged:
             parts.append("nothing that was measured has an interval")
-        if self.causes.rows and self.causes[0].inside_count:
-            parts.append(f"most likely {self.causes[0].cause}: {self.causes[0].change}")
+        best = self.causes[0] if self.causes.rows else None
+        if best and best.inside_count and best.standing != "told":
+            likely = "most likely" if best.standing == "assumed" else "it would fit"
+            parts.append(f"{likely} {best.change}")
         elif not all(judged):
-            parts.append("nothing that was tried brings it inside")
+            parts += ["nothing that the files leave open brings it inside", *self._suspect()]
         return "; ".join(parts)
+
+    def _suspect(self) -> list[str]:
+        """Return what to look at where a number is too far off for any configuration."""
+        far = [row for row in self.rows if row.ratio and not 1.0 / FAR < row.ratio < FAR]
+        if not far:
+            return []
+        first = max(far, key=lambda row: abs(math.log(row.ratio or 1.0)))
+        what = (
+            "a queue or a warm-up" if first.quantity == "time_to_first_token_s" else "passes, batch, units, a warm-up"
+        )
+        return [f"{_name(first.quantity)} is {first.ratio:.3g}x: look at what was counted ({what})"]
 
 
 def _name(quantity: str) -> str:
@@ -136,7 +166,7 @@ def _tell(row: CauseRow) -> str:
     verdict = VERDICTS[row.is_inside].lower() or "without an interval"
     others = f"; {row.inside_count} of {row.judged_count} inside" if row.judged_count > 1 else ""
     return (
-        f"with {row.change}: {_name(row.quantity)} {_show(row.predicted, row.quantity)} predicted, "
+        f"with {row.change}{SAID[row.standing]}: {_name(row.quantity)} {_show(row.predicted, row.quantity)} predicted, "
         f"{_show(row.measured, row.quantity)} measured, {verdict}{others}"
     )
 
@@ -154,6 +184,8 @@ def verify(
     devices: int | None = None,
     replicas: int | None = None,
     passes: int | None = None,
+    prompt: int | None = None,
+    output: int | None = None,
     calibration: str | Calibration = "auto",
     keep: bool = False,
     calibrate: bool = False,
@@ -162,11 +194,13 @@ def verify(
 
     The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
     of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
-    requests. `keep` stores the rows as measurements, `calibrate` fits the hardware to them and to all that is stored,
+    requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
+    hardware to them and to all that is stored,
     into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
     for what is neither told nor stated.
     """
     counts = {"batch": batch, "devices": devices, "replicas": replicas, "passes": passes}
+    counts |= {"prompt": prompt, "output": output}
     for name, count in counts.items():
         if count is not None and count < 1:
             raise UsageError(f"--{name} is {count}, expected a whole number from 1")
@@ -177,25 +211,32 @@ def verify(
     readings = [one for path in paths for one in read_file(Path(path), {**words, **counts})]
     if not readings:
         raise UsageError("verify needs a file")
+    check_options(readings, {**words, **counts})
     measured = [one.row for one in readings]
     singles = [row for row in measured if not isinstance(row, ServingRow)]
     if calibrate and len(singles) < len(measured):
         raise UsageError("--calibrate fits single runs, and there are served models among these: --keep stores them")
     found = forecast(source, [Case(row=row) for row in measured], calibration)
-    outside = [pair for pair in zip(measured, found, strict=True) if pair[1].holds(measured_of(pair[0])) is False]
+    outside = [
+        (one.row, told_of, one.assumed)
+        for one, told_of in zip(readings, found, strict=True)
+        if told_of.holds(measured_of(one.row)) is False
+    ]
     causes = find_causes(source, outside, calibration)
     notes = [note for one in readings for note in one.notes]
     notes += [f"{one.form.name}: {one.form.url}" for one in readings]
     if len(outside) > MOST:
         notes.append(f"causes were evaluated for the {MOST} configurations furthest off, of {len(outside)} outside")
+    kept = ""
     if keep:
         fresh, known = store_measurements(source, measured)
-        notes.append(f"{show_count(fresh, 'measurement')} stored, {known} were there already")
+        kept = f"{show_count(fresh, 'measurement')} stored, {known} were there already"
     after, said = _calibrate(source, singles, len(measured), write=calibrate) if outside or calibrate else ([], "")
     return VerifyAnswer(
         rows=make_table("verify", VerifiedRow, _form(readings, found, after)),
         causes=make_table("verify cause", CauseRow, causes),
         calibration=said,
+        kept=kept,
         notes=tuple(dict.fromkeys(notes)),
     )
 

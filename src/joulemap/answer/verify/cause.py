@@ -2,13 +2,15 @@
 
     misfit = mean over quantities of |ln (measured / predicted)| / half width of the interval
 
-A cause that brings more measurements inside their intervals stands before others, then one with the least misfit.
+What contradicts a file or an option stands last, and only where it explains a measurement. Of the rest a cause that
+brings more measurements inside their intervals stands first, then what was assumed before what no file tells, then the
+least misfit.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -21,7 +23,7 @@ from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.serving import ServingRow
 from joulemap.model.workload import ROLE_CODE
 from joulemap.plan.catalogue import known_hardware, read_known
-from joulemap.present.cell import show_quantity
+from joulemap.present.cell import show_count, show_quantity
 from joulemap.system.errors import UnknownNameError
 from joulemap.system.record import frozen
 
@@ -46,6 +48,20 @@ MOST: Final = 3
 BETTER: Final = 0.95
 """Share of the misfit below which a cause is told."""
 
+COLUMNS: Final = {
+    "precision": {"precision", "weight_precision"},
+    "runtime": {"runtime"},
+    "engine": {"engine"},
+    "devices": {"device_count"},
+}
+"""Cause -> columns that a file may tell; of the others no file tells anything."""
+
+STANDINGS: Final = ("assumed", "open", "told")
+"""Of what a cause changes: taken without a word, of which no file tells anything, told otherwise; the likely first."""
+
+Outside = tuple["Measurement | ServingRow", "Forecast", Collection[str]]
+"""A row that is outside, what is predicted of it, and its columns that were assumed."""
+
 Supposed = tuple[str, str, Case]
 """A cause, what is otherwise with it, and that configuration."""
 
@@ -55,6 +71,7 @@ class CauseRow:
     """A cause that explains the measurements outside better, with what is predicted of the one furthest off."""
 
     rank: int = told("order: the first explains best")
+    standing: str = told("of what it changes: assumed, open (no file tells it) or told otherwise")
     cause: str = told("clock, power cap, power mode, precision, runtime, engine, cache, copy, devices or batch")
     change: str = told("the configuration that it is, and what was taken")
     inside_count: int = told("measurements that are inside every interval with it")
@@ -71,20 +88,26 @@ class CauseRow:
 
 def find_causes(
     source: Source,
-    outside: Sequence[tuple[Measurement | ServingRow, Forecast]],
+    outside: Sequence[Outside],
     calibration: str | Calibration,
 ) -> list[CauseRow]:
     """Return causes that explain rows outside their intervals better, the best first."""
     chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
-    tried = [(owner, one) for owner, (row, found) in enumerate(chosen) for one in _suppose(source, row, found)]
+    tried = [(owner, one) for owner, (row, found, _) in enumerate(chosen) for one in _suppose(source, row, found)]
     results = forecast(source, [case for _, (_, _, case) in tried], calibration)
     groups: dict[tuple[str, str], list[tuple[int, Forecast]]] = {}
     for (owner, (cause, change, _)), found in zip(tried, results, strict=True):
         if found.figures:
             groups.setdefault((cause, change), []).append((owner, found))
     rows = [_judge(*named, group, chosen) for named, group in groups.items()]
-    better = [row for row in rows if row.inside_count or row.misfit < BETTER * row.plain_misfit]
-    better.sort(key=lambda row: (-row.inside_count, row.misfit, row.change))
+    better = [
+        row for row in rows if row.inside_count or (row.standing != "told" and row.misfit < BETTER * row.plain_misfit)
+    ]
+    better.sort(
+        key=lambda row: (
+            row.standing == "told", -row.inside_count, STANDINGS.index(row.standing), row.misfit, row.change
+        )
+    )  # fmt: skip
     return [attrs.evolve(row, rank=number) for number, row in enumerate(better, start=1)]
 
 
@@ -92,16 +115,18 @@ def _judge(
     cause: str,
     change: str,
     group: Sequence[tuple[int, Forecast]],
-    chosen: Sequence[tuple[Measurement | ServingRow, Forecast]],
+    chosen: Sequence[Outside],
 ) -> CauseRow:
     """Return a cause over the rows that it was evaluated for."""
     told_of = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
     measured, found, own = told_of[0]
+    columns, assumed = COLUMNS.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
     shared = [name for name in measured if name in own.figures and name in found.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
     figure = found.figures[name]
     return CauseRow(
         rank=0,
+        standing="open" if columns is None else "assumed" if columns & assumed else "told",
         cause=cause,
         change=change,
         inside_count=sum(bool(with_it.holds(numbers)) for numbers, with_it, _ in told_of),
@@ -171,7 +196,8 @@ def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
         if engine != row.engine:
             yield _vary("engine", f"{engine} instead of {row.engine}", row, engine=engine, date="")
     for other in {max(1, count // 2), count * 2} - {count}:
-        yield _vary("devices", f"x{other} instead of x{count}", row, device_count=other, tensor_parallel=other)
+        words = f"{show_count(other, 'device')} instead of {count}"
+        yield _vary("devices", words, row, device_count=other, tensor_parallel=other)
     if row.batch > 1.0:
         half = row.batch / 2.0
         yield _vary("batch", f"{half:.3g} requests in flight instead of {row.batch:.3g}", row, batch=half)

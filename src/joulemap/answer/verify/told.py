@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,7 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.weight import GGUF, read_weight_format
-from joulemap.exchange.measured import Cells, Content, Format, open_content, recognize
+from joulemap.exchange.measured import Cells, Content, Format, Stated, open_content, recognize
 from joulemap.exchange.served import read_llama_bench, read_served
 from joulemap.exchange.timed import read_codecarbon, read_mlperf, read_timers, read_trace, read_trtexec, read_zeus
 from joulemap.plan.catalogue import known_hardware
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.domain.serving import ServingRow
 
-SERVED: Final[Mapping[str, Callable[[Content, Format, int | None], Iterable[Cells]]]] = {
+Read = Callable[[Content, Format, Stated], Iterable[Cells]]
+
+SERVED: Final[Mapping[str, Read]] = {
     "served": read_served,
     "llama_bench": read_llama_bench,
 }
-SINGLE: Final[Mapping[str, Callable[[Content, Format, int | None], Iterable[Cells]]]] = {
+SINGLE: Final[Mapping[str, Read]] = {
     "trtexec": read_trtexec,
     "trace": read_trace,
     "timers": read_timers,
@@ -40,6 +42,17 @@ SINGLE: Final[Mapping[str, Callable[[Content, Format, int | None], Iterable[Cell
     "codecarbon": read_codecarbon,
 }
 """Reader of a format, by the word of the list of formats."""
+
+METERED: Final = ("trace", "zeus", "codecarbon")
+"""Readers of what may hold several passes."""
+
+TAKEN: Final[Mapping[str, tuple[str, Iterable[str]]]] = {
+    **dict.fromkeys(("engine", "replicas"), ("served models", SERVED)),
+    **dict.fromkeys(("prompt", "output"), ("vLLM's bench latency and throughput", SERVED)),
+    "runtime": ("single runs", SINGLE),
+    "passes": ("windows and traces", METERED),
+}
+"""Option -> what it is of, and the readers of that."""
 
 STORED: Final = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
@@ -61,9 +74,19 @@ class Reading:
     form: Format
     row: Measurement | ServingRow
     notes: tuple[str, ...]
+    assumed: frozenset[str]
+    """Columns that neither the file nor the person tells."""
 
 
-def read_file(path: Path, stated: Mapping[str, Any]) -> Iterator[Reading]:
+def check_options(readings: Sequence[Reading], stated: Stated) -> None:
+    """Raise UsageError for an option that says nothing of any of these files."""
+    for name, (what, readers) in TAKEN.items():
+        if stated[name] and not any(one.form.reader in readers for one in readings):
+            names = ", ".join(dict.fromkeys(one.form.name for one in readings))
+            raise UsageError(f"--{name} is for {what}, and the file is of: {names}")
+
+
+def read_file(path: Path, stated: Stated) -> Iterator[Reading]:
     """Yield what a file says of every configuration; `stated` are a person's words by the name of the option.
 
     CatalogueError for a file of no format, or that lacks what its format has; UsageError or UnknownNameError, naming
@@ -74,12 +97,13 @@ def read_file(path: Path, stated: Mapping[str, Any]) -> Iterator[Reading]:
     is_served = form.reader in SERVED
     read = SERVED[form.reader] if is_served else SINGLE[form.reader]
     try:
-        found = list(read(content, form, stated["passes"]))
+        found = list(read(content, form, stated))
         for cells in found:
             cells["source"] = f"{form.name}: {path.name}"
-            notes = cells.pop("notes")
-            row = _make_served(cells, notes, path, stated) if is_served else _make_single(cells, path, stated)
-            yield Reading(file=path, form=form, row=row, notes=tuple(notes))
+            notes, assumed = cells.pop("notes"), cells.pop("assumed")
+            notes += [f"--{key} says {said}, the file {had}" for key, said, had in _override(cells, stated)]
+            row = (_make_served if is_served else _make_single)(cells, notes, assumed, path, stated)
+            yield Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         what = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
         what = "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else what
@@ -88,7 +112,16 @@ def read_file(path: Path, stated: Mapping[str, Any]) -> Iterator[Reading]:
         raise CatalogueError(f"{path}: of {form.name}, but no run is told; expected {form.expected}")
 
 
-def _make_served(cells: Cells, notes: list[str], path: Path, stated: Mapping[str, Any]) -> ServingRow:
+def _override(cells: Cells, stated: Stated) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what a person says otherwise than a file: option, word, word of the file."""
+    columns = {"precision": "weight_precision" if "weight_precision" in cells else "precision"}
+    for key in ("model", "hardware", "precision", "batch", "engine"):
+        said, had = stated[key], cells.get(columns.get(key, key))
+        if said and had and str(said).lower() != str(had).lower():
+            yield key, said, f"{had:.4g}" if isinstance(had, float) else had
+
+
+def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
     replicas = stated["replicas"] or cells.pop("replicas", 1)
     cells.pop("replicas", None)
     model = stated["model"] or cells.get("model", "")
@@ -98,9 +131,11 @@ def _make_served(cells: Cells, notes: list[str], path: Path, stated: Mapping[str
     written = stated["precision"] or cells.get("weight_precision") or (stored[1] if stored else "")
     cells["weight_precision"] = _name_weights(written, path)
     if not cells["weight_precision"]:
+        assumed.add("weight_precision")
         notes.append("weights are taken at 16 bits, which the file does not tell: --precision says another")
     cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
     cells |= _name_engine(stated["engine"] or cells["engine"], cells["date"])
+    assumed -= {name for name, key in (("engine", "engine"), ("device_count", "devices")) if stated[key]}
     if stated["devices"]:
         cells |= {"device_count": stated["devices"], "tensor_parallel": stated["devices"] // replicas}
     cells["batch"] = stated["batch"] or cells.get("batch", 1.0)
@@ -117,7 +152,7 @@ def _make_served(cells: Cells, notes: list[str], path: Path, stated: Mapping[str
     return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
 
 
-def _make_single(cells: Cells, path: Path, stated: Mapping[str, Any]) -> Measurement:
+def _make_single(cells: Cells, _notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
     devices = stated["devices"] or cells.pop("device_count", 1)
     cells.pop("device_count", None)
     cells["model"] = stated["model"] or _find_model(cells.get("model", ""), path)
@@ -130,6 +165,12 @@ def _make_single(cells: Cells, path: Path, stated: Mapping[str, Any]) -> Measure
     if cells["precision"] not in PRECISION_BYTES:
         near = find_nearest(cells["precision"], [(one,) for one in PRECISION_BYTES])
         raise UnknownNameError("precision", cells["precision"], PRECISION_BYTES, "name it with --precision", near=near)
+    entry = known_hardware()[cells["hardware"].partition("@")[0]]
+    if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
+        cells["precision"] = "fp32"  # a log says that it is allowed where the chip has none
+    if cells["runtime"] == "eager" and not stated["runtime"]:
+        assumed.add("runtime")
+    assumed -= {"precision"} if stated["precision"] else set()
     cells["runtime"] = stated["runtime"] or cells["runtime"]
     if devices > 1 and "throughput_per_s" in cells:
         cells["throughput_per_s"] /= devices
@@ -161,7 +202,8 @@ def _name_decoder(text: str, path: Path) -> str:
     """Return the language model that a name is, without what tells how its weights are stored."""
     if not text:
         raise UsageError(f"{path} does not tell the model: add --model, e.g. --model llama-3.1-8b")
-    own = text.rpartition("/")[2].removesuffix(".gguf")
+    kept = re.search(r"(?:^|/)models--(?:[\w.-]+?--)?([\w.-]+)", text)  # a folder of the Hugging Face cache
+    own = kept[1] if kept else text.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
     bare = STORED.split(own, maxsplit=1)[0]
     found = next((one for one in map(find_decoder, (text, own, bare)) if one is not None), None)
     if found is None:
@@ -195,7 +237,7 @@ def _find_model(text: str, path: Path) -> str:
     """Return the model of the catalogue that words of a text, or of the file's place, name: the longest of them."""
     found = list(_models_in(text)) or list(_models_in("/".join(path.absolute().parts[-4:])))
     if not found:
-        told = f"tells {text[:60]!r} alone" if text else "does not tell the model"
+        told = f"tells {text[:60]!r}, which names no model" if text else "does not tell the model"
         near = find_nearest(Path(text).stem, [(one,) for one in load_models()]) if text else []
         meant = f"; nearest: {', '.join(near)}" if near else ""
         raise UsageError(f"{path} {told}: add --model, e.g. --model resnet50{meant}")
