@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo install test tests test-slow test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs clean
+.PHONY: demo install test tests test-slow test-models lint type format bench models rows zoo profile scoreboard accuracy calibration doubt pages questions campaign mutation ladder ladder-models docs wheel clean
 
 demo: $(STAMP)  ## install if needed, then compare resnet18 on four architectures
 	$(BIN)/joulemap compare resnet18
@@ -117,6 +117,11 @@ calibration: $(STAMP)  ## fit the calibrations that ship to the measurements tha
 
 doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (minutes)
 	$(BIN)/python -m joulemap.tools.doubt
+
+wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first answer would take seconds to make
+	rm -rf build/wheel src/joulemap/template
+	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template $(BIN)/joulemap hardware list > /dev/null
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template; exit $$code
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -102,7 +102,8 @@ MI100).
 PUBLIC_TEXT: Final = """\
 ## Operators that others measured
 Tables that others published ship beside the package's own rows, and no database holds them until they are imported:
-`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing.
+`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing. Conditions
+and boards stand with the rows: `joulemap measurements list --format json`.
 """
 
 LADDER_TEXT: Final = """\
@@ -425,10 +426,8 @@ def public_lines(tables: Iterable[PublicTable]) -> Iterator[str]:
     """Yield a list item per public table: what it is, where it is from, what it leaves out."""
     for one in tables:
         rows = one.read_served() if one.is_served else one.read()
-        boards = sorted({row.hardware for row in rows})
         yield item(
-            f"`{one.address}`: {one.title}. {len(rows):,} rows of {', '.join(boards)}; {one.source}; {one.licence}. "
-            f"Conditions: {one.conditions}."
+            f"`{one.address}`: {one.title}. {len(rows):,} rows; {one.source}; {one.licence}."
             + (f" Left out: {'; '.join(one.left_out)}." if one.left_out else "")
             + (f" Doubt: {one.doubt}." if one.doubt else "")
         )

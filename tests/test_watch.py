@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import re
 from pathlib import Path
@@ -81,6 +82,54 @@ def test_a_copy_that_is_made_meanwhile_is_a_module_of_its_own() -> None:
         other = copy.deepcopy(model)
     torch.nn.init.constant_(next(other.parameters()), 3.0)
     assert other(torch.ones(1, 2)).item() == 6.0
+    assert recorder.list_calls() == ()
+
+
+def test_what_is_saved_meanwhile_is_the_module_alone() -> None:
+    model: Any = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.ReLU())
+    model[1].forward = torch.abs
+    kept = io.BytesIO()
+    with CallRecorder(model).record():
+        torch.save(model, kept)
+        assert list(model.state_dict()) == ["0.weight", "0.bias"]
+    kept.seek(0)
+    read = torch.load(kept, weights_only=False)
+    assert b"joulemap" not in kept.getvalue()
+    assert torch.equal(read(torch.ones(1, 2)), model(torch.ones(1, 2)))
+    assert read[0].forward.__self__ is read[0]
+
+
+def test_watches_end_in_any_order() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    first, second = CallRecorder(model), CallRecorder(model)
+    outer, inner = first.record(), second.record()
+    with outer:
+        inner.__enter__()
+        model(torch.zeros(1, 2))
+    model(torch.zeros(1, 2))
+    inner.__exit__(None, None, None)
+    assert (len(first.list_calls()), len(second.list_calls())) == (1, 2)
+    assert not any("forward" in vars(one) for one in model.modules())
+
+
+def test_a_function_that_is_put_there_meanwhile_stays() -> None:
+    model: Any = torch.nn.Sequential(torch.nn.Linear(2, 1))
+    recorder = CallRecorder(model)
+    with recorder.record():
+        below = model[0].forward
+        model[0].forward = lambda value: below(value) * 0.0 + 7.0
+    assert model(torch.ones(1, 2)).item() == 7.0
+    assert recorder.list_calls() == ()
+
+
+def test_what_is_compiled_or_exported_meanwhile_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = torch.nn.Linear(2, 1)
+    recorder = CallRecorder(model)
+    with recorder.record(), monkeypatch.context() as patch:
+        patch.setattr(torch.compiler, "is_compiling", lambda: True)
+        model(torch.zeros(1, 2))
+        forward: Any = model.forward
+        assert forward.__code__ is torch.nn.Linear.forward.__code__
     assert recorder.list_calls() == ()
 
 
@@ -228,6 +277,23 @@ def test_without_a_prediction_the_answer_says_why(workspace: Workspace) -> None:
     assert answer.rows[0].predicted_energy_j is None
     assert "no prediction for l4: " in answer.document().answer
     assert answer.refusal in answer.document().answer
+
+
+class Loose(torch.nn.Module):
+    """Takes any number of arguments by place, and one by name."""
+
+    def forward(self, value: torch.Tensor, *_more: Any, scale: float) -> torch.Tensor:
+        return value * scale
+
+
+def test_a_call_that_cannot_be_written_again_runs_all_the_same(workspace: Workspace) -> None:
+    module = Loose()
+    with workspace.watch(module, hardware="l4", quiet=True) as watched:
+        module(torch.zeros(1), None, scale=2.0)
+        with pytest.raises(TypeError, match="scale"):
+            module(torch.zeros(1))
+    assert "by place and by name" in watched.answer.refusal
+    assert watched.answer.rows[0].call_count == 1.0
 
 
 def test_what_is_asked_wrongly_is_told_before_anything_runs(workspace: Workspace) -> None:

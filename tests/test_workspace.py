@@ -15,13 +15,17 @@ import pytest
 
 import joulemap
 from compare import assert_close
-from joulemap.catalog.digest import DATA
+from joulemap.catalog.digest import DATA, catalogue_digest
 from joulemap.catalog.load import _read_class, list_architectures, load_catalogue
+from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.settings import Settings
 from joulemap.hub import build
+from joulemap.plan.catalogue import find_catalogue
 from joulemap.plan.run import plan_runs
 from joulemap.question import Question
+from joulemap.store.template import find_template
 from joulemap.system.errors import UnknownNameError, UnsupportedError, UsageError
+from joulemap.system.resource import package_version
 from joulemap.tools.public import spell_stubs
 from joulemap.workspace import Workspace
 
@@ -264,6 +268,28 @@ def test_a_first_comparison_finds_its_hardware_in_the_template(tmp_path: Path, m
     monkeypatch.setattr("joulemap.plan.evaluate.write_hardware", lambda _, fresh, *rest: written.extend(fresh))
     Workspace(tmp_path / "new.duckdb").compare("gemm(m=8,n=8,k=8)")
     assert written == []
+
+
+def test_a_first_answer_needs_no_other_template_than_that_of_the_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> dict[str, HardwareEntry]:
+        pytest.fail("the catalogue was stored anew")
+
+    made = find_catalogue()
+    assert made is not None
+    asked = catalogue_digest(), package_version("joulemap"), refuse
+    monkeypatch.setattr("joulemap.store.template.SHIPPED", made.parent)
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "cache"))
+    copied = find_template(*asked)
+    assert copied is not None
+    assert copied.path.parent == tmp_path / "cache"
+    assert copied.path.read_bytes() == made.read_bytes()
+    (tmp_path / "blocked").write_text("")
+    monkeypatch.setenv("JOULEMAP_CACHE", str(tmp_path / "blocked"))
+    there = find_template(*asked)
+    assert there is not None
+    assert (there.path, there.entries) == (made, copied.entries)
 
 
 def test_one_run_alone_is_not_ranked(tmp_path: Path) -> None:

@@ -182,7 +182,10 @@ def _answer(
 ) -> WatchAnswer:
     calls = recorder.list_calls()
     if not calls:
-        raise UsageError(f"{type(module).__name__} was not called while it was watched: call it inside the block")
+        raise UsageError(
+            f"{type(module).__name__} was not called while it was watched: call it, and no compiled copy of it, inside "
+            "the block"
+        )
     spent: dict[Any, float] = {}
     for call in calls:
         spent[call.kind] = spent.get(call.kind, 0.0) + call.latency_s
@@ -214,9 +217,10 @@ def _middle(calls: Sequence[TimedCall]) -> Sequence[TimedCall]:
 def _predict(
     source: Source, module: torch.nn.Module, kind: CallKind, settings: Settings, target: str | Hardware
 ) -> ModulesAnswer:
+    from joulemap.device.call import bind
     from joulemap.plan.workload import hold_module
 
-    held = hold_module(module, kind.inputs)
+    held = hold_module(module, bind(module, kind))
     name = held.request.model
     asked = attrs.evolve(
         settings, modules={name: held}, precision=settings.precision or cast("Precision", kind.precision)
@@ -284,8 +288,8 @@ def _tell(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[Tim
         yield "none of its modules was called: the model, or a fast path of torch, does their work itself"
     if recorder.is_compiled:
         yield "a compiled module is timed as a whole: its kernels hold operators of several modules"
-    if kind.is_training:
-        rest = recorder.window_s - sum(call.latency_s for call in calls)
+    rest = recorder.window_s - sum(call.latency_s for call in calls)
+    if kind.is_training and rest > 0.0:  # calls of several threads can take longer than the block
         yield (
             f"forward passes alone; the block took {show_quantity(rest, 's')} besides, with what backward passes and "
             "optimizer steps it had: `joulemap train` predicts whole steps"

@@ -4,13 +4,13 @@
     own time of a module = its time - that of the modules that it calls; own times add up to the call
 
 A timed function stands before `forward` in each module meanwhile. A hook would change what is timed: transformer layers
-of torch leave their fast path for one. What is compiled is timed as a whole, for a look inside would compile it anew.
+of torch leave their fast path for one. What is compiled is timed as a whole, for a look inside would compile it anew;
+what is compiled, exported or saved meanwhile is so without the timing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import inspect
 import time
@@ -62,8 +62,10 @@ class TimedCall:
 class CallKind:
     """What calls with inputs of one kind have in common."""
 
-    inputs: tuple[Any, ...] | dict[str, Any]
-    """As an example; without the values of large tensors."""
+    args: tuple[Any, ...]
+    """As an example, by place; without the values of large tensors."""
+    keywords: Mapping[str, Any]
+    """By name, likewise."""
     precision: str
     """joulemap's name of what products run at."""
     is_training: bool
@@ -81,19 +83,44 @@ class _Span:
 
 
 class _Timed:
-    """What stands before a function of a module; a copy of the module has that function of its own."""
+    """What stands before a function of a module; what asks for anything but a call of it gets that function's.
+
+    A copy of the module, or what a file of it is read into, has the function itself.
+    """
 
     __wrapped__: Callable[..., Any]
 
-    def __init__(self, function: Callable[..., Any], call: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], call: Callable[..., Any], before: Any) -> None:
         functools.update_wrapper(self, function)
         self._call = call
+        self.before = before
+        self.is_over = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.is_over or torch.compiler.is_compiling():
+            return self.__wrapped__(*args, **kwargs)
         return self._call(*args, **kwargs)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return copy.deepcopy(self.__wrapped__, memo)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __reduce__(self) -> Any:
+        if inspect.ismethod(self.__wrapped__):
+            return self.__wrapped__.__reduce__()
+        return functools.partial, (self.__wrapped__,)
+
+
+def _remove(own: dict[str, Any], name: str, timed: _Timed) -> None:
+    """Put back what a timed function stood before; it stays, and times nothing, below what was put there since."""
+    timed.is_over = True
+    if own.get(name) is not timed:
+        return
+    before: Any = timed
+    while isinstance(before, _Timed) and before.is_over:
+        before = before.before
+    del own[name]
+    if before is not None:
+        own[name] = before
 
 
 class CallRecorder:
@@ -121,19 +148,19 @@ class CallRecorder:
     @contextlib.contextmanager
     def record(self) -> Iterator[None]:
         """Time what is called until the end; the modules are then as they were."""
-        placed = []
+        placed: list[tuple[dict[str, Any], str, _Timed]] = []
         began = time.perf_counter()
         try:
             for path, module in _list_modules(self._model, "", set()):
                 name = COMPILED if getattr(module, COMPILED, None) is not None else "forward"
-                placed.append((vars(module), name, vars(module).get(name)))
-                vars(module)[name] = self._time(getattr(module, name), path, is_model=module is self._model)
+                own, function = vars(module), getattr(module, name)
+                timed = _Timed(function, self._time(function, path, is_model=module is self._model), own.get(name))
+                placed.append((own, name, timed))
+                own[name] = timed
             yield
         finally:
-            for own, name, before in placed:
-                del own[name]
-                if before is not None:
-                    own[name] = before
+            for own, name, timed in placed:
+                _remove(own, name, timed)
             if self.device == "cuda":
                 torch.cuda.synchronize()
             self.window_s = time.perf_counter() - began
@@ -164,7 +191,7 @@ class CallRecorder:
                 span.ended = self._stamp()
                 held.pop()
 
-        return _Timed(function, timed)
+        return timed
 
     def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
         """Return the kind of a call, which is remembered."""
@@ -178,9 +205,7 @@ class CallRecorder:
         kind = (shapes, plain, precision, is_training)
         if kind not in self.kinds:
             kept, named = replace_tensors((args, kwargs), _keep)
-            self.kinds[kind] = CallKind(
-                inputs=_bind(self._model, kept, named), precision=precision, is_training=is_training
-            )
+            self.kinds[kind] = CallKind(args=kept, keywords=named, precision=precision, is_training=is_training)
         return kind
 
     def _stamp(self) -> Any:
@@ -237,8 +262,9 @@ def _keep(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(tensor, device="meta", requires_grad=False) if tensor.layout == torch.strided else tensor
 
 
-def _bind(module: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | dict[str, Any]:
-    """Return arguments all by place or all by name; UsageError where a call can be written neither way."""
+def bind(module: torch.nn.Module, kind: CallKind) -> tuple[Any, ...] | dict[str, Any]:
+    """Return arguments of a call all by place or all by name; UsageError where it can be written neither way."""
+    args, kwargs = kind.args, kind.keywords
     if not kwargs or not args:
         return dict(kwargs) if kwargs else tuple(args)
     bound = inspect.signature(getattr(module, WRAPPED, module).forward).bind(*args, **kwargs)

@@ -3,8 +3,8 @@
 Beside it lies an index of its hardware, so that names are checked before a database is made or opened.
 
 Making the tables and storing all hardware takes longer than a comparison. The template is made once for each
-schema, catalogue, engine and code that writes, and again where it is not as it was made; without a folder to keep it
-in, every new database is made from the start.
+schema, catalogue, engine and code that writes, and again where it is not as it was made; a wheel of `make wheel` brings
+that of its own. Without a folder to keep it in, and without such a wheel, every new database is made from the start.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -45,6 +46,9 @@ WRITERS: Final = (
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.duckdb")
 
+SHIPPED: Final = Path(__file__).parents[1] / "template"
+"""What a wheel brings; there is none in a checkout."""
+
 KEPT: Final = 8
 """Templates of other catalogues or versions that stay, the newest."""
 
@@ -61,7 +65,7 @@ Fill = Callable[[Connection], "dict[str, HardwareEntry]"]
 
 
 def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Template | None:
-    """Return the template of a catalogue, making it if need be; None where it cannot be kept.
+    """Return the template of a catalogue, making it if need be; None where there is none and it cannot be kept.
 
     `fill` stores the catalogue in an empty database and returns its entries.
     """
@@ -80,7 +84,7 @@ def find_template(catalogue_digest: str, package_version: str, fill: Fill) -> Te
         sweep(path.parent)
         return _read(path) or _make(path, fill)
     except (OSError, RuntimeError, duckdb.Error, DatabaseError):
-        return None
+        return _read(SHIPPED / name)
 
 
 def _index(path: Path) -> Path:
@@ -116,10 +120,14 @@ def _make(path: Path, fill: Fill) -> Template:
     path.parent.mkdir(parents=True, exist_ok=True)
     with drafting(path.parent) as folder:
         draft = folder / path.name
-        with contextlib.closing(connect(draft)) as connection:
-            migrate(connection)
-            entries = fill(connection)
-            connection.execute("CHECKPOINT")
+        if shipped := _read(SHIPPED / path.name):
+            shutil.copyfile(shipped.path, draft)
+            entries = shipped.entries
+        else:
+            with contextlib.closing(connect(draft)) as connection:
+                migrate(connection)
+                entries = fill(connection)
+                connection.execute("CHECKPOINT")
         content = [_digest(draft.read_bytes()), [attrs.asdict(entry) for entry in entries.values()]]
         noted = dict(zip(("file", "entries"), content, strict=True), self=_digest(json.dumps(content).encode()))
         draft.replace(path)
