@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +15,7 @@ import pytest
 from cell import assert_part, read_table
 from conftest import Run
 from joulemap.cli.output import SUFFIXES
-from joulemap.system.errors import DatabaseError, ExitCode
-from joulemap.workspace import Workspace
+from joulemap.system.errors import ExitCode
 from sample import thin
 
 COMMANDS = [
@@ -499,22 +497,6 @@ def test_a_closed_pipe_is_no_error(database: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_says_so_and_changes_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--retrace"]
-    for delay_s in (1.0, 0.7, 0.5):  # a machine may be so busy that the answer is there first
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-        time.sleep(delay_s)
-        process.send_signal(signal.SIGINT)
-        _, talk = process.communicate(timeout=60)
-        if process.returncode != ExitCode.OK:
-            break
-        (tmp_path / "joulemap.duckdb").unlink()
-    assert process.returncode == ExitCode.INTERRUPTED
-    assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     thin(
@@ -536,16 +518,6 @@ def test_an_interrupt_ends_any_query(statement: str, database: Path) -> None:
     assert time.monotonic() - started < 5  # one second, on a machine that has nothing else to do
     assert process.returncode == ExitCode.INTERRUPTED
     assert talk.splitlines() == ["joulemap: interrupted; nothing in the database is half written"]
-
-
-@pytest.mark.slow
-def test_two_processes_may_ask_at_once(database: Path, tmp_path: Path) -> None:
-    path = tmp_path / "shared.duckdb"
-    shutil.copy(database, path)
-    path.chmod(0o644)
-    command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--db", str(path), "--precision"]
-    both = [subprocess.Popen([*command, precision], stdout=subprocess.DEVNULL) for precision in ("int8", "fp64")]
-    assert [process.wait(timeout=60) for process in both] == [0, 0]
 
 
 @pytest.mark.slow
@@ -593,26 +565,6 @@ def test_a_terminal_without_unicode_still_gets_its_answer(joulemap_process: Run,
     done = joulemap_process("compare", "resnet18", "--db", database, variables={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert "resnet18" in done.stdout
-
-
-@pytest.mark.apart
-@pytest.mark.slow
-def test_damage_inside_the_file_is_found(database: Path, tmp_path: Path, joulemap: Run) -> None:
-    header, block = 12_288, 65_536
-    content = bytearray(database.read_bytes())
-    path = tmp_path / "damaged.duckdb"
-    found = []
-    for offset in range(header + 5_000, len(content) - 64, 7 * block):
-        damaged = bytearray(content)
-        damaged[offset : offset + 64] = bytes(255 - value for value in damaged[offset : offset + 64])
-        path.write_bytes(damaged)
-        try:
-            Workspace(path).check()
-        except DatabaseError:
-            found.append(damaged)
-    assert len(found) >= 3, "blocks of tables are read; those of indexes and free ones are not"
-    path.write_bytes(found[-1])
-    assert joulemap("db", "check", "--db", path).returncode == ExitCode.DATABASE
 
 
 @pytest.mark.sample(1)
