@@ -20,6 +20,7 @@ from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.system.errors import UnsupportedError
 from models import ConvBlock, Depthwise, Fourier, Residual, SelfAttention, columns, image, trace_zoo
+from sample import each
 from variants import uncapped
 
 CATEGORIES = {
@@ -91,7 +92,7 @@ def test_each_class_has_its_targets() -> None:
     assert found == {"dsp": 2, "npu": 30, "dpu": 2, "cgra": 1}
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=lambda one: one.id)
+@each(ALL, lambda one: one.id)
 def test_a_reference_table_has_at_least_fifteen_actions_in_the_categories_of_its_class(hardware: Hardware) -> None:
     actions = [one for one in hardware.reference if one.category not in ("board", "static")]
     assert len(actions) >= 15
@@ -158,7 +159,7 @@ def test_fusing_launches_and_moves_no_more_and_takes_no_longer(hardware: Hardwar
         assert launches == [1, 1, eager.subgraphs.kernel_count.sum()], name
 
 
-@pytest.mark.parametrize("hardware", ALL, ids=lambda one: one.id)
+@each(ALL, lambda one: one.id)
 def test_a_missing_precision_is_refused_with_those_that_exist(hardware: Hardware) -> None:
     with pytest.raises(UnsupportedError, match=f"{hardware.id} has no fp64; it has {', '.join(hardware.peaks)}"):
         run(hardware, "fp64", convolution())

@@ -91,7 +91,7 @@ def test_threads_share_a_workspace(trial: Trial) -> None:
 def test_inputs_that_nobody_means_are_refused_in_one_line(trial: Trial, family: fuzz.Family) -> None:
     random = Random(SEED)
     failures: list[str] = []
-    for number in range(3):
+    for number in range(8):
         place = trial.place / str(number)
         failures += fuzz.feed_family(attrs.evolve(trial, place=place), family, random).failures
     assert failures == []

@@ -230,11 +230,11 @@ def test_every_listed_action_is_counted_by_its_class(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("joulemap.model.pipeline.order_counts", record)
     evaluate = evaluator("mobilenet_v3_small").evaluate
-    for one in CATALOGUE:
+    for one in FORMS:
         for precision in one.peaks:
             evaluate(one, Configuration(hardware=one.id, precision=precision, runtime="fused"))
     for one in ONE_OF_EACH_CLASS:
-        had = {name for chip in CATALOGUE if chip.architecture == one.architecture for name in chip.peaks}
+        had = {name for chip in FORMS if chip.architecture == one.architecture for name in chip.peaks}
         needed = {f"{precision}_mac" for precision in PRECISION_BYTES.keys() - had}
         listed = {action.key for action in one.reference if action.action not in needed}
         assert listed - counted[one.architecture] - {LINK_ACTION} == {LOSS_ACTION, STATIC_ACTION}

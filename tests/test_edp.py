@@ -12,7 +12,6 @@ from typing import Any
 import attrs
 import pytest
 
-from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.edp.answer import EdpAnswer
@@ -305,16 +304,6 @@ def test_each_subgraph_beside_itself_on_other_hardware(workspace: Workspace, com
     assert {row.subgraph_index: row.hardware for row in compared.comparison if row.is_best} == winners
 
 
-@pytest.mark.sample(4)
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("case", CASES)
-def test_json_and_csv_hold_the_same_cells(case: str, level: ModelDivision, answers: Mapping[str, EdpAnswer]) -> None:
-    answer = answers[case].document(by=level, limit=5)
-    rows = json.loads(write(answer, "json"))[f"{level}s"]
-    assert rows
-    assert_cells(write(answer, "csv"), rows)
-
-
 @pytest.mark.parametrize("form", ["table", "markdown"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_people_see_the_largest_and_that_it_adds_up(form: str, level: ModelDivision, compared: EdpAnswer) -> None:
@@ -386,24 +375,6 @@ def test_what_cannot_be_taken_apart_says_why(workspace: Workspace, joulemap: Run
     assert json.loads(write(both.document(), "json"))["next_steps"][0].startswith(
         f"joulemap edp resnet18 {folder}/one.toml "
     )
-
-
-@pytest.mark.slow
-def test_a_model_of_one_operator_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "it's; mine"
-    folder.mkdir()
-    (folder / "net.py").write_text("import torch\ndef net():\n    return torch.nn.Linear(8, 4), torch.zeros(1, 8)\n")
-    model = "./it's; mine/net.py:net"
-    done = joulemap("edp", model, "tpu_v4", "--format", "json")
-    assert (done.returncode, done.stderr) == (0, "")
-    document = json.loads(done.stdout)
-    assert document["total"]["model"] == model
-    assert [row["cumulative_fraction"] for row in document["subgraphs"]] == [1.0]
-    assert document["total"]["own_edp_js"] == document["total"]["edp_js"]
-    assert {row["top_count"] for row in document["cuts"]} == {1}
-    for step in document["next_steps"]:
-        again = joulemap(*shlex.split(step)[1:])
-        assert (again.returncode, again.stderr) == (0, ""), step
 
 
 def test_a_building_block_and_its_steps(joulemap: Run, tmp_path: Path) -> None:

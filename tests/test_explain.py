@@ -285,28 +285,6 @@ def test_every_class_has_its_notes() -> None:
     assert all(note.source for note in load_notes())
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(
-    ("options", "table"),
-    [
-        (("--metric", "latency", "--level", "action"), "terms"),
-        (("--metric", "edp", "--level", "action"), "terms"),
-        (("--metric", "memory", "--level", "subgraph"), "subgraphs"),
-        ((), "categories"),
-        (("--level", "role"), "roles"),
-    ],
-)
-def test_json_and_csv_hold_the_same_cells(options: tuple[str, ...], table: str, joulemap: Run, database: Path) -> None:
-    asked = ("explain", "resnet18", "h100_sxm5", "tpu_v4", *options, "--db", database)
-    document = json.loads(joulemap(*asked, "--format", "json").stdout)
-    assert_cells(joulemap(*asked, "--format", "csv").stdout, document[table])
-    drawn = joulemap(*asked, "--format", "markdown").stdout
-    assert document["answer"] in drawn
-    assert "NOT EXACT" not in drawn
-    deeper = ["explain"] if "memory" in options else ["explain", "explain"]
-    assert {step.split()[1] for step in document["next_steps"]} >= {*deeper, "sweep"}
-
-
 def test_a_difference_of_runs_is_exact_in_every_part(joulemap: Run, database: Path) -> None:
     document = json.loads(joulemap("db", "diff", 1, 2, "--format", "json", "--db", database).stdout)
     total = document["total"]

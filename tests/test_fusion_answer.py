@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shlex
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 
 import chip
-from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.fusion.answer import FusionAnswer
@@ -29,8 +27,7 @@ from joulemap.domain.table import Table
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import WorkloadColumns
-from joulemap.present.format import write
-from joulemap.row.fusion import FusionOperator, FusionPattern, FusionSubgraph
+from joulemap.row.fusion import FusionSubgraph
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ModelError, UnsupportedError, UsageError
@@ -430,20 +427,6 @@ def test_a_change_without_fusing_has_its_reason(
     (line,) = tell_unfused(rows, whole)
     assert line.startswith("1 subgraph is one kernel either way and takes 2 mJ and 1 ms less: ")
     assert told in line
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("level", ["run", *PARTS])
-def test_json_and_csv_hold_the_same_cells(level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:
-    answer = answers["gpu"]
-    document = json.loads(write(answer.document(by=level), "json"))
-    rows = [document["total"]] if level == "run" else document[f"{level}s"]
-    assert_cells(write(answer.document(by=level), "csv"), rows)
-    records = {"run": None, "pattern": FusionPattern, "subgraph": FusionSubgraph, "operator": FusionOperator}
-    record = records[level]
-    if record is not None:
-        assert set(record.columns) <= set(rows[0])
-    assert {"total", "patterns", "subgraphs", "operators", "insights", "notes", "next_steps"} <= document.keys()
 
 
 @pytest.mark.sample(1)

@@ -34,6 +34,7 @@ from joulemap.system.errors import (
     UsageError,
 )
 from joulemap.workspace import Workspace
+from sample import each
 
 CATALOGUE = load_catalogue()
 ENTRIES = CATALOGUE.entries
@@ -78,8 +79,7 @@ def test_a_name_or_alias_resolves_exactly(name: str, expected: str) -> None:
     assert find_entry(ENTRIES, name).id == expected
 
 
-@pytest.mark.sample(8)
-@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.id)
+@each(ENTRIES.values(), lambda entry: entry.id)
 def test_every_name_of_a_hardware_is_its_own_in_any_case_and_with_its_vendor(entry: HardwareEntry) -> None:
     vendor = entry.vendor.partition(" (")[0].partition(" /")[0]
     for name in entry.names:
@@ -229,14 +229,6 @@ def test_every_class_has_a_hardware_that_stands_for_it_and_one_precision_runs_on
     }
     assert set.intersection(*(set(ENTRIES[name].precisions) for name in CLASS_HARDWARE.values())) == {"int8"}
     assert set(DEFAULT_HARDWARE) < set(CLASS_HARDWARE.values())
-
-
-def test_no_two_hardware_share_a_name() -> None:
-    seen: dict[str, str] = {}
-    for entry in ENTRIES.values():
-        for name in (entry.id, *entry.aliases):
-            assert find_entry(ENTRIES, name).id == entry.id, name
-            assert seen.setdefault(name.lower(), entry.id) == entry.id
 
 
 def test_modes_filters_and_defaults() -> None:

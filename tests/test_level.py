@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.domain.settings import ModelDivision
@@ -19,7 +17,6 @@ from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
 from joulemap.workspace import Workspace
 from ledger import Book, Part
-from sample import thin
 
 MODELS = ("resnet18", "mobilenet_v2", "vit_b_16", "squeezenet1_1", "swin_t")
 
@@ -270,30 +267,6 @@ def test_what_cannot_be_compared_says_so(workspace: Workspace) -> None:
         workspace.compare_runs([])
     with pytest.raises(UnsupportedError, match="coral_edge_tpu has no fp32"):
         workspace.rank_hardware("resnet18", hardware=["coral"])
-
-
-ASKED: list[Sequence[str]] = [
-    ("resnet18", "--level", "detailed"),
-    ("resnet18", "--level", "subgraph", "--metric", "latency"),
-    ("vit_b_16", "--level", "operator", "--metric", "edp"),
-    ("mobilenet_v2", "squeezenet1_1", "swin_t", "--hardware", "tpu_v4,coral"),
-    ("mobilenet_v2", "--deployment", "embedded", "--precision", "int8", "--sort", "efficiency", "--details"),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", thin(ASKED, 2), ids=" ".join)
-def test_json_and_csv_hold_the_same_cells(arguments: Sequence[str], joulemap: Run, workspace: Workspace) -> None:
-    workspace.migrate()
-    place = ("--db", workspace.path)
-    table, document, drawn = (
-        joulemap("compare", *arguments, "--format", form, *place).stdout for form in ("csv", "json", "markdown")
-    )
-    rows = json.loads(document)["rows"]
-    assert_cells(table, rows)
-    assert "| " in drawn
-    for step in json.loads(document)["next_steps"]:
-        assert joulemap(*shlex.split(step)[1:]).returncode == 0, step
 
 
 @pytest.mark.parametrize(

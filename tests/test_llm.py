@@ -220,13 +220,14 @@ def test_devices_share_the_work(workspace: Workspace) -> None:
     assert_close(two.output_token_j or 0.0, 2.0 * decode[1].run_energy_j + links_j, rel=0.01)
 
 
+@pytest.mark.slow
 def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> None:
     answer = workspace.llm("llama-3.1-70b", hardware=("h100_sxm5", "mi300x"), batch=1)
     # 141 GB: two boards of 80 GB or one of 192 hold them, and a sequence
     assert {row.hardware: row.device_count for row in answer.rows} == {"h100_sxm5": 2, "mi300x": 1}
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -247,10 +248,15 @@ def test_as_few_devices_are_taken_as_hold_the_model(workspace: Workspace) -> Non
         ((MODEL, "l4", "--speculate", "3", "--acceptance", "0.5", "--draft", "llama-2-7b"), 2, ("32,000", "128,256")),
         ((MODEL, "--prefill-on", "l4", "--rate", "1/s"), 2, ("--decode-on",)),
         ((MODEL, "l4", "--handover", "10GB/s"), 2, ("--prefill-on",)),
-        ((MODEL, "--prefill-on", "l4", "--decode-on", "l4"), 2, ("--rate",)),
+        pytest.param((MODEL, "--prefill-on", "l4", "--decode-on", "l4"), 2, ("--rate",), marks=pytest.mark.slow),
         ((MODEL, "t4", "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s"), 2, ("leave out",)),
         ((MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "1/s", "--handover", "3"), 2, ("3B/s",)),
-        ((MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "900/s", "--batch", "1"), 2, ("64",)),
+        pytest.param(
+            (MODEL, "--prefill-on", "l4", "--decode-on", "l4", "--rate", "900/s", "--batch", "1"),
+            2,
+            ("64",),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_line(

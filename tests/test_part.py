@@ -88,10 +88,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(tmp_path_factory.mktemp("part") / "results.duckdb")
 
 
-MODELS = [
-    "mobilenet_v3_small",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_shipped()) if name != "mobilenet_v3_small"),
-]
+MODELS = ["mlp", *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(load_shipped()) if name != "mlp")]
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -4,16 +4,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 
 import pytest
 
-from joulemap.domain.configuration import Precision
-from joulemap.domain.settings import Settings
 from joulemap.store import connection
 from joulemap.store.connection import Patience, reading
 from joulemap.store.sharing import Kind, give_back, take
@@ -59,29 +54,6 @@ def test_a_writer_that_waits_is_not_passed_by_readers() -> None:
     for thread in threads:
         thread.join(10.0)
     assert order == ["writer", "reader"]
-
-
-@pytest.mark.slow
-def test_one_workspace_serves_eight_threads(own_database: Path) -> None:
-    workspace = Workspace(own_database)
-    before = workspace.sql("SELECT count(*) FROM internal.run").rows[0][0]
-    precisions: tuple[Precision, ...] = ("int8", "fp64", "tf32", "fp16")
-    asked: list[Callable[[], object]] = []
-    for index in range(24):
-        precision = precisions[index % 4]
-        asked += [
-            lambda: workspace.sql("SELECT sum(energy_j) FROM runs WHERE run_id = 1").rows,
-            lambda: workspace.query("run.list").rows,
-            partial(workspace.compare, "resnet18", Settings(precision=(precision,), hardware=("h100_sxm5",))),
-        ]
-    with ThreadPoolExecutor(8) as pool:
-        answers = [future.result(60) for future in [pool.submit(question) for question in asked]]
-    assert len({repr(answer) for answer in answers[::3]}) == 1
-    counted = "SELECT count(*), count(DISTINCT run_key), count(DISTINCT run_id) FROM internal.run"
-    ((count, keys, ids),) = workspace.sql(counted).rows
-    assert count == keys == ids
-    assert before < count <= before + 4
-    assert workspace.check().findings.rows == ()
 
 
 def test_patience_ends(own_database: Path) -> None:

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import attrs
@@ -20,7 +18,6 @@ from joulemap.store.migration import SCHEMA_VERSION, Migration, load_migrations,
 from joulemap.store.surface import Surface, load_surface
 from joulemap.system.errors import DatabaseError, LockedDatabaseError, OlderDatabaseError, SqlError
 from joulemap.workspace import Workspace
-from sample import thin
 
 PROMISED = {
     "runs": """run_id model input_shape model_arguments is_newest inferences_per_j edp_per_inference_js
@@ -320,34 +317,6 @@ def test_a_locked_database_names_the_process_that_holds_it(own_database: Path) -
     finally:
         holder.kill()
         holder.wait(timeout=60)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delay_s", thin([0.15, 0.3, 0.4, 0.5], 4))
-@pytest.mark.parametrize("with_signal", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_comparison_leaves_the_database_whole(
-    delay_s: float, with_signal: signal.Signals, own_database: Path
-) -> None:
-    before = _run_count(own_database)
-    command = [sys.executable, "-m", "joulemap", "compare", "resnet18", "--precision", "int8", "--db"]
-    process = subprocess.Popen(
-        [*command, str(own_database)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=own_database.parent
-    )
-    time.sleep(delay_s)
-    process.send_signal(with_signal)
-    process.wait(timeout=60)
-    from joulemap.workspace import Workspace
-
-    # Ctrl-C keeps the runs that were evaluated until then, each of them whole
-    kept = range(before, before + 5) if with_signal is signal.SIGINT else (before, before + 4)
-    assert _run_count(own_database) in kept
-    assert Workspace(own_database).check().findings.rows == ()
-
-
-def _run_count(path: Path) -> int:
-    with writing(path) as connection:
-        (count,) = connection.execute("SELECT count(*) FROM internal.run").fetchall()[0]
-        return int(count)
 
 
 def test_a_new_database_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

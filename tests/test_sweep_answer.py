@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.sweep.answer import HEADINGS, SweepAnswer
@@ -237,15 +236,6 @@ def test_sentences_say_who_is_best_from_where(answer: SweepAnswer) -> None:
     moves = [row for row in answer.winners if row.is_change]
     assert text.count("overtakes it from batch") == sum(row.is_overtaking for row in moves)
     assert text.count("it cannot run batch") == sum(not row.is_overtaking for row in moves)
-
-
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("level", HEADINGS)
-def test_json_and_csv_hold_the_same_cells(level: SweepDivision, answer: SweepAnswer) -> None:
-    document = answer.document(by=level)
-    rows = json.loads(write(document, "json"))[LISTS[level]]
-    assert rows
-    assert_cells(write(document, "csv"), rows)
 
 
 @pytest.mark.sample(4)

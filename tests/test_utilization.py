@@ -12,14 +12,12 @@ from typing import Any
 import attrs
 import pytest
 
-from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.utilization.answer import UtilizationAnswer
 from joulemap.answer.utilization.sentence import tell_flag
 from joulemap.answer.utilization.variant import rebatch
 from joulemap.present.format import write
-from joulemap.row.utilization import Utilization
 from joulemap.store.library import find_query
 from joulemap.store.query import run_query
 from joulemap.system.errors import ExitCode, SqlError, UnsupportedError, UsageError
@@ -372,16 +370,6 @@ def test_limits_can_be_moved(workspace: Workspace) -> None:
         workspace.utilization("resnet18", max_idle_fraction=-1.0)
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("model", MODELS)
-def test_json_and_csv_hold_the_same_cells(model: str, answers: Mapping[str, UtilizationAnswer]) -> None:
-    document = json.loads(write(answers[model].document(), "json"))
-    assert len(document["rows"]) == len(HARDWARE)
-    assert set(document["rows"][0]) == set(Utilization.columns)
-    assert_cells(write(answers[model].document(), "csv"), document["rows"])
-    assert len(document["reasons"]) == len(document["flags"])
-
-
 @pytest.mark.parametrize("form", ["table", "markdown"])
 def test_people_see_every_hardware_and_its_flags(form: str, answers: Mapping[str, UtilizationAnswer]) -> None:
     for answer in answers.values():
@@ -419,19 +407,6 @@ def test_the_command_line_and_its_steps(joulemap: Run, tmp_path: Path) -> None:
         again = joulemap(*step)
         assert (again.returncode, again.stderr) == (0, ""), step
     assert [path.name for path in tmp_path.iterdir()] == ["joulemap.duckdb"]
-
-
-@pytest.mark.slow
-def test_a_model_whose_name_has_a_quote_and_a_semicolon(joulemap: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "it's; mine"
-    folder.mkdir()
-    (folder / "net.py").write_text("import torch\ndef net():\n    return torch.nn.Linear(8, 4), torch.zeros(1, 8)\n")
-    done = joulemap("utilization", "./it's; mine/net.py:net", "--pairing", "--format", "json")
-    assert (done.returncode, done.stderr) == (0, "")
-    document = json.loads(done.stdout)
-    assert document["models"] == ["./it's; mine/net.py:net"]
-    assert {row["least_flop_count"] for row in document["rows"]} == {10}
-    assert len({row["least_flop_count"] for row in document["pairings"]}) > 5
 
 
 FIXED = """

@@ -18,7 +18,7 @@ from joulemap.trace.guest import describe_place, first_line, refusing
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.source import ModelRequest, local_files
 
-_imported: Final[set[Path]] = set()
+_imported: Final[set[str]] = set()
 """Files that models may have imported."""
 
 
@@ -75,10 +75,9 @@ def _forget(files: list[Path]) -> None:
 
     What another file imported is forgotten too: what is called the same would be taken for it.
     """
-    _imported.update(files)
+    _imported.update(map(str, files))  # as texts: a path of each of thousands of modules takes a tenth of a second
     for name, module in list(sys.modules.items()):
-        place = getattr(module, "__file__", None)
-        if place is not None and Path(place) in _imported:
+        if getattr(module, "__file__", None) in _imported:
             del sys.modules[name]
 
 

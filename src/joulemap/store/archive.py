@@ -144,7 +144,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
     """
     connection = connect(path)
     try:
-        migrate(connection, manifest.schema_version)
+        migrate(connection, manifest.schema_version, has_comments=False)
         tables = {str(name) for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         missing = sorted((tables & set(KEYS)) - set(manifest.entries))
         surplus = sorted(set(manifest.entries) - tables)
@@ -159,7 +159,7 @@ def read_tables(folder: Path, manifest: Manifest, path: Path) -> Connection:
                 if is_full(error) or is_internal(error):
                     raise
                 raise CatalogueError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
-        migrate(connection)
+        migrate(connection, has_comments=False)
         _check_names(connection, folder)
         try:
             add_up(connection)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from joulemap.domain.metric import METRICS, Metric
 from joulemap.store.connection import Connection
 from joulemap.store.literal import execute
-from joulemap.store.row import insert_records
+from joulemap.store.row import replace_records
 from joulemap.store.surface import define_metrics
 from joulemap.store.total import renew_totals
 
@@ -44,8 +44,7 @@ def write_catalogue(
     }
     hardware = list(catalogue.hardware.values())
     write_hardware(connection, [one for one in hardware if one.digest not in known], package_version)
-    connection.execute("DELETE FROM internal.catalogue_entry")
-    insert_records(
+    replace_records(
         connection,
         "catalogue_entry",
         hardware,
@@ -58,8 +57,7 @@ def write_catalogue(
     write_metrics(connection)
     entries = list(models.values())
     traced = [shipped.get(entry.name) for entry in entries]
-    connection.execute("DELETE FROM internal.model_entry")
-    insert_records(
+    replace_records(
         connection,
         "model_entry",
         entries,
@@ -72,24 +70,21 @@ def write_catalogue(
 
 def write_metrics(connection: Connection, metrics: Sequence[Metric] = METRICS) -> None:
     """Make the metrics of the program, or others, those of the database, for SQL to read."""
-    connection.execute("DELETE FROM internal.metric")
     columns = [one.column for one in metrics]
-    insert_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
+    replace_records(connection, "metric", metrics, metric_index=range(len(metrics)), column_name=columns)
     connection.execute(define_metrics(metrics).replace("CREATE", "CREATE OR REPLACE", 1))
 
 
 def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], regions: Sequence[GridRegion]) -> None:
     """Replace what is stored of assumptions of use and grids by these."""
-    connection.execute("DELETE FROM internal.cost_assumption")
-    insert_records(
+    replace_records(
         connection,
         "cost_assumption",
         [one.quantity for one in assumptions],
         assumption_index=range(len(assumptions)),
         assumption=[one.name for one in assumptions],
     )
-    connection.execute("DELETE FROM internal.grid_region")
-    insert_records(
+    replace_records(
         connection,
         "grid_region",
         [one.intensity for one in regions],
@@ -101,11 +96,9 @@ def write_cost(connection: Connection, assumptions: Sequence[CostAssumption], re
 
 def write_events(connection: Connection, events: Sequence[Event]) -> None:
     """Replace what is stored of the events of the classes by these."""
-    connection.execute("DELETE FROM internal.event")
-    insert_records(connection, "event", events, event_index=range(len(events)))
-    connection.execute("DELETE FROM internal.event_term")
+    replace_records(connection, "event", events, event_index=range(len(events)))
     terms = [(index, term) for index, event in enumerate(events) for term in event.terms]
-    insert_records(
+    replace_records(
         connection,
         "event_term",
         [term for _, term in terms],
@@ -116,19 +109,16 @@ def write_events(connection: Connection, events: Sequence[Event]) -> None:
 
 def write_roles(connection: Connection, roles: Sequence[ActionRole]) -> None:
     """Replace what is stored of what actions are for by these."""
-    connection.execute("DELETE FROM internal.action_role")
-    insert_records(connection, "action_role", roles)
+    replace_records(connection, "action_role", roles)
 
 
 def write_doubt(connection: Connection, doubt: Doubt) -> None:
     """Replace what is stored of how far predictions may be off by this, and what runs have of it."""
-    for table in ("error_scale", "error_share", "basis_spread", "serving_scale"):
-        connection.execute(f"DELETE FROM internal.{table}")
     shares = doubt.complete_shares()
     own = doubt.own_half_widths()
-    insert_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
-    insert_records(connection, "serving_scale", doubt.served, scale_index=range(len(doubt.served)))
-    insert_records(
+    replace_records(connection, "error_scale", doubt.scales, scale_index=range(len(doubt.scales)))
+    replace_records(connection, "serving_scale", doubt.served, scale_index=range(len(doubt.served)))
+    replace_records(
         connection,
         "error_share",
         shares,
@@ -136,7 +126,7 @@ def write_doubt(connection: Connection, doubt: Doubt) -> None:
         basis=[one.share.basis for one in shares],
         source=[one.share.source for one in shares],
     )
-    insert_records(
+    replace_records(
         connection,
         "basis_spread",
         doubt.spreads,

@@ -217,9 +217,10 @@ def _bits(column: Any) -> Any:
     values = column.data if is_masked else column
     if values.dtype.kind == "O":
         listed = column.tolist()
-        texts = {repr(value): value for value in listed}
-        numbers = {text: crc32(json.dumps(value, ensure_ascii=False).encode()) for text, value in texts.items()}
-        return np.array([numbers[repr(value)] for value in listed], dtype=np.uint64)
+        texts = [repr(value) for value in listed]
+        one_of = dict(zip(texts, listed, strict=True))
+        numbers = {text: crc32(json.dumps(value, ensure_ascii=False).encode()) for text, value in one_of.items()}
+        return np.array([numbers[text] for text in texts], dtype=np.uint64)
     if values.dtype.kind == "f":
         bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}").astype(np.uint64)
     else:

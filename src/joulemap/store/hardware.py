@@ -46,10 +46,12 @@ def write_hardware(
     """
     told = changes or {}
 
-    def parts(pick: Callable[[Hardware], Iterable[Any]]) -> tuple[list[str], list[int], list[Any]]:
-        """Return digests, numbers and parts, hardware by hardware."""
-        rows = [(one.digest, index, part) for one in fresh for index, part in enumerate(pick(one))]
-        return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    def insert(table: str, index: str, pick: Callable[[Hardware], Iterable[tuple[object, dict[str, Any]]]]) -> None:
+        """Insert the parts of all hardware, numbered in each; beside each part is what it has no attribute for."""
+        rows = [(one.digest, number, *part) for one in fresh for number, part in enumerate(pick(one))]
+        digests, numbers, parts, told = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
+        columns = {name: [one[name] for one in told] for name in (told[0] if told else ())}
+        insert_records(connection, table, parts, **{"hardware_digest": digests, index: numbers}, **columns)
 
     insert_records(
         connection,
@@ -62,64 +64,38 @@ def write_hardware(
         helper_digest=[one.helper.digest if one.helper else "" for one in fresh],
         content_digest="",
     )
-    digests, numbers, facts = parts(Hardware.quantities)
-    insert_records(
-        connection,
-        "hardware_fact",
-        [quantity for _, quantity in facts],
-        hardware_digest=digests,
-        fact_index=numbers,
-        quantity=[name for name, _ in facts],
-    )
-    digests, numbers, peaks = parts(lambda one: one.peaks.items())
-    insert_records(
-        connection,
+    insert("hardware_fact", "fact_index", lambda one: ((fact, {"quantity": name}) for name, fact in one.quantities()))
+    insert(
         "hardware_precision",
-        [peak for _, peak in peaks],
-        hardware_digest=digests,
-        precision_index=numbers,
-        precision=[precision for precision, _ in peaks],
-        peak_ops_per_s=[peak.rate.value for _, peak in peaks],
-        units_count=[peak.unit_count for _, peak in peaks],
+        "precision_index",
+        lambda one: (
+            (peak, {"precision": name, "peak_ops_per_s": peak.rate.value, "units_count": peak.unit_count})
+            for name, peak in one.peaks.items()
+        ),
     )
-    digests, numbers, levels = parts(lambda one: one.memory_levels)
-    names = [level.name for level in levels]
-    insert_records(connection, "hardware_level", levels, hardware_digest=digests, level_index=numbers, level=names)
-    digests, numbers, modes = parts(lambda one: one.power_modes)
-    names = [mode.name for mode in modes]
-    insert_records(
-        connection, "hardware_power_mode", modes, hardware_digest=digests, mode_index=numbers, power_mode=names
+    insert("hardware_level", "level_index", lambda one: ((part, {"level": part.name}) for part in one.memory_levels))
+    insert(
+        "hardware_power_mode", "mode_index", lambda one: ((part, {"power_mode": part.name}) for part in one.power_modes)
     )
-    digests, numbers, links = parts(lambda one: one.links)
-    names = [link.name for link in links]
-    insert_records(connection, "hardware_link", links, hardware_digest=digests, link_index=numbers, link=names)
-    digests, numbers, loads = parts(lambda one: one.loads)
-    names = [load.name for load in loads]
-    insert_records(connection, "hardware_load", loads, hardware_digest=digests, load_index=numbers, load=names)
-    digests, numbers, run = parts(
-        lambda one: [(one.compiler, name) for name in one.compiler.operators] if one.compiler else []
-    )
-    compilers = [compiler for compiler, _ in run]
-    insert_records(
-        connection,
-        "hardware_operator",
-        compilers,
-        hardware_digest=digests,
-        operator_index=numbers,
-        operator=[name for _, name in run],
-        compiler=[compiler.name for compiler in compilers],
-    )
+    insert("hardware_link", "link_index", lambda one: ((part, {"link": part.name}) for part in one.links))
+    insert("hardware_load", "load_index", lambda one: ((part, {"load": part.name}) for part in one.loads))
+    insert("hardware_operator", "operator_index", _compiled)
     ids = _action_ids(connection, fresh)
-    digests, numbers, actions = parts(lambda one: one.reference)
-    insert_records(
-        connection,
+    insert(
         "energy_per_action",
-        actions,
-        hardware_digest=digests,
-        action_index=numbers,
-        action_id=[ids[identity] for one in fresh for identity in identify_actions(one)],
+        "action_index",
+        lambda one: (
+            (action, {"action_id": ids[identity]})
+            for action, identity in zip(one.reference, identify_actions(one), strict=True)
+        ),
     )
     Digester(connection).seal(HARDWARE, [one.digest for one in fresh])
+
+
+def _compiled(hardware: Hardware) -> Iterator[tuple[object, dict[str, Any]]]:
+    if hardware.compiler is not None:
+        for name in hardware.compiler.operators:
+            yield hardware.compiler, {"operator": name, "compiler": hardware.compiler.name}
 
 
 def identify_actions(hardware: Hardware) -> list[tuple[str, ...]]:

@@ -117,6 +117,12 @@ def insert_records(connection: Connection, table: str, records: Sequence[object]
     insert_columns(connection, table, columns)
 
 
+def replace_records(connection: Connection, table: str, records: Sequence[object], **given: Any) -> None:
+    """Replace all rows of a table by records, as `insert_records` inserts them."""
+    connection.execute(f"DELETE FROM internal.{table}")
+    insert_records(connection, table, records, **given)
+
+
 def next_id(connection: Connection, table: str, column: str) -> int:
     """Return the first number that no row of a table has."""
     (number,) = connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM internal.{table}").fetchall()[0]
