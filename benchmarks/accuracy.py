@@ -102,8 +102,8 @@ MI100).
 PUBLIC_TEXT: Final = """\
 ## Operators that others measured
 Tables that others published ship beside the package's own rows, and no database holds them until they are imported:
-`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing. Conditions
-and boards stand with the rows: `joulemap measurements list --format json`.
+`joulemap measurements import public:NAME`, then `joulemap validate --by kind`. A table with a doubt scores nothing.
+Conditions and boards stand with the rows: `joulemap measurements list --format json`.
 """
 
 LADDER_TEXT: Final = """\

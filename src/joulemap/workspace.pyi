@@ -1246,6 +1246,8 @@ class Workspace:
         devices: int | None = None,
         replicas: int | None = None,
         passes: int | None = None,
+        prompt: int | None = None,
+        output: int | None = None,
         calibration: str | Calibration = "auto",
         keep: bool = False,
         calibrate: bool = False,
@@ -1254,7 +1256,8 @@ class Workspace:
 
         The format is known by content. The other arguments say what a file does not, or say it otherwise: `precision` is
         of the weights of served models, `passes` what ran in a window of a meter, `replicas` the servers that share the
-        requests. `keep` stores the rows as measurements, `calibrate` fits the hardware to them and to all that is stored,
+        requests, `prompt` and `output` tokens of a request. `keep` stores the rows as measurements, `calibrate` fits the
+        hardware to them and to all that is stored,
         into the person's own folder. Raises CatalogueError for a file that cannot be read, UsageError or UnknownNameError
         for what is neither told nor stated.
         """

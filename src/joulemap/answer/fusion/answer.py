@@ -216,8 +216,8 @@ def fusion(source: Source, model: str, hardware: str | Hardware, settings: Setti
         scope, connection = find_scope(runs), runs.connection
         if scope.refusals:
             raise UnsupportedError("; ".join(scope.refusals))
-        ids = {"run_a": runs.ids[-1], "run_b": runs.ids[0]}
-        return FusionAnswer(scope=scope, **fetch_tables(connection, FusionAnswer, **ids))
+        tables = fetch_tables(connection, FusionAnswer, run_a=runs.ids[-1], run_b=runs.ids[0])
+        return FusionAnswer(scope=scope, **tables)
 
 
 def _fact(name: str, unit: str, pair: tuple[float, float], share: float | None) -> tuple[str, str, str, str, str]:
