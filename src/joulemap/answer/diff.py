@@ -32,6 +32,9 @@ from joulemap.system.record import frozen
 TELLING: Final = ("l4", "h100_sxm5", "jetson_orin_nano_8gb", "xeon_8490h")
 """Hardware where none is named: rented for inference, for throughput, at the edge, and a host by itself."""
 
+ROUNDED: Final = 1e-9
+"""Half a width below which only rounding is left of an interval."""
+
 METRICS: Final = ("latency", "energy", "memory", "cost")
 """What a version has."""
 
@@ -180,7 +183,7 @@ def _show_fraction(value: float | None) -> str:
 
 
 def _show_interval(row: VersionFigure) -> str:
-    if not row.half_width:
+    if (row.half_width or 0.0) < ROUNDED:
         return "exact"
     return f"{_show_fraction(row.low_fraction)} to {_show_fraction(row.high_fraction)}"
 
