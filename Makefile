@@ -120,7 +120,9 @@ doubt: $(STAMP)  ## fit what intervals follow from to all that was measured (min
 
 wheel: $(STAMP)  ## build/wheel/joulemap-*.whl, with the database that a first answer would take seconds to make
 	rm -rf build/wheel src/joulemap/template
-	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template $(BIN)/joulemap hardware list > /dev/null
+	env -u JOULEMAP_HARDWARE JOULEMAP_CACHE=src/joulemap/template JOULEMAP_DB=build/none.duckdb \
+		$(BIN)/joulemap hardware list > /dev/null
+	rm -f src/joulemap/template/code.json src/joulemap/template/queries.json
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .; code=$$?; rm -rf src/joulemap/template; exit $$code
 
 clean:
