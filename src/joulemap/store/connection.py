@@ -107,9 +107,9 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
     began = time.monotonic()
     tell_at = began + TELL_AFTER_S
     while True:
-        earlier = find_earlier(place)
+        earlier, is_last = find_earlier(place), time.monotonic() >= deadline
         try:
-            if earlier and time.monotonic() < deadline:
+            if earlier and not is_last:
                 raise LockedDatabaseError(f"{path} is locked by {earlier}")
             settle(path)
             connection = connect(os.path.abspath(path), is_reading=kind.is_reading, config=kind.config)
@@ -120,7 +120,7 @@ def _connect(path: Path, place: str, kind: Kind, patience: Patience, deadline: f
             refused = _describe(path, error)
             if not isinstance(refused, LockedDatabaseError):
                 raise refused from error
-            if time.monotonic() > deadline:
+            if is_last:
                 raise _give_up(str(refused), patience) from error
             if time.monotonic() > tell_at:
                 patience.tell(f"waiting: {refused}")
