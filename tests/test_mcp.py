@@ -75,6 +75,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "hardware": {"hardware": "l4"},
     "hardware_list": {"deployment": "edge"},
     "verify": {"files": [str(ROOT / "tests/data/verify/trtexec.log")], "hardware": "rtx_3090"},
+    "diff": {"before": "resnet18", "after": "resnet34", "hardware": "l4", "precision": "bf16"},
     "sql": {
         "statement": "SELECT hardware, energy_low_j, energy_basis FROM runs WHERE batch = $b",
         "parameter": ["b=1"],

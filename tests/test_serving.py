@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
+from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
 from joulemap.decoder.name import find_decoder
@@ -281,13 +282,16 @@ def test_a_share_of_the_products_may_be_that_of_a_microarchitecture() -> None:
     targets = load_catalogue().hardware
     decoder = find_decoder("llama-3-8b")
     assert decoder is not None
-    for date, name, share in (("2025-08", "ryzen_ai_max_395", "RDNA"), ("2025-08", "gb10", "Blackwell")):
-        stack = find_stack("llama.cpp", date)
+    stack = find_stack("llama.cpp", "2025-08")
+    for name, rate, of in (
+        ("ryzen_ai_max_395", stack.value("compute_rate", "RDNA"), "fp16"),
+        ("apple_m3_max", stack.value("compute_rate", "Apple"), "fp16"),
+        ("rtx_4090", stack.value("integer_rate"), "int8"),
+        ("h100_pcie", stack.value("integer_rate", "Hopper"), "int8"),
+    ):
         one = Deployment(book=Book(decoder), hardware=targets[name], stack=stack, precision="bf16")
         few, many = one.chips
-        told = stack.value("compute_rate", share)
-        assert many.peaks["bf16"].rate.value == pytest.approx(told * few.peaks["bf16"].rate.value, rel=1e-12)
-    assert find_stack("llama.cpp", "2025-08").value("compute_rate", "RDNA") < stack.value("compute_rate", "Blackwell")
+        assert_close(many.peaks["fp16"].rate.value, rate * few.peaks[of].rate.value, rel=1e-12)
 
 
 def test_what_a_row_says_of_weights_becomes_a_format() -> None:

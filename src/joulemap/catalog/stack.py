@@ -151,6 +151,7 @@ COEFFICIENTS: Final[Mapping[str, Coefficient]] = {
     "request": Coefficient(value=0.0, unit="s", meaning="a request before its prompt may start"),
     "memory_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of memory that our kernels reach"),
     "compute_rate": Coefficient(value=1.0, unit="1", meaning="share of the rate of products of many rows"),
+    "integer_rate": Coefficient(value=0.0, unit="1", meaning="share of the rate of int8, of products of 16 bits"),
     "memory_share": Coefficient(value=0.95, unit="1", meaning="of a device's memory, for weights, cache, activations"),
     "sequence_limit": Coefficient(value=1024.0, unit="1", meaning="sequences in work at once, at most"),
     "step_tokens": Coefficient(value=8192.0, unit="1", meaning="tokens of a pass, at most"),

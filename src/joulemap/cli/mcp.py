@@ -78,9 +78,11 @@ class Host:
         import asyncio
         from asyncio.subprocess import DEVNULL, PIPE
 
+        # a commit's files are below the folder as others are: no repository above it is one
+        environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(self.here.parent)}
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "joulemap", *words,
-            stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=self.here, start_new_session=True,
+            stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=self.here, env=environment, start_new_session=True,
         )  # fmt: skip
         try:
             output, told = await asyncio.wait_for(process.communicate(), self.timeout_s + 1.0)
@@ -157,7 +159,7 @@ def mcp(
     max_characters: int = option(20_000, "Of an answer; rows are left out until it fits.", min=1000),
     database: DatabaseOptions,
 ) -> None:
-    """Serve compare, explain, llm, fleet, recommend, hardware, verify and sql as tools of the Model Context Protocol.
+    """Serve compare, explain, llm, fleet, recommend, hardware, verify, diff and sql as tools of the Model Context Protocol.
 
     A client starts it and speaks to it over stdin and stdout. An error of a tool is the line that its command says.
 

@@ -32,13 +32,14 @@ TOOLS: Final[Mapping[str, str]] = {
     "hardware": "hardware show",
     "hardware_list": "hardware list",
     "verify": "verify",
+    "diff": "diff",
     "sql": "sql",
 }
 """Tool -> command."""
 
 KEPT: Final = frozenset(
     {*(field.name for field in attrs.fields(OutputOptions)), "quiet", "verbose", "talking", "plot", "report", "limit"}
-    | {"file", "trust", "retrace", "build_memory", "calibrate"}
+    | {"file", "trust", "retrace", "build_memory", "calibrate", "fail_above"}
 )
 """Parameters that are the server's or a person's to choose."""
 

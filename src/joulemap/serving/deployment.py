@@ -55,6 +55,9 @@ Source: 2 to 8 A100, vLLM of 2023 (splitwise-sim, commit 8f99e7d), 36 W of a boa
 4 H100, vLLM of 2024 (LLM-Inference-Bench, commit 4211f5d), 44 W: 14.8 -> 3.4 % at 36. The same for links of others
 is assumed."""
 
+WIDE: Final = frozenset(("bf16", "fp16"))
+"""Precisions of 16 bits."""
+
 UNLIMITED: Final = 1e6
 """Factor on a memory that is not to refuse a pass: who serves asks first how many sequences it holds."""
 
@@ -148,7 +151,8 @@ class Deployment:
     def chips(self) -> tuple[Hardware, Hardware]:
         """The hardware at the rates that the engine's kernels reach, for few rows and for many.
 
-        What its memory holds is asked of `Room`.
+        Kernels that multiply integers, or add up 16 bits in 16, go with the rate of int8, whatever sums of 32 bits
+        reach: boards for games have these at half of it. What memory holds is asked of `Room`.
         """
 
         def scaled(quantity: Quantity, by: float) -> Quantity:
@@ -156,13 +160,17 @@ class Deployment:
 
         kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
         memory = self.stack.value("memory_rate", kind)
-        compute = self.stack.value("compute_rate", self.hardware.microarchitecture.partition(" ")[0])
+        family = self.hardware.microarchitecture.partition(" ")[0]
+        compute, integer = (self.stack.value(name, family) for name in ("compute_rate", "integer_rate"))
         few = attrs.evolve(
             self.hardware,
             memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
             memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
         )
         peaks = {name: attrs.evolve(peak, rate=scaled(peak.rate, compute)) for name, peak in few.peaks.items()}
+        if integer and (whole := few.peaks.get("int8")):
+            reached = scaled(whole.rate, integer)
+            peaks |= {name: attrs.evolve(peaks[name], rate=reached) for name in WIDE & peaks.keys()}
         return few, few if compute == 1.0 else attrs.evolve(few, peaks=peaks)
 
     def price(self, passes: Passes, /) -> Cost:
