@@ -20,7 +20,7 @@ from joulemap.answer.verify.told import read_file
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.serving import ServingRow
 from joulemap.exchange import measured
-from joulemap.exchange.measured import count_devices, find, list_formats, pick
+from joulemap.exchange.measured import count_devices, find, list_formats, pick, read_lines
 from joulemap.plan.source import Source
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError, UsageError
 from joulemap.workspace import Workspace
@@ -42,6 +42,12 @@ SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
                             "request_latency_s": 21.9247, "weight_precision": "fp8_block", "tensor_parallel": 8}),
     "inferencex.json": ({}, {"hardware": "h200_sxm", "model": "deepseek-r1", "engine": "sglang", "batch": 32.0,
                              "device_count": 8, "total_tokens_per_s": 2648.29, "time_to_first_token_s": 0.163056}),
+    "inferencex_pools.json": ({}, {"scope": "decode_step", "batch": 640.0, "device_count": 8, "engine": "tensorrt_llm",
+                                   "inter_token_latency_s": 0.02, "prompt_tokens": 1024.0, "expert_parallel": 8,
+                                   "output_tokens_per_s": 32000.0, "time_to_first_token_s": None}),
+    "mlperf_llm_summary.txt": ({"model": "llama-3.1-8b", "hardware": "L40S", "prompt": 778}, {"scope": "steady_serving",
+                               "output_tokens": 114.2240289069557, "batch": 47.99162424501,
+                               "time_to_first_token_s": 0.169476022, "request_latency_s": 4.335286743}),
     "aiperf.json": ({}, {"hardware": "l40s", "batch": 30.83730623, "request_latency_s": 3.704}),
     "guidellm.json": (L40S, {"batch": 35.175, "request_latency_s": 6.342, "output_tokens_per_s": 1478.57791417}),
     "trtllm.json": ({}, {"hardware": "gb10", "weight_precision": "nvfp4", "cache_precision": "fp8", "scope": "request",
@@ -91,6 +97,8 @@ BROKEN = {
     "sglang.jsonl": (r"\}\s*$", ""),
     "inferencex.json": (r'"osl": 922, ', ""),
     "aiperf.json": (r'"output_sequence_length": ', '"other": '),
+    "inferencex_pools.json": (r'"decode_num_workers": 2, ', ""),
+    "mlperf_llm_summary.txt": (r"Completed samples[^\n]*\n", ""),
     "guidellm.json": (r'"metrics"', '"measures"'),
     "trtllm.json": (r'"avg_output_length": 16.0', '"other": 1'),
     "llama_bench.json": (r'"avg_ts": [\d.]+', '"avg_ts": "fast"'),
@@ -185,6 +193,13 @@ def test_parts_of_reading_by_hand() -> None:
     assert find({"a": [1, 2]}, "a.1") == 2
     assert find({"a": 1}, "a.b") is None
     assert find({"a": {"b": 1, "c": 2}}, "a.#") == 2
+    gpus = {"gpu_0": {"avg": 300.5}, "gpu_1": {"avg": 299.5}, "unit": "W"}
+    assert find({"a": gpus}, "a.+.avg") == 600.0
+    assert find({"a": {"unit": "W"}}, "a.+.avg") is None
+    assert read_lines("# Mean TTFT (ms):   7279.56 \r\nScenario : Single Stream\n100%|#| 32/32 [02:30<00:00]\n") == {
+        "mean_ttft_ms": "7279.56",
+        "scenario": "Single Stream",
+    }
     data = {"x_ms": 2, "m": {"avg": 3, "unit": "us"}, "nothing": 0, "word": "2", "hw": ""}
     columns = {name: [path] for name, path in (("a", "x_ms"), ("b", "m.avg"), ("c", "nothing"), ("d", "word"))}
     assert pick(data, {**columns, "hardware": ["hw"]}) == {"a": 2e-3, "b": 3e-6, "d": 2.0}

@@ -159,7 +159,7 @@ def mcp(
     max_characters: int = option(20_000, "Of an answer; rows are left out until it fits.", min=1000),
     database: DatabaseOptions,
 ) -> None:
-    """Serve compare, explain, llm, fleet, recommend, hardware, verify, diff and sql as tools of the Model Context Protocol.
+    """Serve compare, explain, diff, verify, sql and more as tools of the Model Context Protocol.
 
     A client starts it and speaks to it over stdin and stdout. An error of a tool is the line that its command says.
 

@@ -47,6 +47,7 @@ SCALE: Final[Mapping[str, float]] = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-
 
 TEXTS: Final = (
     "hardware", "model", "engine", "date", "weight_precision", "cache_precision", "speculative", "request_rate",
+    "scenario", "scope",
 )  # fmt: skip
 """Columns that are words; all others are numbers."""
 
@@ -65,9 +66,9 @@ class Format:
     name: str
     url: str
     """Of its documentation, or of the source that writes it."""
-    expected: str
-    """What a file of it has, in words."""
     reader: str
+    told: str = ""
+    """What a file of it has, in words; empty where `needs` says so."""
     needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """Paths that each object of its JSON has."""
     mark: str = ""
@@ -77,6 +78,11 @@ class Format:
     engine: str = ""
     columns: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Column -> paths of it."""
+
+    @property
+    def expected(self) -> str:
+        """What a file of it has, in words."""
+        return self.told or ", ".join(self.needs)
 
 
 @define(slots=False, eq=False)
@@ -162,15 +168,40 @@ def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
         yield value
 
 
+def read_lines(text: str) -> dict[str, str]:
+    """Return what lines `Mean TTFT (ms): 54.6` tell, by names as JSON has them: `mean_ttft_ms`; the first of each."""
+    said = re.findall(r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?)[ \t\r]*$", text, re.MULTILINE)
+    return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(said)}
+
+
+def locate(path: Path, scenario: str) -> Cells:
+    """Return the model, hardware and devices that folders of MLPerf's results name: SYSTEM/MODEL/SCENARIO above it."""
+    folders, found = path.absolute().parts, Cells()
+    if scenario in folders[2:]:
+        place = folders.index(scenario)
+        found["model"] = re.sub(r"-99(\.9)?$|-interactive$", "", folders[place - 1])
+        if system := re.search(r"([A-Za-z]+\d+[\w.-]*?)x(\d+)(?:_|$)", folders[place - 2].partition("_")[2]):
+            found |= {"hardware": system[1], "device_count": int(system[2])}
+    return found
+
+
 def find(data: Any, path: str) -> Any:
-    """Return what stands at a path of keys, or None: `engine.model`, `items.*.name` of the first, `gpus.#` how many."""
-    for key in path.split("."):
+    """Return what stands at a path of keys, or None: `engine.model`, `items.*.name` of the first, `gpus.#` how many,
+    `gpus.+.power` all together.
+    """
+    keys = path.split(".")
+    for place, key in enumerate(keys):
+        parts = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
+        if key == "+":
+            rest = ".".join(keys[place + 1 :])
+            found = [value for one in parts if (value := number(find(one, rest))) is not None]
+            return sum(found) if found else None
         if key == "*":
-            data = next(iter(data.values() if isinstance(data, dict) else data or ()), None)
+            data = next(iter(parts), None)
         elif key == "#":
-            data = len(data or ())
+            data = len(parts)
         elif isinstance(data, list):
-            data = data[int(key)] if key.isdigit() and int(key) < len(data) else None
+            data = data[int(key)] if key.isdecimal() and int(key) < len(data) else None
         else:
             data = data.get(key) if isinstance(data, dict) else None
     return data
@@ -205,10 +236,12 @@ def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
             if column in TEXTS and value not in (None, ""):
                 found[column] = str(value)
                 break
-            if column not in TEXTS and count is not None and count > 0.0:
+            if column not in TEXTS and count is not None and count < 0.0:
+                raise ValueError(f"{path} is {count:g}, expected a number above 0")
+            if column not in TEXTS and count:
                 unit = find(data, path.removesuffix("avg") + "unit") if path.endswith(".avg") else ""
-                in_ms = any(key.endswith("_ms") for key in path.split("."))
-                found[column] = count * (1e-3 if in_ms else SCALE.get(str(unit), 1.0))
+                units = (SCALE[end] for key in path.split(".") if (end := key.rpartition("_")[2]) in ("ms", "ns"))
+                found[column] = count * next(units, SCALE.get(str(unit), 1.0))
                 break
     return found
 

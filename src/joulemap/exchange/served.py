@@ -13,28 +13,20 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from joulemap.exchange.measured import Cells, Content, Format, Stated, count_devices, find, need, number, pick
+from joulemap.exchange.measured import (
+    Cells,
+    Content,
+    Format,
+    Stated,
+    count_devices,
+    find,
+    locate,
+    need,
+    number,
+    pick,
+    read_lines,
+)
 from joulemap.system.errors import UsageError
-
-PRINTED: Final = {
-    "Successful requests": "completed",
-    "Total input tokens": "total_input_tokens",
-    "Total generated tokens": "total_output_tokens",
-    "Request throughput (req/s)": "request_throughput",
-    "Output token throughput (tok/s)": "output_throughput",
-    "Total Token throughput (tok/s)": "total_token_throughput",
-    "Total token throughput (tok/s)": "total_token_throughput",
-    "Mean TTFT (ms)": "mean_ttft_ms",
-    "Mean TPOT (ms)": "mean_tpot_ms",
-    "Mean ITL (ms)": "mean_itl_ms",
-    "Mean E2EL (ms)": "mean_e2el_ms",
-    "Mean E2E Latency (ms)": "mean_e2e_latency_ms",
-    "Max request concurrency": "max_concurrency",
-    "Maximum request concurrency": "max_concurrency",
-    "Traffic request rate": "request_rate",
-    "Backend": "backend",
-}
-"""Line that the benchmarks print -> key of their files."""
 
 COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
 
@@ -51,38 +43,62 @@ def read_served(content: Content, form: Format, stated: Stated) -> Iterator[Cell
     """Yield the runs of a file as its format says; KeyError for what it must have."""
     for whole in content.objects or list(_read_printed(content.text)):
         for one in whole[form.each] if form.each else [whole]:
-            if find(one, "disagg") is True:
-                raise ValueError("a run is of two pools (disagg), which no row of measurements can tell")
             if number(find(one, "completed")) == 0.0:
                 raise ValueError("no request was completed")
             is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
-            cells = {"engine": form.engine, "assumed": set(), **pick({**whole, **one}, form.columns)}
+            told = _take_answers(one) if find(one, "disagg") is True else {**whole, **one}
+            cells = {"engine": form.engine, "assumed": set(), **pick(told, form.columns)}
             if form.engine == "" and (not cells["engine"] or cells["engine"].startswith("openai")):
                 cells |= {"engine": "sglang" if is_sglang else "vllm", "assumed": {"engine"}}
+            if "scenario" in cells:
+                cells = _take_scenario(cells, content)
             if not form.columns.keys() & {"prompt_tokens", "all_prompt_tokens"}:
                 cells = _ask(cells, content, stated)
             yield _settle(cells)
 
 
+def _take_answers(one: dict[str, Any]) -> dict[str, Any]:
+    """Return a run of two pools as the servers that answer: their step, at the sequences that each has in work."""
+    servers, devices = need(one, "decode_num_workers"), need(one, "num_decode_gpu")
+    step = number(find(one, "mean_tpot")) or need(one, "median_tpot")
+    at_once = need(one, "output_tput_per_gpu") * devices * step / servers
+    names = ("hw", "model", "framework", "precision", "spec_decoding", "isl", "osl", "date", "output_tput_per_gpu")
+    told = {key: one.get(key) for key in names}
+    shared = {"tp": one.get("decode_tp"), "ep": one.get("decode_ep"), "num_gpus": devices / servers}
+    return {**told, **shared, "conc": at_once, "mean_tpot": step, "scope": "decode_step"}
+
+
+def _take_scenario(cells: Cells, content: Content) -> Cells:
+    """Return columns of MLPerf's summary of a language model; lengths of answers follow from rates."""
+    scenario = cells.pop("scenario")
+    if scenario not in ("Offline", "Server"):
+        raise ValueError(f"it tells scenario {scenario}: Offline or Server of a language model can be compared")
+    cells = {**locate(content.path, scenario), **cells}
+    cells["output_tokens"] = need(cells, "output_tokens_per_s") / need(cells, "requests_per_s")
+    left = ("request_latency_s", "requests_per_s") if scenario == "Offline" else ("requests",)
+    return {name: value for name, value in cells.items() if name not in left}
+
+
 def _ask(cells: Cells, content: Content, stated: Stated) -> Cells:
     """Return columns with lengths, and requests at once, that a file lacks; UsageError for what is not stated."""
-    names = {"prompt_tokens": "prompt", "output_tokens": "output"}
-    if "requests" not in cells:
-        names["requests"] = "batch"
+    at_once = "requests_per_s" not in cells
+    names = {"prompt_tokens": "prompt", "output_tokens": "output", **({"requests": "batch"} if at_once else {})}
+    names = {column: option for column, option in names.items() if column not in cells}
     if missing := [f"--{name}" for name in names.values() if not stated[name]]:
         what = "requests at once and " if "requests" in names else ""
         raise UsageError(f"{content.path} does not tell {what}tokens of a request: add {', '.join(missing)}")
-    return {**cells, **{column: float(stated[name]) for column, name in names.items()}, "request_rate": "inf"}
+    asked = {column: float(stated[name]) for column, name in names.items()}
+    return {**cells, **asked, **({"request_rate": "inf"} if at_once else {})}
 
 
 def _read_printed(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the results that vLLM's and SGLang's benchmarks print, as their files have them."""
-    parts = re.split(r"^=+ Serving Benchmark Result =+$", text, flags=re.MULTILINE)
+    """Yield the results that a benchmark prints, as its files have them."""
+    parts = re.split(r"^[#> ]*=+ Serving Benchmark Result =+\s*$", text, flags=re.MULTILINE)
+    if len(parts) == 1:
+        yield dict(read_lines(text))
     for before, block in itertools.pairwise(parts):
-        said = re.findall(
-            r"^([A-Z][^:\n]*):\s+(\S+)\s*$", before[-5_000:] + re.split(r"^=+$", block, flags=re.M)[0], re.M
-        )
-        yield {PRINTED[name.strip()]: value for name, value in said if name.strip() in PRINTED}
+        own = re.split(r"^[#> ]*=+\s*$", block, flags=re.MULTILINE)[0]
+        yield {**read_lines(before[-5_000:].rpartition("=====")[2]), **read_lines(own)}
 
 
 def _settle(raw: Cells) -> Cells:
@@ -103,9 +119,12 @@ def _settle(raw: Cells) -> Cells:
             cells[f"{name}_tokens_per_s"] = cells.pop(f"{name}_tokens_per_device_s") * devices
     for name in ("prompt_tokens", "output_tokens"):
         need(cells, name)
+    if "power_per_device_w" in cells:
+        cells["power_w"] = cells.pop("power_per_device_w") * devices
     if "energy_j" in cells:
         cells["energy_per_request_j"] = cells.pop("energy_j") / requests
         cells["energy_per_output_token_j"] = cells["energy_per_request_j"] / cells["output_tokens"]
+    if cells.keys() & {"power_w", "energy_per_output_token_j"}:
         cells["power_boundary"] = "device"
     said = re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", cells.get("date", ""))
     cells["date"] = "-".join(said.groups()) if said else ""
@@ -115,7 +134,7 @@ def _settle(raw: Cells) -> Cells:
         steps = max(cells["output_tokens"] - 1.0, 0.0)
         wait = cells.get("request_latency_s")
         batch = rate * (wait or cells["time_to_first_token_s"] + cells["inter_token_latency_s"] * steps)
-    cells |= {"scope": "steady_serving", "batch": min(batch, limit) if limit else batch}
+    cells = {"scope": "steady_serving", **cells, "batch": min(batch, limit) if limit else batch}
     notes.append(f"{cells['batch']:.3g} requests in flight on average")
     if requests == 1.0:
         cells |= {"scope": "request", "batch": 1.0}

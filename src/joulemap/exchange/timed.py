@@ -9,7 +9,20 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
 
-from joulemap.exchange.measured import HEAD, SCALE, Cells, Content, Format, Stated, count_devices, decode_each, number
+from joulemap.exchange.measured import (
+    HEAD,
+    SCALE,
+    Cells,
+    Content,
+    Format,
+    Stated,
+    count_devices,
+    decode_each,
+    locate,
+    need,
+    number,
+    read_lines,
+)
 from joulemap.system.errors import UsageError
 
 TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::bfloat16": "bf16"}
@@ -21,7 +34,7 @@ WIDTHS: Final = ("FP4", "INT4", "INT8", "FP8", "FP16", "BF16")
 GPU_WORK: Final = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of a trace that are work of a GPU."""
 
-FIGURES: Final = {"Offline": "Samples per second", "SingleStream": "Mean latency (ns)"}
+FIGURES: Final = {"Offline": "samples_per_second", "SingleStream": "mean_latency_ns"}
 """Scenario of MLPerf -> the line with its figure."""
 
 OFFLINE_BATCH: Final = 256
@@ -167,24 +180,15 @@ def read_codecarbon(content: Content, _form: Format, stated: Stated) -> Iterator
 
 def read_mlperf(content: Content, _form: Format, _stated: Stated) -> Iterator[Cells]:
     """Yield the run of mlperf_log_summary.txt; model and system are looked for in the folders above it."""
-    said = {
-        name.strip(): value for name, value in re.findall(r"^ *([^:\n]+?) *: *(\S.*?) *$", content.text, re.MULTILINE)
-    }
-    scenario = said["Scenario"].replace(" ", "")
-    if scenario not in FIGURES or any("okens" in name for name in said):
-        what = f"scenario {scenario}" if scenario not in FIGURES else "tokens of a language model without their lengths"
-        raise ValueError(f"it tells {what}: Offline or SingleStream of a model of samples can be compared")
-    value, is_rate = float(said[FIGURES[scenario]]), scenario == "Offline"
+    said = read_lines(content.text)
+    scenario = said["scenario"].replace(" ", "")
+    if scenario not in FIGURES:
+        raise ValueError(f"it tells scenario {scenario}: Offline or SingleStream can be compared")
+    name, is_rate = FIGURES[scenario], scenario == "Offline"
+    value = need(said, name)
     figure = {"throughput_per_s": value} if is_rate else {"latency_s": value * 1e-9}
-    told = f"MLPerf {scenario}, result {said.get('Result is', 'not told')}"
+    told = f"MLPerf {scenario}, result {said.get('result_is', 'not told')}"
     batch = OFFLINE_BATCH if is_rate else 1
     notes = [told, *([f"batch {batch} is taken, which the log does not tell: --batch says another"] if is_rate else [])]
     cells: Cells = {"runtime": "engine", "scope": "board", "batch": batch, **figure, "conditions": told, "notes": notes}
-    cells["assumed"] = set()
-    folders = content.path.absolute().parts
-    if scenario in folders[2:]:
-        place = folders.index(scenario)
-        cells["model"] = re.sub(r"-99(\.9)?$", "", folders[place - 1])
-        if system := re.search(r"([A-Za-z]+\d+[\w.-]*?)x(\d+)(?:_|$)", folders[place - 2].partition("_")[2]):
-            cells |= {"hardware": system[1], "device_count": int(system[2])}
-    yield cells
+    yield {**cells, **locate(content.path, scenario), "assumed": set()}

@@ -228,7 +228,8 @@ def _name_engine(text: str, date: str) -> dict[str, str]:
         found = find_engine(text)
         return {"engine": found.name, "date": found.date}
     try:
-        return {"engine": find_stack(re.split(r"[-_ ](?:chat|native|oai|openai)\b", text.lower())[0], date).name}
+        bare = re.split(r"[-_ ](?:chat|native|oai|openai)\b", text.lower().removeprefix("dynamo-"))[0]
+        return {"engine": find_stack(bare, date).name}
     except UnknownNameError as error:
         raise UnknownNameError("engine", text, stack_names(), "name it with --engine", near=error.near) from error
 
