@@ -203,7 +203,10 @@ def steps(inputs: dict[str, str]) -> list[tuple[str, str, dict[str, str]]]:
     given |= {"github.repository": "o/r", "github.event.pull_request.number": "7", "github.token": "t"}
 
     def fill(text: str) -> str:
-        return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: given.get(found[1], found[0]), text)
+        def choose(found: re.Match[str]) -> str:
+            return next(filter(None, map(given.get, found[1].split(" || "))), "")
+
+        return re.sub(r"\$\{\{ (.*?) \}\}", choose, text)
 
     return [
         (one["name"], one["run"], {name: fill(text) for name, text in one.get("env", {}).items()})

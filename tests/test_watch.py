@@ -61,6 +61,36 @@ def test_the_time_of_a_module_is_its_own_and_that_of_what_it_calls(monkeypatch: 
     assert vars(shared) == shared_before
 
 
+def test_on_a_gpu_the_stream_of_the_models_device_tells_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same model, by events of the second device while the first is the current one; its clock lags the host's."""
+    clock, second = Clock(monkeypatch), torch.device("cuda:1")
+    waited: list[torch.device] = []
+
+    class Event:
+        def __init__(self, *, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self, stream: torch.device) -> None:
+            assert stream == second
+            self.at_ms = clock.now * 2e3
+
+        def elapsed_time(self, later: Event) -> float:
+            assert waited == [second]
+            return later.at_ms - self.at_ms
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: device)
+    monkeypatch.setattr(torch.cuda, "synchronize", waited.append)
+    model = Worker(clock, Worker(clock))
+    recorder = CallRecorder(model)
+    monkeypatch.setattr(recorder, "device", "cuda")
+    monkeypatch.setattr(recorder, "_place", second)
+    with recorder.record():
+        model(torch.zeros(1))
+    (call,) = recorder.list_calls()
+    assert call.own_s == {"": 2.0, "inner.0": 2.0}
+
+
 def test_what_fails_is_no_call_and_leaves_the_modules_as_they_were() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(5, 5))
     recorder = CallRecorder(model)

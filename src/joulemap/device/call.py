@@ -5,7 +5,7 @@
 
 A timed function stands before `forward` in each module meanwhile. A hook would change what is timed: transformer layers
 of torch leave their fast path for one. What is compiled is timed as a whole, for a look inside would compile it anew;
-what is compiled, exported or saved meanwhile is so without the timing.
+what is compiled, exported, captured as a graph or saved meanwhile is so without the timing.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class _Timed:
         self.is_over = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.is_over or torch.compiler.is_compiling():
+        is_captured = torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+        if self.is_over or torch.compiler.is_compiling() or is_captured:
             return self.__wrapped__(*args, **kwargs)
         return self._call(*args, **kwargs)
 
@@ -137,7 +138,8 @@ class CallRecorder:
         self._spans: list[tuple[Hashable, _Span]] = []
         self._open: dict[int, list[_Span]] = defaultdict(list)
         weights = [*module.parameters(), *module.buffers()]
-        self.device: Device = "cuda" if any(one.is_cuda for one in weights) else "cpu"
+        self._place = next((one.device for one in weights if one.is_cuda), None)
+        self.device: Device = "cuda" if self._place else "cpu"
         self._precision = _find_common(weights)
 
     @property
@@ -162,7 +164,7 @@ class CallRecorder:
             for own, name, timed in placed:
                 _remove(own, name, timed)
             if self.device == "cuda":
-                torch.cuda.synchronize()
+                torch.cuda.synchronize(self._place)
             self.window_s = time.perf_counter() - began
 
     def list_calls(self) -> tuple[TimedCall, ...]:
@@ -212,7 +214,7 @@ class CallRecorder:
         if self.device == "cpu":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
-        event.record()
+        event.record(torch.cuda.current_stream(self._place))  # of the model's device, whichever is the current one
         return event
 
     def _sum_up(self, kind: Hashable, span: _Span) -> TimedCall:
