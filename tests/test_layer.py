@@ -128,7 +128,7 @@ LINES: dict[str, int] = {
     "system": 1_190,
     "device": 1_160,
     "webpage": 570,
-    "exchange": 1_020,
+    "exchange": 1_070,
     "capacity": 865,
     "figure": 750,
     "serving": 2_450,

@@ -168,7 +168,6 @@ def read_llama_bench(content: Content, _form: Format, _stated: Stated) -> Iterat
             split: len(chips),
             "prompt_tokens": prompt or depth,
             "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
-            "assumed": set(),
             "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],
         }
         if made:

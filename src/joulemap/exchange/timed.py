@@ -112,7 +112,7 @@ def read_trace(content: Content, _form: Format, stated: Stated) -> Iterator[Cell
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    yield {**cells, "notes": [f"{basis}, with what the profiler itself takes"], "assumed": set()}
+    yield {**cells, "notes": [f"{basis}, with what the profiler itself takes"]}
 
 
 def read_timers(content: Content, _form: Format, _stated: Stated) -> Iterator[Cells]:
@@ -125,14 +125,8 @@ def read_timers(content: Content, _form: Format, _stated: Stated) -> Iterator[Ce
         seconds = float(told[1]) * SCALE[told[2]]
         threads = re.search(r"\d+ threads?\b", block)
         conditions = f"torch.utils.benchmark: {title}; {threads[0] if threads else 'threads not told'}"
-        yield {
-            "runtime": "eager",
-            "model": title,
-            "latency_s": seconds,
-            "conditions": conditions,
-            "notes": [conditions],
-            "assumed": set(),
-        }
+        cells: Cells = {"runtime": "eager", "model": title, "latency_s": seconds}
+        yield {**cells, "conditions": conditions, "notes": [conditions]}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
@@ -147,7 +141,7 @@ def _window(seconds: float, joules: float, count: int, of: str) -> Cells:
     """Return the columns of a window in which so many passes ran."""
     figures = {"latency_s": seconds / count, "energy_j": joules / count, "power_w": joules / seconds}
     told = f"{of}: {count} passes in {seconds:.4g} s"
-    return {"runtime": "eager", "scope": "board", **figures, "conditions": told, "notes": [told], "assumed": set()}
+    return {"runtime": "eager", "scope": "board", **figures, "conditions": told, "notes": [told]}
 
 
 def read_zeus(content: Content, _form: Format, stated: Stated) -> Iterator[Cells]:
@@ -191,4 +185,4 @@ def read_mlperf(content: Content, _form: Format, _stated: Stated) -> Iterator[Ce
     batch = OFFLINE_BATCH if is_rate else 1
     notes = [told, *([f"batch {batch} is taken, which the log does not tell: --batch says another"] if is_rate else [])]
     cells: Cells = {"runtime": "engine", "scope": "board", "batch": batch, **figure, "conditions": told, "notes": notes}
-    yield {**cells, **locate(content.path, scenario), "assumed": set()}
+    yield {**cells, **locate(content.path, scenario)}

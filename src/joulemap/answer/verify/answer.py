@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.calibrate import calibrate as fit
@@ -96,10 +96,7 @@ class VerifyAnswer(Answer):
             ("quantity", lambda row: _name(row.quantity)),
             ("measured", lambda row: _show(row.measured, row.quantity)),
             ("predicted", lambda row: _show(row.predicted, row.quantity)),
-            (
-                "80 %",
-                lambda row: f"{_show(row.low, row.quantity)} to {_show(row.high, row.quantity)}" if row.low else "",
-            ),
+            ("80 %", lambda row: " to ".join(_show(one, row.quantity) for one in (row.low, row.high) if one)),
             ("measured / predicted", lambda row: f"{row.ratio:.3g}x" if row.ratio else ""),
             ("verdict", lambda row: VERDICTS[row.is_inside]),
             *((("calibrated", lambda row: _show(row.calibrated, row.quantity)),) if first.calibrated else ()),
@@ -247,10 +244,7 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
         untold = f"; {ONE_DEVICE}" if ONE_DEVICE in one.notes else ""
         for name, value in measured_of(one.row).items():
             figure, moved = found.figures.get(name), after[index].figures.get(name) if after else None
-            numbers: dict[str, Any] = dict.fromkeys(("predicted", "low", "high", "ratio", "is_inside"))
-            if figure:
-                numbers |= {"predicted": figure.value, "low": figure.low, "high": figure.high}
-                numbers |= {"ratio": value / figure.value, "is_inside": figure.holds(value)}
+            refusal = found.refusal or f"no {_name(name)} of its scope is predicted"
             rows.append(
                 VerifiedRow(
                     file=str(one.file),
@@ -261,11 +255,13 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
                     configuration=_describe(one.row),
                     quantity=name,
                     measured=value,
-                    **numbers,
-                    calibrated=moved.value if moved else None,
-                    reason=""
-                    if figure
-                    else f"{found.refusal or f'no {_name(name)} of its scope is predicted'}{untold}",
+                    predicted=figure and figure.value,
+                    low=figure and figure.low,
+                    high=figure and figure.high,
+                    ratio=figure and value / figure.value,
+                    is_inside=figure and figure.holds(value),
+                    calibrated=moved and moved.value,
+                    reason="" if figure else refusal + untold,
                 )
             )
     return rows

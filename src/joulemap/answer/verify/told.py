@@ -100,7 +100,7 @@ def read_file(path: Path, stated: Stated) -> Iterator[Reading]:
         found = list(read(content, form, stated))
         for cells in found:
             cells["source"] = f"{form.name}: {path.name}"
-            notes, assumed = cells.pop("notes"), cells.pop("assumed")
+            notes, assumed = cells.pop("notes", []), cells.pop("assumed", set())
             notes += [f"--{key} says {said}, the file {had}" for key, said, had in _override(cells, stated)]
             row = (_make_served if is_served else _make_single)(cells, notes, assumed, path, stated)
             yield Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
