@@ -255,12 +255,12 @@ def _form(readings: Sequence[Reading], forecasts: Sequence[Forecast], after: Seq
                     configuration=_describe(one.row),
                     quantity=name,
                     measured=value,
-                    predicted=figure and figure.value,
-                    low=figure and figure.low,
-                    high=figure and figure.high,
-                    ratio=figure and value / figure.value,
-                    is_inside=figure and figure.holds(value),
-                    calibrated=moved and moved.value,
+                    predicted=figure.value if figure else None,
+                    low=figure.low if figure else None,
+                    high=figure.high if figure else None,
+                    ratio=value / figure.value if figure else None,
+                    is_inside=figure.holds(value) if figure else None,
+                    calibrated=moved.value if moved else None,
                     reason="" if figure else refusal + untold,
                 )
             )
