@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import attrs
@@ -21,6 +23,7 @@ from joulemap.store.library import find_query, list_queries, share_queries
 from joulemap.store.literal import list_numbers
 from joulemap.store.query import fetch, fetch_all, run_query
 from joulemap.system.errors import SqlError, UsageError
+from joulemap.system.resource import folder
 
 CALLED = """/*
 name = "own.called"
@@ -261,15 +264,28 @@ def opened(database: Path) -> Connection:
     return duckdb.connect(str(database), read_only=True)
 
 
-def test_columns_that_are_listed_and_not_declared_are_those_of_the_query_that_is_called() -> None:
+def test_columns_that_are_not_declared_are_those_of_the_query_that_is_called() -> None:
     query = find_query("compare.summary")
     columns = {column.name: column for column in query.columns}
-    assert [*columns] == list(query.listed)
+    assert "energy_j" not in {column.name for column in parse_query(query.path).columns}
     assert columns["label"].meaning != ""
     assert (columns["energy_j"].unit, columns["energy_j"].null) == ("J", True)  # a refused run has none
     alone = {column.name: column for column in find_query("analyze.total").columns}
     assert (alone["energy_j"].unit, alone["energy_j"].null) == ("J", False)
     assert alone["padding_fraction"].null
+
+
+def test_a_word_is_what_several_queries_do_not_declare() -> None:
+    words = tomllib.loads((folder("queries") / "words.toml").read_text())
+    files = [(query, parse_query(query.path)) for query in list_queries() if not query.called]
+    for kind, told in words.items():
+        taken = Counter(
+            one.name
+            for query, file in files
+            for one in getattr(query, kind)
+            if one not in getattr(file, kind) and one.meaning == told.get(one.name, {}).get("meaning")
+        )
+        assert [name for name in told if taken[name] < 2] == []
 
 
 def test_a_join_that_nobody_reads_is_left_out() -> None:

@@ -1,13 +1,8 @@
 /*
-name = "analyze.bottleneck"
 record = "BottleneckShare"
-version = 1
-schema = 1
 summary = "What bounds a run: subgraphs, time and energy by bottleneck"
 grain = "one row per bottleneck, three in all; latencies and energies sum to the run, exactly"
 order = ["compute, memory, launch"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that it bounds" }

@@ -1,15 +1,9 @@
 /*
-name = "calibration.error"
 record = "CalibrationErrorRow"
-version = 1
-schema = 1
 summary = "How far a calibration is from its measurements: with class defaults, as fitted, and with each family left out"
 grain = "one row per quantity and group of rows"
 order = ["quantity, latency first", "families after all, runtimes, precisions and batches", "runtime", "precision", "batch", "family"]
-[parameters]
-calibration = { type = "VARCHAR", meaning = "name and first digits of the digest, as runs name it" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "latency or energy" }
 runtime = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
 precision = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
 batch = { type = "INTEGER", null = true, meaning = "of the rows; null for all" }

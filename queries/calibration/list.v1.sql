@@ -1,8 +1,5 @@
 /*
-name = "calibration.list"
 record = "StoredCalibration"
-version = 1
-schema = 1
 summary = "Calibrations that runs have used, what they were fitted to, and how far they are from that"
 grain = "one row per calibration"
 order = ["hardware", "calibration"]

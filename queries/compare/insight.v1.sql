@@ -1,8 +1,5 @@
 /*
-name = "compare.insight"
 record = "Insight"
-version = 1
-schema = 1
 summary = "What separates the runs: how much less energy the best takes than each other, and the category that explains most of it"
 grain = "one row per pair of the lowest-energy run with another"
 order = ["energy_ratio", "other_hardware"]

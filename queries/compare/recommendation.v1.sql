@@ -1,8 +1,5 @@
 /*
-name = "compare.recommendation"
 record = "Recommendation"
-version = 1
-schema = 1
 summary = "The best run for energy, latency, throughput, memory and energy x delay, of all and of some of them, and the best that can be had"
 grain = "one row per choice and goal"
 order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp"]
@@ -16,7 +13,6 @@ hardware = { type = "VARCHAR", meaning = "the winner, with its configuration whe
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the runner-up; null without one" }
-runner_up = { type = "VARCHAR", null = true, meaning = "second best; null without one" }
 tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
 probability_best = { type = "DOUBLE", null = true, meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "that it is better than the runner-up; null without one and for memory" }

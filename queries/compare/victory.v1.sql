@@ -1,18 +1,11 @@
 /*
-name = "compare.victory"
 record = "Victory"
-version = 1
-schema = 1
 summary = "Which kinds of subgraph or operator each hardware runs at the least cost"
 grain = "one row per workload, hardware and kind that the workload has"
 order = ["model", "workload_id", "hardware_won_count descending", "hardware", "won_count descending", "kind"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are left out" }
-level = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory, as `compare.part` compares them" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of that which leads the subgraph" }
 part_count = { type = "BIGINT", meaning = "parts of this kind" }
 won_count = { type = "BIGINT", meaning = "of which it alone has the least" }
@@ -22,7 +15,6 @@ verdict = { type = "VARCHAR", meaning = "all, most (more than half), some or non
 hardware_won_count = { type = "HUGEINT", meaning = "parts of any kind that it alone has at the least" }
 hardware_tied_count = { type = "HUGEINT", meaning = "parts of any kind that it shares the least of" }
 all_part_count = { type = "HUGEINT", meaning = "parts of the workload" }
-workload_id = { type = "INTEGER", meaning = "number of the workload" }
 */
 WITH counted AS (
     SELECT

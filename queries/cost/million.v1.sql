@@ -1,19 +1,8 @@
 /*
-name = "cost.million"
 record = "CostOption"
-version = 1
-schema = 1
 summary = "What a million inferences cost, rented or bought, with their energy and carbon"
 grain = "one row per run asked for and way of paying; one with way none where no price is known or the run was refused"
 order = ["status: ok, no price, unsupported", "the way that is asked for first", "usd_per_million", "kwh_per_million", "hardware", "precision", "batch", "runtime", "way", "run_id"]
-listed = [
-    "rank", "status", "pay", "is_best_of_hardware", "hardware", "architecture", "precision", "batch", "runtime",
-    "way", "usd_per_million", "usd_half_width", "probability_cheapest", "likely_cheapest", "hardware_usd_per_million",
-    "energy_usd_per_million", "host_usd_per_million", "price", "price_unit", "price_basis", "price_half_width",
-    "price_date", "price_source", "price_note", "throughput_per_s", "throughput_limit", "latency_s", "energy_per_inference_j", "kwh_per_million",
-    "gco2_per_million", "inferences_per_year", "inferences_per_life", "idle_power_w", "idle_quantity", "pue_ratio",
-    "host_share_ratio", "is_available", "reason", "run_id",
-]
 [parameters]
 price_source = { type = "VARCHAR[]", default = [], meaning = "who says so, of each" }
 takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }

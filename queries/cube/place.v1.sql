@@ -1,7 +1,4 @@
 /*
-name = "cube.place"
-version = 1
-schema = 1
 summary = "Runs divided into subgraphs or operators: energy by part, time, what bounds it, bytes, allocation, shares"
 grain = "one row per evaluated run and subgraph, or operator, that runs; energies and latencies sum to the run, exactly"
 order = ["position", "run_id", "place_index"]
@@ -10,11 +7,6 @@ run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; 
 division = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 energy = { type = "VARCHAR", default = "parts", meaning = "what is read of the ledger: parts; whole, so that parts are 0; none, so that all energies are 0" }
 [columns]
-run_id = { type = "INTEGER", meaning = "number of the run" }
-position = { type = "INTEGER", meaning = "of the run in run_ids" }
-workload_id = { type = "INTEGER", meaning = "number of the workload" }
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rented, at a price that is no guess" }
 place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index" }
 subgraph_index = { type = "INTEGER", meaning = "of the subgraph, in the order of first operators" }
@@ -32,7 +24,6 @@ is_fused = { type = "BOOLEAN", meaning = "shares its kernel with other operators
 operator_count = { type = "BIGINT", meaning = "operators of the subgraph that run" }
 kernel_index = { type = "INTEGER", of = "operator", meaning = "what orders kernels: the last operator of a subgraph where it is one kernel, else the operator" }
 kernel_count = { type = "INTEGER", meaning = "kernels launched; of an operator 1 where it leads a kernel, else 0" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
 bias_addition_count = { type = "BIGINT", of = "operator", meaning = "additions of its bias; 0 without one" }
 bias_element_count = { type = "BIGINT", of = "operator", meaning = "elements of its bias" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
@@ -40,7 +31,6 @@ compute_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of arithm
 memory_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of moving and keeping data, exact" }
 control_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "of deciding what happens next, and of what regulators lose, exact" }
 static_fj = { type = "HUGEINT", of = "parts", unit = "fJ", meaning = "static power x the time from one batch to the next, exact" }
-run_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy, static energy included" }
 compute_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of arithmetic and its registers" }
 memory_energy_j = { type = "DOUBLE", of = "parts", unit = "J", meaning = "of moving and keeping data" }

@@ -1,7 +1,4 @@
 /*
-name = "cube.saving"
-version = 1
-schema = 1
 summary = "What fusing saves of a run, its fusion patterns, subgraphs or operators: as it ran, beside its operators as kernels of their own"
 grain = "one row per place; energies, latencies, shares and bytes add up to the run"
 order = ["saved_edp_share_js descending", "subgraph_index", "operator_index", "fusion_pattern"]

@@ -1,8 +1,5 @@
 /*
-name = "database.content"
 record = "StoredTable"
-version = 1
-schema = 1
 summary = "What the database holds"
 grain = "one row per table"
 order = ["table_name"]

@@ -1,8 +1,5 @@
 /*
-name = "diff.figure"
 record = "VersionFigure"
-version = 1
-schema = 1
 summary = "Two versions of a model on each hardware: what changed, and how sure that is"
 grain = "one row per pair of runs and metric; pairs of which one was refused have no figures"
 order = ["place of the pair", "metric: latency, energy, memory"]

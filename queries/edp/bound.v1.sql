@@ -1,8 +1,5 @@
 /*
-name = "edp.bound"
 record = "EdpBound"
-version = 1
-schema = 1
 summary = "The most that removing one cost could take off a run's energy-delay product"
 grain = "one row per remedy"
 order = ["saving_fraction descending", "remedy"]

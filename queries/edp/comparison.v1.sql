@@ -1,8 +1,5 @@
 /*
-name = "edp.comparison"
 record = "EdpComparison"
-version = 1
-schema = 1
 summary = "The same subgraph on several hardware: its share of each run's energy-delay product"
 grain = "one row per subgraph and run"
 order = ["share of the subgraph in the first run descending", "subgraph_index", "position in run_ids"]
@@ -12,7 +9,6 @@ run_ids = { type = "INTEGER[]", meaning = "runs of one workload; the first gives
 subgraph_index = { type = "INTEGER", meaning = "subgraph" }
 name = { type = "VARCHAR", meaning = "operator that leads it" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 rank = { type = "BIGINT", meaning = "in its run, 1 for the largest share" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "E_i" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "t_i" }
@@ -22,7 +18,6 @@ share_fraction = { type = "DOUBLE", meaning = "of its run's energy-delay product
 least_ratio = { type = "DOUBLE", null = true, meaning = "edp_share_js over the least among the runs; 1 for the best" }
 is_best = { type = "BOOLEAN", meaning = "has the least edp_share_js; ties go to the first name" }
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH part AS (
     SELECT

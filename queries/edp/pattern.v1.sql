@@ -1,25 +1,17 @@
 /*
-name = "edp.pattern"
 record = "EdpPattern"
-version = 1
-schema = 1
 summary = "How a run's energy-delay product spreads over its fusion patterns"
 grain = "one row per fusion pattern; shares sum to the run's energy-delay product"
 order = ["share_fraction descending", "fusion_pattern"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 rank = { type = "BIGINT", meaning = "1 for the largest share" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs of this pattern" }
 operator_count = { type = "HUGEINT", meaning = "operators that run in them" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "exact" }
 latency_s = { type = "DOUBLE", unit = "s", meaning = "latency" }
-edp_share_js = { type = "DOUBLE", unit = "Js", meaning = "(E_i T + E t_i) / 2; adds up to E T" }
 share_fraction = { type = "DOUBLE", meaning = "of the run's energy-delay product" }
-cumulative_fraction = { type = "DOUBLE", meaning = "of this and all larger shares; 1 in the last row" }
 mac_fraction = { type = "DOUBLE", null = true, meaning = "of the run's MACs" }
 bottleneck = { type = "VARCHAR", meaning = "what bounds most of their time" }
 bottleneck_fraction = { type = "DOUBLE", meaning = "how much of their time it bounds" }

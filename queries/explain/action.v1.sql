@@ -1,19 +1,10 @@
 /*
-name = "explain.action"
-version = 1
-schema = 1
 summary = "Two runs' energy by action: each side's count and price, and what of the difference the counts moved"
 grain = "one row per action that either run has; differences sum to B minus A, exactly"
 order = ["component", "action", "part", "per"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
 [columns]
-component = { type = "VARCHAR", meaning = "what acts" }
-action = { type = "VARCHAR", meaning = "what it does" }
-part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
-per = { type = "VARCHAR", meaning = "what one count is" }
 category_a = { type = "VARCHAR", null = true, meaning = "of A's architecture; null where only B has it" }
 category_b = { type = "VARCHAR", null = true, meaning = "of B's architecture; null where only A has it" }
 count_a = { type = "DOUBLE", meaning = "in A; 0 where it has none" }

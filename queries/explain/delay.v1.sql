@@ -1,13 +1,8 @@
 /*
-name = "explain.delay"
-version = 1
-schema = 1
 summary = "Two runs' time by subgraph and by what bounds it, and what of each difference the work moved"
 grain = "one row per subgraph and what bounds it on either; differences sum to B minus A, exactly"
 order = ["name", "resource"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
 [columns]
 name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }

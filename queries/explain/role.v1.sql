@@ -1,14 +1,9 @@
 /*
-name = "explain.role"
 record = "RoleDifference"
-version = 1
-schema = 1
 summary = "Two runs' energy by what actions are for, whatever their classes call them, and what of the difference their count and their price moved"
 grain = "one row per role that either run has; differences sum to B minus A, exactly"
 order = ["absolute difference_fj descending", "role"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 role = { type = "VARCHAR", meaning = "mac, operand, memory_read, instruction ...; component.action of an action that no role is known of" }
@@ -21,15 +16,9 @@ count_a = { type = "DOUBLE", meaning = "how much of it is done on A, in the role
 count_b = { type = "DOUBLE", meaning = "how much of it is done on B" }
 price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on A, all its actions together; null without a count" }
 price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on B" }
-energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact" }
-energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact" }
-difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
 is_shared = { type = "BOOLEAN", meaning = "both have actions of the role" }
 by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the count moved, at the mean of both prices; 0 where one has none; of static power, the time" }
 by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the price moved: the rest; 0 where one has none; of static power, the watts" }
-energy_a_j = { type = "DOUBLE", unit = "J", meaning = "on A" }
-energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH act AS (

@@ -1,8 +1,5 @@
 /*
-name = "hardware.link"
 record = "HardwareLink"
-version = 1
-schema = 1
 summary = "Links of one hardware to devices of its kind and to its host"
 grain = "one row per link"
 order = ["link_index"]

@@ -1,8 +1,5 @@
 /*
-name = "hardware.ridge"
 record = "RidgePoint"
-version = 1
-schema = 1
 summary = "Roofline of one hardware: peak and ridge point per precision"
 grain = "one row per precision"
 order = ["precision_index"]

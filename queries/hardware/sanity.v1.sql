@@ -1,16 +1,11 @@
 /*
-name = "hardware.sanity"
 record = "Probe"
-version = 1
-schema = 1
 summary = "Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what was measured"
 grain = "one row per run asked for, refused ones included"
 order = ["architecture", "hardware", "model", "peak_ops_per_s descending", "precision", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and stream_copy" }
 [columns]
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
 model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
 status = { type = "VARCHAR", meaning = "ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where it does so because the power limit says it, measured where its prices are those at which a load draws what was measured" }
@@ -28,9 +23,7 @@ unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy 
 measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
 measured_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured power" }
 peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 reason = { type = "VARCHAR", meaning = "why it is not ok, or what the cap did" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH measured AS (
     SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w

@@ -1,19 +1,8 @@
 /*
-name = "llm.phase"
 record = "ServedPhase"
-version = 1
-schema = 1
 summary = "Prefill and decode of a language model as it is served: time, energy and cost of a token, and what bounds it"
 grain = "one row per served configuration and phase"
 order = ["place", "phase descending"]
-listed = [
-    "place", "phase", "model", "label", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "device_count",
-    "token_count", "phase_s", "phase_j", "tokens_per_s", "tokens_per_s_per_device", "energy_per_token_j",
-    "device_power_w", "run_latency_s", "run_energy_j", "latency_half_width", "energy_half_width", "bound",
-    "bound_fraction", "pay", "kwh_per_million", "gco2_per_million", "rented_usd_per_million",
-    "bought_usd_per_million", "usd_per_million", "way", "price_half_width", "seller", "usd_half_width",
-    "activation_bytes", "is_available", "run_id",
-]
 [parameters]
 prefill_ids = { type = "INTEGER[]", meaning = "runs of the prompts' pass on one device, one for each served configuration" }
 decode_ids = { type = "INTEGER[]", meaning = "runs of a decode step of the same configurations, in their order" }

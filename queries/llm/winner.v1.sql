@@ -1,15 +1,8 @@
 /*
-name = "llm.winner"
 record = "ServedWinner"
-version = 1
-schema = 1
 summary = "Which hardware serves a language model best: first token, between tokens, energy and cost of a token, each at the batch that suits it"
 grain = "one row per goal; none of a goal that nothing has a value of"
 order = ["goal, in the order first_token, between_tokens, energy, cost"]
-listed = [
-    "goal", "label", "hardware", "device_count", "precision", "batch", "value", "unit", "half_width", "advantage_ratio",
-    "runner_up", "runner_up_batch", "probability_best", "rivals", "hardware_count", "is_available", "place", "run_id",
-]
 [parameters]
 takes_all = { type = "BOOLEAN", default = false, meaning = "rank what can be neither bought nor rented too" }
 [columns]

@@ -1,8 +1,5 @@
 /*
-name = "measure.score"
 record = "Score"
-version = 1
-schema = 1
 summary = "One measurement beside the prediction of the same configuration"
 grain = "one row"
 order = ["measurement_id"]
@@ -10,13 +7,9 @@ order = ["measurement_id"]
 measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
 run_id = { type = "INTEGER", meaning = "number of the run that predicts it" }
 [columns]
-measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 model = { type = "VARCHAR", meaning = "as the measurement is stored" }
 hardware = { type = "VARCHAR", meaning = "id of the description that predicts" }
 precision = { type = "VARCHAR", meaning = "precision" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 scope = { type = "VARCHAR", meaning = "what measured energy and power cover" }
 measured_latency_s = { type = "DOUBLE", unit = "s", meaning = "median, per batch" }
 predicted_latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch; null where the hardware cannot run it" }

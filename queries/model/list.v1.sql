@@ -1,7 +1,4 @@
 /*
-name = "model.list"
-version = 1
-schema = 1
 summary = "Models that can be asked for by name"
 grain = "one row per model"
 order = ["name"]

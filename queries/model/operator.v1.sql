@@ -1,23 +1,15 @@
 /*
-name = "model.operator"
 record = "ListedOperator"
-version = 1
-schema = 1
 summary = "The operators of a workload in execution order"
 grain = "one row per operator"
 order = ["operator_index"]
 [parameters]
 workload_id = { type = "INTEGER", meaning = "workload, as `sql` shows it in operators" }
 [columns]
-operator_index = { type = "INTEGER", meaning = "execution order" }
 name = { type = "VARCHAR", meaning = "module path, with the operation where the module holds several" }
-operation = { type = "VARCHAR", meaning = "conv2d, relu, add ..." }
 output_shape = { type = "VARCHAR", meaning = "e.g. 1x64x56x56" }
 dtype = { type = "VARCHAR", meaning = "of the output" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
 skipped_mac_count = { type = "BIGINT", meaning = "MACs of these that a causal mask hides, which a kernel that skips them does not do" }
-elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
-special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
 input_bytes = { type = "BIGINT", unit = "B", meaning = "activations read" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and constants read" }
 output_bytes = { type = "BIGINT", unit = "B", meaning = "written" }

@@ -1,8 +1,5 @@
 /*
-name = "place.doubt"
 record = "DoubtedDevice"
-version = 1
-schema = 1
 summary = "How far predictions of a model on the devices of a box were off, by what was measured of each or of its like"
 grain = "one row per device"
 order = ["position"]

@@ -1,8 +1,5 @@
 /*
-name = "place.ledger"
 record = "PlacedLine"
-version = 1
-schema = 1
 summary = "The ledger of a placement on a box: parts, copies between devices, and what each draws while others work"
 grain = "one row per line"
 order = ["line_index"]
@@ -12,10 +9,6 @@ placement = { type = "INTEGER", meaning = "placement_id" }
 line_index = { type = "INTEGER", meaning = "order in the ledger" }
 device = { type = "VARCHAR", meaning = "of the box; of a copy the one that sends" }
 subgraph_index = { type = "INTEGER", null = true, meaning = "null where it belongs to none" }
-component = { type = "VARCHAR", meaning = "what acts" }
-action = { type = "VARCHAR", meaning = "what it does" }
-per = { type = "VARCHAR", meaning = "what one count is" }
-action_count = { type = "DOUBLE", meaning = "how often" }
 energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "at the highest voltage of the die" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "of the line, exact" }
 basis = { type = "VARCHAR", meaning = "where the price comes from" }

@@ -1,18 +1,8 @@
 /*
-name = "sweep.crossing"
 record = "SweepCrossing"
-version = 1
-schema = 1
 summary = "From which batch on one hardware beats another that was better at smaller batches"
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
-listed = [
-    "model", "precision", "runtime", "metric", "overtaker", "overtaken", "batch", "overtaker_value",
-    "overtaken_value", "unit", "previous_batch", "previous_overtaker_value", "previous_overtaken_value",
-    "is_projection",
-]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
 metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
@@ -20,7 +10,6 @@ overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at p
 batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }
 overtaker_value = { type = "DOUBLE", meaning = "at batch, in unit" }
 overtaken_value = { type = "DOUBLE", meaning = "at batch, in unit" }
-unit = { type = "VARCHAR", meaning = "J, s or Js" }
 previous_batch = { type = "INTEGER", meaning = "the largest smaller batch where they were not equal" }
 previous_overtaker_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
 previous_overtaken_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }

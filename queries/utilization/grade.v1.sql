@@ -1,8 +1,5 @@
 /*
-name = "utilization.grade"
 record = "Grade"
-version = 1
-schema = 1
 summary = "The grades of a share of a peak, and where each begins"
 grain = "one row per grade"
 order = ["grade_index"]

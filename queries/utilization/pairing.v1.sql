@@ -1,8 +1,5 @@
 /*
-name = "utilization.pairing"
 record = "Pairing"
-version = 1
-schema = 1
 summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
 grain = "one row per class of FLOPs, precision, batch and goal"
 order = ["least_flop_count", "precision", "batch", "goal in the order energy, latency, utilization"]
@@ -14,7 +11,6 @@ hardware = { type = "VARCHAR[]", default = [], meaning = "only these, with @MODE
 [columns]
 least_flop_count = { type = "BIGINT", meaning = "a class of model sizes begins here: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
 precision = { type = "VARCHAR", meaning = "precision" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
 goal = { type = "VARCHAR", meaning = "energy: least energy per inference; latency: least latency; utilization: most of its peak" }
 hardware = { type = "VARCHAR", meaning = "wins most contests; a contest is one model at one batch, precision and runtime on two or more hardware; ties go to the first name" }
 architecture = { type = "VARCHAR", meaning = "its architecture class" }
@@ -29,7 +25,6 @@ median_advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many tim
 median_utilization_fraction = { type = "DOUBLE", meaning = "of its peak where it wins" }
 runner_up = { type = "VARCHAR", null = true, meaning = "wins second most; null without one" }
 runner_up_won_count = { type = "BIGINT", null = true, meaning = "contests that the runner-up wins" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 */
 WITH chosen AS (
     SELECT

@@ -1,8 +1,5 @@
 /*
-name = "utilization.remedy"
 record = "Remedy"
-version = 1
-schema = 1
 summary = "What would use the hardware of runs better: the best of other runs that differ in one thing, and what it gains"
 grain = "one row per evaluated run and thing that some evaluated other run differs in"
 order = ["position in run_ids", "run_id", "place, those without one last", "remedy"]
@@ -14,8 +11,6 @@ least_gain_ratio = { type = "DOUBLE", default = 1.05, meaning = "gain from which
 takes_all = { type = "BOOLEAN", default = false, meaning = "choose from chips that can be neither bought nor rented too; else only for a run on such a one" }
 near_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the largest gain: the least batch that has it is chosen" }
 [columns]
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-compute_utilization_fraction = { type = "DOUBLE", meaning = "operations computed over what the peak allows, in steady state" }
 bound = { type = "VARCHAR", meaning = "what bounds most of its time: compute, memory or launch; ties go to the first" }
 bound_time_fraction = { type = "DOUBLE", meaning = "of the latency in subgraphs that it bounds" }
 remedy = { type = "VARCHAR", meaning = "larger batch, lower precision, other runtime, lower power mode, fewer units (a chip of the class with fewer and a lower peak), more units, or another chip (of any class, capped no higher); chips share a deployment with it" }
