@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from collections import Counter
@@ -18,7 +19,7 @@ from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.row.explain import Effect, EnergyTerm
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query, parse_query
-from joulemap.store.include import CALL, include, view
+from joulemap.store.include import CALL, fill_columns, include, view
 from joulemap.store.library import find_query, list_queries, share_queries
 from joulemap.store.literal import list_numbers
 from joulemap.store.query import fetch, fetch_all, run_query
@@ -273,6 +274,26 @@ def test_columns_that_are_not_declared_are_those_of_the_query_that_is_called() -
     alone = {column.name: column for column in find_query("analyze.total").columns}
     assert (alone["energy_j"].unit, alone["energy_j"].null) == ("J", False)
     assert alone["padding_fraction"].null
+
+
+@pytest.mark.parametrize(
+    ("cells", "spelled", "wrong"),
+    [
+        ("r.{columns},\n    1 AS b", "\n    r.a,\n    1 AS b,\n    r.c\n", ""),
+        ("{columns}", "\n    a,\n    b,\n    c\n", ""),
+        ("{columns},\n    1 AS d", "", "header: d"),
+        ("1 AS a", "", "last SELECT"),
+    ],
+)
+def test_a_select_names_what_is_computed_alone(cells: str, spelled: str, wrong: str, tmp_path: Path) -> None:
+    columns = '[columns]\na = { type = "INTEGER", meaning = "m" }\nb = {}\nc = {}\n*/\n'
+    query = read(
+        f'/*\nsummary = "s"\ngrain = "one row"\n{columns}SELECT\n    {cells}\nFROM t AS r\nORDER BY a, r.b DESC\n',
+        tmp_path,
+    )
+    assert query.order == ("a", "b descending")
+    with pytest.raises(SqlError, match=wrong) if wrong else contextlib.nullcontext():
+        assert spelled in fill_columns(query).written
 
 
 def test_a_word_is_what_several_queries_do_not_declare() -> None:

@@ -39,14 +39,10 @@ bound AS (
     GROUP BY p.resource.position, p.resource.bottleneck
 )
 SELECT
-    bottleneck,
-    subgraph_count,
-    latency_fs,
+    {columns},
     seconds(latency_fs) AS latency_s,
     fraction(latency_fs, sum(latency_fs) OVER ()) AS latency_fraction,
-    energy_fj,
     joules(energy_fj) AS energy_j,
-    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction,
-    busy_s
+    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction
 FROM bound
 ORDER BY position

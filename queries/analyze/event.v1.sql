@@ -2,7 +2,6 @@
 record = "EventCount"
 summary = "What a run does, in events: instructions, cache lines with hits and misses, branches, warps, tokens, tiles, padding"
 grain = "one row per event; those that no operator causes are left out"
-order = ["event_index"]
 [parameters]
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
 [columns]

@@ -2,7 +2,6 @@
 record = "Finding"
 summary = "Every rule that the tables must keep; a healthy database returns no row"
 grain = "one row per broken rule and place"
-order = ["rule", "run_id", "workload_id", "place"]
 [columns]
 rule = { type = "VARCHAR", meaning = "what is broken" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }

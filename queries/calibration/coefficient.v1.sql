@@ -2,7 +2,6 @@
 record = "FittedNumber"
 summary = "What a calibration changed: each coefficient and energy scale before and after"
 grain = "one row per coefficient"
-order = ["coefficient_index"]
 [columns]
 part = { type = "VARCHAR", meaning = "time: a coefficient; energy: a factor on energies per action; static: static power" }
 name = { type = "VARCHAR", meaning = "coefficient or energy scale" }

@@ -2,7 +2,6 @@
 record = "ModelMix"
 summary = "What the model of several runs is made of, by kind of operator"
 grain = "one row per workload of the runs asked for and kind of its operators, views apart"
-order = ["model", "workload_id", "mac_count descending", "operator_count descending", "kind"]
 [columns]
 kind = { type = "VARCHAR", meaning = "what an operator is to a mapping model: conv, depthwise_conv, linear, matmul, pool ..." }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs with an operator of the kind" }

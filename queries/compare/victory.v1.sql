@@ -2,7 +2,6 @@
 record = "Victory"
 summary = "Which kinds of subgraph or operator each hardware runs at the least cost"
 grain = "one row per workload, hardware and kind that the workload has"
-order = ["model", "workload_id", "hardware_won_count descending", "hardware", "won_count descending", "kind"]
 [parameters]
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory, as `compare.part` compares them" }
 [columns]

@@ -1,7 +1,6 @@
 /*
 summary = "Each subgraph with the hardware that runs it at the least cost"
 grain = "one row per subgraph"
-order = ["subgraph_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency or edp" }

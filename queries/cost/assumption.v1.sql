@@ -2,7 +2,6 @@
 record = "AssumedNumber"
 summary = "What a cost per inference assumes, each number with its source"
 grain = "one row per assumption"
-order = ["assumption_index"]
 [parameters]
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]

@@ -2,7 +2,6 @@
 record = "GridFootprint"
 summary = "Energy and carbon of a million inferences in each grid"
 grain = "one row per grid and evaluated run"
-order = ["gco2_per_kwh", "region", "gco2_per_million", "hardware", "precision", "batch", "runtime", "run_id"]
 [columns]
 region = { type = "VARCHAR", meaning = "id of the grid" }
 name = { type = "VARCHAR", meaning = "of the grid" }

@@ -1,7 +1,6 @@
 /*
 summary = "Runs divided by category of energy, in the run as a whole or in each subgraph or operator"
 grain = "one row per evaluated run, place and category; energies sum to the run, exactly"
-order = ["position", "run_id", "place_index", "energy_fj descending", "category"]
 [parameters]
 is_common = { type = "BOOLEAN", default = false, meaning = "categories that all architectures share, in place of the architecture's own" }
 [columns]

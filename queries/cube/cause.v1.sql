@@ -1,7 +1,6 @@
 /*
 summary = "Runs divided by what took the energy: each action, in the run as a whole or in each subgraph or operator"
 grain = "one row per evaluated run, place and action; energies sum to the run, exactly"
-order = ["position", "run_id", "place_index", "energy_fj descending", "component", "action", "part", "per"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
 division = { type = "VARCHAR", default = "run", meaning = "place that is told apart: run, subgraph or operator" }

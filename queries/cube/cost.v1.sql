@@ -1,7 +1,6 @@
 /*
 summary = "Runs with what a million inferences need, cost and emit, as domain/use.py adds it up"
 grain = "one row per run asked for, refused ones included"
-order = ["position", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }

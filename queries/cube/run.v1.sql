@@ -1,7 +1,6 @@
 /*
 summary = "Runs as a whole: configuration, energy by part, time, rates, utilization, memory, what bounds them"
 grain = "one row per run asked for"
-order = ["position", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 rows = { type = "VARCHAR", default = "all", meaning = "all: refused runs too, with null figures; evaluated: no refused run" }

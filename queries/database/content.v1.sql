@@ -2,7 +2,6 @@
 record = "StoredTable"
 summary = "What the database holds"
 grain = "one row per table"
-order = ["table_name"]
 [columns]
 table_name = { type = "VARCHAR", meaning = "table" }
 row_count = { type = "BIGINT", meaning = "rows, as the engine estimates them" }

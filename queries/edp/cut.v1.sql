@@ -2,7 +2,6 @@
 record = "EdpCut"
 summary = "How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
 grain = "one row per level and cut"
-order = ["level descending", "cut_fraction"]
 [columns]
 level = { type = "VARCHAR", meaning = "what is counted: subgraph, or operator with the biases inside products" }
 cut_fraction = { type = "DOUBLE", meaning = "of the energy-delay product that is asked for" }

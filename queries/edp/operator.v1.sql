@@ -2,7 +2,6 @@
 record = "EdpOperatorShare"
 summary = "How a run's energy-delay product spreads over its operators, and the biases inside them, by part and cumulatively"
 grain = "one row per operator, and one for the bias that a product adds as part of itself; shares sum to the run's energy-delay product"
-order = ["rank"]
 [columns]
 name = { type = "VARCHAR", meaning = "of the operator; of a bias that of its product with .bias behind it" }
 operation = { type = "VARCHAR", meaning = "conv2d, relu, add ...; bias" }

@@ -2,7 +2,6 @@
 record = "EdpPattern"
 summary = "How a run's energy-delay product spreads over its fusion patterns"
 grain = "one row per fusion pattern; shares sum to the run's energy-delay product"
-order = ["share_fraction descending", "fusion_pattern"]
 [columns]
 rank = { type = "BIGINT", meaning = "1 for the largest share" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }

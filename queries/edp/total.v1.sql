@@ -2,7 +2,6 @@
 record = "EdpTotal"
 summary = "A run's energy-delay product by part, and what is left of it where its subgraphs' own products are added"
 grain = "one row"
-order = ["run_id"]
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }
 [columns]

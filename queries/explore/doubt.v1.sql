@@ -2,7 +2,6 @@
 record = "DesignDoubt"
 summary = "How far apart two designs must be to be told apart: one like the chip of a run, the other like that of another, or another one of the same"
 grain = "one row per ordered pair of evaluated runs, each with itself too"
-order = ["run_id", "other_run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs are like; refused ones are left out" }
 [columns]

@@ -2,7 +2,6 @@
 record = "Station"
 summary = "What a fleet is made of: each configuration's time and energy of a batch, its price, idle power and doubt"
 grain = "one row per run asked for, refused ones included"
-order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
 [parameters]
 engine = { type = "VARCHAR", default = "", meaning = "that serves a language model, as serving_predictions names it; empty for models that are not served" }
 work = { type = "VARCHAR", default = "", meaning = "of a served one: model, or experts where tokens choose among weights" }

@@ -2,7 +2,6 @@
 record = "FusionTotal"
 summary = "What fusing saves of a run: energy, latency, energy x delay, bytes, kernels"
 grain = "one row"
-order = ["run_id"]
 [parameters]
 run_b = { type = "INTEGER", meaning = "the fused run" }
 [columns]

@@ -2,7 +2,6 @@
 record = "HardwareCompiler"
 summary = "What the compiler of one hardware runs on it"
 grain = "one row, or none for hardware that runs every operator"
-order = ["compiler"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

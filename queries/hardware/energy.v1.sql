@@ -2,7 +2,6 @@
 record = "ActionPrice"
 summary = "The energy reference table of one hardware"
 grain = "one row per action"
-order = ["category", "component", "action"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

@@ -2,7 +2,6 @@
 record = "HardwareFact"
 summary = "Every number of one hardware with unit, basis and source"
 grain = "one row per number"
-order = ["fact_index"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

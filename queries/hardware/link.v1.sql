@@ -2,7 +2,6 @@
 record = "HardwareLink"
 summary = "Links of one hardware to devices of its kind and to its host"
 grain = "one row per link"
-order = ["link_index"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

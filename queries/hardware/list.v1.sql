@@ -2,7 +2,6 @@
 record = "ListedHardware"
 summary = "Hardware targets of the catalogue, filtered"
 grain = "one row per hardware"
-order = ["architecture", "hardware"]
 [parameters]
 architecture = { type = "VARCHAR", default = "", meaning = "only this class; empty for all" }
 deployment = { type = "VARCHAR", default = "", meaning = "only for datacenter, edge or embedded; empty for all" }

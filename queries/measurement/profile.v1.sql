@@ -1,7 +1,6 @@
 /*
 summary = "Models whose operators were measured one by one, and how much of their time traced operators account for"
 grain = "one row per hardware, model, precision, batch and runtime"
-order = ["hardware", "model", "precision", "batch", "runtime"]
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 model = { type = "VARCHAR", meaning = "model name" }

@@ -2,7 +2,6 @@
 record = "PatternShare"
 summary = "The fusion patterns of a workload"
 grain = "one row per pattern of what depends on an input, views apart"
-order = ["mac_count descending", "moved_bytes descending", "fusion_pattern"]
 [columns]
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 operator_count = { type = "BIGINT", meaning = "operators in them, views included" }

@@ -91,16 +91,9 @@ row_of AS (
     WHERE a.run_id = $run_a AND b.run_id = $run_b AND a.voltage_factor IS DISTINCT FROM b.voltage_factor
 )
 SELECT
+    {columns},
     name AS constant,
-    value_a,
-    value_b,
-    unit,
     value_b / nullif(value_a, 0e0) AS ratio,
-    moved_fj,
-    joules(moved_fj) AS moved_j,
-    basis_a,
-    basis_b,
-    source_a,
-    source_b
+    joules(moved_fj) AS moved_j
 FROM row_of
 ORDER BY abs(moved_j) DESC NULLS LAST, constant

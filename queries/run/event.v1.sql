@@ -1,7 +1,6 @@
 /*
 summary = "What each subgraph of a run does, in events: instructions, cache lines with hits and misses, warps, tokens, tiles"
 grain = "one row per subgraph and event that happens in it; subgraphs sum to the run"
-order = ["subgraph_index", "event_index"]
 [columns]
 subgraph_index = { type = "INTEGER", meaning = "execution order" }
 name = { type = "VARCHAR", meaning = "of the operator that leads it" }

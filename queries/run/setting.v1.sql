@@ -2,7 +2,6 @@
 record = "Setting"
 summary = "Settings, versions and digests in which two runs differ"
 grain = "one row per setting that differs"
-order = ["setting_index"]
 [parameters]
 run_b = { type = "INTEGER", meaning = "run B" }
 [columns]

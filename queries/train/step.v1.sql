@@ -2,7 +2,6 @@
 record = "TrainedStep"
 summary = "Training steps of one device: time, energy, MACs and cost, and what of the time each phase takes"
 grain = "one row per run asked for that was evaluated"
-order = ["position"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of training steps, of one device each" }
 [columns]

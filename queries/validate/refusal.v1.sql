@@ -2,7 +2,6 @@
 record = "ServingRefusal"
 summary = "Measurements of served models that no prediction scores, and why"
 grain = "one row per source, hardware and reason"
-order = ["source", "hardware", "measurement_count descending", "refusal"]
 [parameters]
 model = { type = "VARCHAR", default = "", meaning = "only models whose names hold this text, whatever the case; empty for all" }
 source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }

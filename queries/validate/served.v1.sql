@@ -2,7 +2,6 @@
 record = "ServedResidual"
 summary = "The error of each prediction of a served model as a logarithm, with the groups that intervals are made of"
 grain = "one row per measurement and measured quantity with a prediction"
-order = ["serving_measurement_id", "quantity"]
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }
 vendor = { type = "VARCHAR", meaning = "of the hardware" }

@@ -15,12 +15,14 @@ A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that hold
     */
     SELECT …
 
-Name and version are those of the file, and `schema` is 1 where nothing is said. Of a query that ships, the columns are
-those of its last SELECT, and what its header does not declare is as in a query that it calls, or else as `words.toml`
-has it for all. The contract is name, version, parameters, columns, grain, order and the meaning of every number:
-once a release has promised it, changing any of these is a new version beside the old file; a column more is none.
-`record` is the type of its rows in Python, where it has one: `make rows` makes it of the columns, with `values` as the
-type of a text that is one of few.
+Name and version are those of the file. Where nothing is said, `schema` is 1 and `order` that of the last ORDER BY. Of a
+query that ships, the columns are those of its last SELECT, and what its header does not declare is as in a query that
+it calls, or else as `words.toml` has it for all. Where that SELECT says `r.{columns}`, it names what is computed alone:
+the columns are those of the header, in its order, the others of `r`; one that is `{}` there is declared elsewhere. The
+contract is name, version, parameters, columns, grain, order and the meaning of every number: once a release has
+promised it, changing any of these is a new version beside the old file; a column more is none. `record` is the type of
+its rows in Python, where it has one: `make rows` makes it of the columns, with `values` as the type of a text that is
+one of few.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ Entry = TypeVar("Entry")
 MOST_BYTES: Final = 1_000_000
 
 _HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/(?P<sql>\n.*)\Z", re.DOTALL)
+_TERM: Final = re.compile(r"(?:\w+\.)?(\w+)( DESC)?")
 _KINDS: Final = {
     "name": str,
     "record": str,
@@ -52,7 +55,7 @@ _KINDS: Final = {
     "parameters": dict,
     "columns": dict,
 }
-_NEEDED: Final = {"summary", "grain", "order"}
+_NEEDED: Final = {"summary", "grain"}
 _KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
 _FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values", "of")}
 """Of each parameter and column, those that are text."""
@@ -94,7 +97,7 @@ class Query:
     called: str
     """The call of another query that a view is of; empty where the file has SQL of its own."""
     picked: tuple[str, ...]
-    """Columns that a view has of it."""
+    """Columns that the header names: of a view those that it has of the other."""
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     """Those that it declares, until what it calls is known."""
@@ -146,7 +149,8 @@ def parse_query(path: Path) -> Query:
         raise SqlError(f"{path.name}: the header says {told[0]} version {told[1]}")
     try:
         parameters = read_entries(Parameter, header.get("parameters", {}))
-        columns = () if is_view else read_entries(Column, header.get("columns", {}))
+        named = header.get("columns", ())
+        columns = () if is_view else read_entries(Column, {name: named[name] for name in named if named[name]})
     except TypeError as error:
         raise SqlError(f"{path.name}: {error}") from error
     return Query(
@@ -156,11 +160,11 @@ def parse_query(path: Path) -> Query:
         schema=header.get("schema", 1),
         summary=header["summary"],
         grain=header["grain"],
-        order=tuple(header["order"]),
+        order=tuple(header["order"] if "order" in header else _read_order(path, found["sql"])),
         parameters=parameters,
         columns=columns,
         called=header.get("from", ""),
-        picked=tuple(header.get("columns", ())) if is_view else (),
+        picked=tuple(named),
         sql=found["sql"].strip(),
         written=found["sql"].strip(),
         path=path,
@@ -179,6 +183,15 @@ def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, 
     return tuple(kind(name=name, **entry) for name, entry in entries.items())
 
 
+def _read_order(path: Path, sql: str) -> list[str]:
+    """Return the columns of the last ORDER BY; SqlError where it orders by more than columns."""
+    terms = sql.rpartition("\nORDER BY ")[2].split(",")
+    found = [_TERM.fullmatch(term.strip()) for term in terms]
+    if not all(found):
+        raise SqlError(f"{path.name}: header keys missing order: no ORDER BY of columns alone says it")
+    return [one[1] + " descending" * bool(one[2]) for one in found if one]
+
+
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
     """Raise SqlError for a header key that is not of its kind."""
     for key, value in header.items():
@@ -189,7 +202,7 @@ def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
         elif is_right and isinstance(value, dict):
             is_right = all(
                 isinstance(entry, dict)
-                and {"type", "meaning"} <= set(entry)
+                and ({"type", "meaning"} <= set(entry) or (key == "columns" and not entry))
                 and all(isinstance(entry.get(field, ""), str) for field in _FIELDS[key])
                 and isinstance(entry.get("null", False), bool | str)
                 for entry in value.values()

@@ -232,6 +232,18 @@ def inherit(
     return attrs.evolve(query, columns=tuple(columns), parameters=tuple((handed | parameters).values()))
 
 
+def fill_columns(query: Query) -> Query:
+    """Return a query with every column of its header in its last SELECT; SqlError for a cell that is none of them."""
+    found = _CELLS.search(query.written)
+    cells = {_WORD.findall(cell)[-1]: cell for cell in _split(found[1])} if found else {}
+    rest = cells.pop("columns", "")
+    if found is None or not rest.endswith("{columns}") or not cells.keys() <= set(query.picked):
+        wrong = ", ".join(sorted(cells.keys() - set(query.picked))) or "{columns} is for the last SELECT"
+        raise SqlError(f"{query.path.name}: not among the columns of the header: {wrong}")
+    spelled = ",".join(cells.get(name) or rest.replace("{columns}", name) for name in query.picked)
+    return attrs.evolve(query, written=query.written[: found.start(1)] + spelled + query.written[found.end(1) :])
+
+
 def list_cells(sql: str) -> tuple[str, ...]:
     """Return the names of the cells of the last SELECT; none where it reads from nothing."""
     found = _CELLS.search(sql)

@@ -87,9 +87,10 @@ def _load(path: Path) -> Query:
     """Return the query in a file; where it ships, with the SQL of those that it calls in its own."""
     if not _ships(path):
         query = parse_query(path)
-        if query.called or not query.columns:
-            wrong = "`from` is for queries that ship" if query.called else "the header has no columns"
-            raise SqlError(f"{path}: {wrong}")
+        if query.called:
+            raise SqlError(f"{path}: `from` is for queries that ship")
+        if not query.columns or len(query.columns) < len(query.picked):
+            raise SqlError(f"{path}: the header has {'columns without a type' if query.columns else 'no columns'}")
         return query
     (found,) = _remember([path])
     return Query(
@@ -128,12 +129,14 @@ def _words() -> Words:
 def _fill(path: Path) -> Query:
     """Return a query that ships, with the SQL of those that it calls in its own, and with what they declare."""
     from joulemap.domain.use import fill_costs
-    from joulemap.store.include import include, inherit, view
+    from joulemap.store.include import fill_columns, include, inherit, view
 
     query = parse_query(path)
     try:
         if query.called:
             query = view(query, find_query)
+        elif "{columns}" in query.written:
+            query = fill_columns(query)
         query = _fill_metrics(attrs.evolve(query, written=fill_costs(query.written)))
         query = inherit(query, _files().__contains__, find_query, _words())
         return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
