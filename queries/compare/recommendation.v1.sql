@@ -71,17 +71,7 @@ candidate AS (
 ),
 ranked AS (
     SELECT
-        position,
-        is_among,
-        question,
-        goal,
-        run_id,
-        hardware,
-        value,
-        unit,
-        is_higher_better,
-        is_projection,
-        is_available,
+        candidate.*,
         row_number() OVER by_cost AS rank,
         count(*) OVER (PARTITION BY question, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,

@@ -103,11 +103,7 @@ met AS (
 ),
 weighed AS (
     SELECT
-        purpose,
-        energy_a_fj,
-        energy_b_fj,
-        latency_a_fs,
-        latency_b_fs,
+        met.*,
         CASE WHEN $metric = 'latency' THEN latency_b_fs - latency_a_fs ELSE energy_b_fj - energy_a_fj END AS difference_exact
     FROM met
     WHERE energy_a_fj <> 0 OR energy_b_fj <> 0 OR latency_a_fs <> 0 OR latency_b_fs <> 0

@@ -116,10 +116,7 @@ drawn AS (
 ),
 judged AS (
     SELECT
-        hardware,
-        architecture,
-        model,
-        precision,
+        drawn.*,
         CASE
             WHEN refusal IS NOT NULL THEN 'unsupported'
             WHEN model = 'stream_copy' AND measured_ratio < 0.75e0 THEN 'low'
@@ -130,27 +127,7 @@ judged AS (
             WHEN has_load_of_board AND unattributed_share_fraction > 0e0 THEN 'measured'
             WHEN power_ratio >= 0.6e0 AND power_ratio * (1e0 - unattributed_share_fraction) < 0.6e0 THEN 'anchored'
             ELSE 'ok'
-        END AS status,
-        average_power_w,
-        tdp_w,
-        power_ratio,
-        uncapped_ratio,
-        clock_fraction,
-        attained_ops_per_s,
-        attained_bytes_per_s,
-        compute_utilization_fraction,
-        bandwidth_utilization_fraction,
-        static_share_fraction,
-        unattributed_share_fraction,
-        has_host_memory,
-        priced_at,
-        load,
-        measured_power_w,
-        measured_ratio,
-        peak_ops_per_s,
-        is_projection,
-        refusal,
-        run_id
+        END AS status
     FROM drawn
 )
 SELECT

@@ -125,18 +125,7 @@ bound AS (
 ),
 worst AS (
     SELECT
-        run_id,
-        flag,
-        position,
-        cost,
-        value,
-        level,
-        total_count,
-        subgraph_index,
-        tile_count,
-        units_used_count,
-        units_total_count,
-        amount
+        priced.*
     FROM priced
     QUALIFY row_number() OVER (PARTITION BY run_id, flag ORDER BY amount DESC, subgraph_index) = 1
 )

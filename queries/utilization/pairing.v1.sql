@@ -81,16 +81,7 @@ candidate AS (
 ),
 entry AS (
     SELECT
-        c.least_flop_count,
-        c.model,
-        c.workload_id,
-        c.batch,
-        c.precision,
-        c.runtime,
-        c.hardware,
-        c.architecture,
-        c.is_projection,
-        c.compute_utilization_fraction,
+        c.*,
         unnest([
             {'position': 1, 'goal': 'energy', 'value': c.energy_per_inference_j, 'cost': c.energy_per_inference_j, 'unit': 'J'},
             {'position': 2, 'goal': 'latency', 'value': c.latency_s, 'cost': c.latency_s, 'unit': 's'},
@@ -154,20 +145,7 @@ score AS (
 ),
 ranked AS (
     SELECT
-        least_flop_count,
-        precision,
-        batch,
-        position,
-        goal,
-        unit,
-        hardware,
-        architecture,
-        is_projection,
-        entered_count,
-        won_count,
-        median_value,
-        median_advantage_ratio,
-        median_utilization_fraction,
+        score.*,
         row_number() OVER by_wins AS rank,
         lead(hardware) OVER by_wins AS next_hardware,
         lead(won_count) OVER by_wins AS next_won_count

@@ -94,22 +94,13 @@ WITH scored AS (
 ),
 ranked AS (
     SELECT
-        quantity,
-        hardware,
-        part,
-        label,
-        seen,
-        calibration,
-        error_fraction,
-        is_covered,
+        scored.*,
         rank() OVER (PARTITION BY quantity, hardware, part ORDER BY measured) AS measured_rank,
         rank() OVER (PARTITION BY quantity, hardware, part ORDER BY predicted) AS predicted_rank
     FROM scored
 )
 SELECT
-    quantity,
-    hardware,
-    part,
+    {columns},
     count(*) AS measurement_count,
     avg(abs(error_fraction)) AS mean_error_fraction,
     median(abs(error_fraction)) AS median_error_fraction,
