@@ -130,7 +130,7 @@ LINES: dict[str, int] = {
     "webpage": 570,
     "exchange": 1_020,
     "capacity": 865,
-    "figure": 765,
+    "figure": 772,
     "serving": 2_450,
     "training": 1_540,
     "box": 2_930,

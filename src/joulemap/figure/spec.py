@@ -2,7 +2,8 @@
 
 A specification reads the data named `rows`. Its `usermeta` says what the figure is called, which columns of which query
 it draws, how it is told to those who do not see it, how it is drawn in characters, and `parts` that stand in several
-places: there the text `"{NAME}"` is the part. `NAME.vN.sketch.json` is drawn in characters alone.
+places; `parts.json` has those of several figures. Where a part belongs stands the text `"{NAME}"`. `NAME.vN.sketch.json`
+is drawn in characters alone.
 """
 
 from __future__ import annotations
@@ -86,9 +87,16 @@ def find_spec(name: DrawingName) -> Spec:
         query=told.get("query", ""),
         reading=told.get("description", ""),
         columns=tuple(told.get("columns", ())),
-        view={**HEAD, **_place(view, told.get("parts", {}))} if view else {},
+        view={**HEAD, **_place(view, {**_share_parts(), **told.get("parts", {})})} if view else {},
         sketch=tuple(told.get("sketch", ())),
     )
+
+
+@cache
+def _share_parts() -> dict[str, Any]:
+    """Return the parts that stand in several figures."""
+    shared: dict[str, Any] = json.loads((folder("queries") / "figure" / "parts.json").read_text(encoding="utf-8"))
+    return shared
 
 
 def _place(part: Any, parts: dict[str, Any]) -> Any:
