@@ -2,7 +2,8 @@
 
 A specification reads the data named `rows`. Its `usermeta` says what the figure is called, which columns of which query
 it draws, how it is told to those who do not see it, how it is drawn in characters, and `parts` that stand in several
-places; `parts.json` has those of several figures. Where a part belongs stands the text `"{NAME}"`. `NAME.vN.sketch.json`
+places; `parts.json` has those of several figures. Where a part belongs stands the text `"{NAME}"`.
+`NAME.vN.sketch.json`
 is drawn in characters alone.
 """
 
