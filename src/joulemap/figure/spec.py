@@ -2,9 +2,8 @@
 
 A specification reads the data named `rows`. Its `usermeta` says what the figure is called, which columns of which query
 it draws, how it is told to those who do not see it, how it is drawn in characters, and `parts` that stand in several
-places; `parts.json` has those of several figures. Where a part belongs stands the text `"{NAME}"`.
-`NAME.vN.sketch.json`
-is drawn in characters alone.
+places, as `parts.json` has those of several figures: where one belongs stands the text `"{NAME}"`. What is drawn in
+characters alone has a `NAME.vN.sketch.json`.
 """
 
 from __future__ import annotations
