@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 import attrs
@@ -16,11 +19,12 @@ from joulemap.row.edp import EdpBound, EdpCut, EdpOperatorShare, EdpShare
 from joulemap.row.explain import Effect, EnergyTerm
 from joulemap.store.connection import Connection
 from joulemap.store.contract import Query, parse_query
-from joulemap.store.include import CALL, include, view
+from joulemap.store.include import CALL, fill_columns, include, view
 from joulemap.store.library import find_query, list_queries, share_queries
 from joulemap.store.literal import list_numbers
 from joulemap.store.query import fetch, fetch_all, run_query
 from joulemap.system.errors import SqlError, UsageError
+from joulemap.system.resource import folder
 
 CALLED = """/*
 name = "own.called"
@@ -261,15 +265,48 @@ def opened(database: Path) -> Connection:
     return duckdb.connect(str(database), read_only=True)
 
 
-def test_columns_that_are_listed_and_not_declared_are_those_of_the_query_that_is_called() -> None:
+def test_columns_that_are_not_declared_are_those_of_the_query_that_is_called() -> None:
     query = find_query("compare.summary")
     columns = {column.name: column for column in query.columns}
-    assert [*columns] == list(query.listed)
+    assert "energy_j" not in {column.name for column in parse_query(query.path).columns}
     assert columns["label"].meaning != ""
     assert (columns["energy_j"].unit, columns["energy_j"].null) == ("J", True)  # a refused run has none
     alone = {column.name: column for column in find_query("analyze.total").columns}
     assert (alone["energy_j"].unit, alone["energy_j"].null) == ("J", False)
     assert alone["padding_fraction"].null
+
+
+@pytest.mark.parametrize(
+    ("cells", "spelled", "wrong"),
+    [
+        ("r.{columns},\n    1 AS b", "\n    r.a,\n    1 AS b,\n    r.c\n", ""),
+        ("{columns}", "\n    a,\n    b,\n    c\n", ""),
+        ("{columns},\n    1 AS d", "", "header: d"),
+        ("1 AS a", "", "last SELECT"),
+    ],
+)
+def test_a_select_names_what_is_computed_alone(cells: str, spelled: str, wrong: str, tmp_path: Path) -> None:
+    columns = '[columns]\na = { type = "INTEGER", meaning = "m" }\nb = {}\nc = {}\n*/\n'
+    query = read(
+        f'/*\nsummary = "s"\ngrain = "one row"\n{columns}SELECT\n    {cells}\nFROM t AS r\nORDER BY a, r.b DESC\n',
+        tmp_path,
+    )
+    assert query.order == ("a", "b descending")
+    with pytest.raises(SqlError, match=wrong) if wrong else contextlib.nullcontext():
+        assert spelled in fill_columns(query).written
+
+
+def test_a_word_is_what_several_queries_do_not_declare() -> None:
+    words = tomllib.loads((folder("queries") / "words.toml").read_text())
+    files = [(query, parse_query(query.path)) for query in list_queries() if not query.called]
+    for kind, told in words.items():
+        taken = Counter(
+            one.name
+            for query, file in files
+            for one in getattr(query, kind)
+            if one not in getattr(file, kind) and one.meaning == told.get(one.name, {}).get("meaning")
+        )
+        assert [name for name in told if taken[name] < 2] == []
 
 
 def test_a_join_that_nobody_reads_is_left_out() -> None:

@@ -129,6 +129,7 @@ SELECT 1 AS a ORDER BY a
     [
         (("/*", "--"), "starts with a"),
         (('grain = "one row"\n', ""), "missing grain"),
+        (('order = ["a"]\n', ""), "missing order"),
         (('grain = "one row"', 'grain = "one row"\nauthor = "x"'), "unknown author"),
         (('summary = "s"', 'summary = "s"\nsummary = "t"'), "not valid TOML"),
         (('name = "topic.name"', 'name = "topic.other"'), "says topic.other"),

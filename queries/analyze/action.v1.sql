@@ -1,8 +1,5 @@
 /*
-name = "analyze.action"
 record = "ActionShare"
-version = 1
-schema = 1
 summary = "Where a run's energy goes, action by action: count x energy per action"
 grain = "one row per action; actions sum to their category and to the run, exactly"
 from = "cube.cause(run_ids := [$run_id])"
@@ -11,6 +8,4 @@ columns = [
     "energy_fj", "energy_j", "share_fraction", "category_fraction", "basis", "source",
 ]
 order = ["category_fj descending", "category", "energy_fj descending", "component", "action", "part", "per"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

@@ -1,13 +1,8 @@
 /*
-name = "analyze.bottleneck"
 record = "BottleneckShare"
-version = 1
-schema = 1
 summary = "What bounds a run: subgraphs, time and energy by bottleneck"
 grain = "one row per bottleneck, three in all; latencies and energies sum to the run, exactly"
 order = ["compute, memory, launch"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 bottleneck = { type = "VARCHAR", meaning = "compute, memory or launch" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that it bounds" }
@@ -44,14 +39,10 @@ bound AS (
     GROUP BY p.resource.position, p.resource.bottleneck
 )
 SELECT
-    bottleneck,
-    subgraph_count,
-    latency_fs,
+    {columns},
     seconds(latency_fs) AS latency_s,
     fraction(latency_fs, sum(latency_fs) OVER ()) AS latency_fraction,
-    energy_fj,
     joules(energy_fj) AS energy_j,
-    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction,
-    busy_s
+    fraction(energy_fj, sum(energy_fj) OVER ()) AS energy_fraction
 FROM bound
 ORDER BY position

@@ -1,8 +1,5 @@
 /*
-name = "analyze.category"
 record = "CategoryShare"
-version = 1
-schema = 1
 summary = "Where a run's energy goes, by category of its architecture"
 grain = "one row per category; categories sum to the run, exactly"
 from = "cube.category(run_ids := [$run_id])"
@@ -11,6 +8,4 @@ columns = [
     "largest_action", "largest_action_fraction",
 ]
 order = ["energy_fj descending", "category"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

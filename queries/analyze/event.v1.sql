@@ -1,28 +1,17 @@
 /*
-name = "analyze.event"
 record = "EventCount"
-version = 1
-schema = 1
 summary = "What a run does, in events: instructions, cache lines with hits and misses, branches, warps, tokens, tiles, padding"
 grain = "one row per event; those that no operator causes are left out"
-order = ["event_index"]
 [parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
 [columns]
 component = { type = "VARCHAR", meaning = "where it happens" }
-event = { type = "VARCHAR", meaning = "what happens" }
 per = { type = "VARCHAR", meaning = "what one is: instruction, line, warp, token ..." }
-event_count = { type = "DOUBLE", meaning = "how often" }
-part_of = { type = "VARCHAR", meaning = "event of the same component that it is a share of; empty for none" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of that event; null for none" }
-energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
-energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
 energy_per_event_j = { type = "DOUBLE", null = true, unit = "J", meaning = "energy over count; null where no action pays for it" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "of the energy of the run or of the subgraph" }
 meaning = { type = "VARCHAR", meaning = "in words" }
 formula = { type = "VARCHAR", meaning = "how the count follows from actions of the ledger, operator by operator, with the numbers of the hardware" }
-event_index = { type = "INTEGER", meaning = "order" }
 */
 WITH chosen AS (
     SELECT r.run_id, r.hardware_digest, v.architecture, g.subgraph_index

@@ -1,8 +1,5 @@
 /*
-name = "analyze.operator"
 record = "OperatorShare"
-version = 1
-schema = 1
 summary = "A run operator by operator: energy by part, latency, share, and what fusing it saves"
 grain = "one row per operator; energies and latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'operator')"
@@ -14,6 +11,4 @@ columns = [
     "dram_bytes", "pass_bytes", "bias_addition_count", "bias_element_count",
 ]
 order = ["operator_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

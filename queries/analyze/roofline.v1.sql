@@ -1,8 +1,5 @@
 /*
-name = "analyze.roofline"
 record = "SubgraphRoof"
-version = 1
-schema = 1
 summary = "The subgraphs of a run under the roof of its hardware: operations per byte off chip, and operations per second"
 grain = "one row per subgraph"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
@@ -12,6 +9,4 @@ columns = [
     "memory_bandwidth_bytes_per_s", "ridge_ops_per_byte", "roofline_ops_per_s", "roofline_fraction",
 ]
 order = ["subgraph_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

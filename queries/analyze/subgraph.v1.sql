@@ -1,8 +1,5 @@
 /*
-name = "analyze.subgraph"
 record = "SubgraphShare"
-version = 1
-schema = 1
 summary = "A run subgraph by subgraph: energy by part, latency, bottleneck, allocation"
 grain = "one row per subgraph; energies and latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
@@ -15,6 +12,4 @@ columns = [
     "compute_utilization_fraction", "bandwidth_utilization_fraction", "pass_bytes",
 ]
 order = ["subgraph_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

@@ -1,8 +1,5 @@
 /*
-name = "analyze.total"
 record = "RunTotal"
-version = 1
-schema = 1
 summary = "One run as a whole: energy by part, time, utilization, power cap, memory, allocation"
 grain = "one row"
 from = "cube.run(run_ids := [$run_id], rows := 'evaluated')"

@@ -1,8 +1,5 @@
 /*
-name = "architectures.action"
 record = "ArchitectureAction"
-version = 1
-schema = 1
 summary = "What one MAC takes on each architecture, action by action: count for a MAC x energy per action"
 grain = "one row per evaluated run and action; those of a run sum to its energy, exactly"
 from = "cube.cause(run_ids := $run_ids)"

@@ -1,26 +1,18 @@
 /*
-name = "architectures.category"
 record = "ArchitectureCategory"
-version = 1
-schema = 1
 summary = "Energy by the categories that all architectures share, of the run and of one MAC, and which is architectural overhead"
 grain = "one row per evaluated run and common category, all nine of them; those of a run sum to its energy, exactly"
 order = ["position in run_ids", "run_id", "category_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 category_index = { type = "BIGINT", meaning = "from the arithmetic outwards: compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication (where any run has it), control, board, static" }
 common_category = { type = "VARCHAR", meaning = "which of those" }
 is_overhead = { type = "BOOLEAN", meaning = "what the architecture adds to the work itself: neither arithmetic nor off-chip memory nor board nor static" }
 categories = { type = "VARCHAR", meaning = "what the architecture calls it, most energy first; empty where it has no such action" }
-kind_count = { type = "BIGINT", meaning = "different actions" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "per batch, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "per batch" }
-energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model; null without MACs" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the energy" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH kind (category_index, common_category) AS (
     VALUES

@@ -1,25 +1,8 @@
 /*
-name = "architectures.summary"
 record = "ArchitectureSummary"
-version = 1
-schema = 1
 summary = "What each architecture spends a model's joules on: energy by common category, of the run and of one MAC, and what a MAC takes"
 grain = "one row per run asked for, refused ones included with null figures"
 order = ["position in run_ids", "run_id"]
-listed = [
-    "architecture", "hardware", "status", "model", "batch", "precision", "runtime", "latency_s", "energy_fj",
-    "energy_j", "mac_count", "energy_per_mac_j", "dynamic_per_mac_j", "compute_fj", "register_fj",
-    "on_chip_memory_fj", "interconnect_fj", "off_chip_memory_fj", "control_fj", "board_fj", "static_fj",
-    "compute_fraction", "register_fraction", "on_chip_memory_fraction", "interconnect_fraction",
-    "off_chip_memory_fraction", "control_fraction", "board_fraction", "static_fraction", "compute_per_mac_j",
-    "register_per_mac_j", "on_chip_memory_per_mac_j", "interconnect_per_mac_j", "off_chip_memory_per_mac_j",
-    "control_per_mac_j", "board_per_mac_j", "static_per_mac_j", "overhead_fj", "overhead_fraction",
-    "overhead_ratio", "order_name", "order_count", "macs_per_order", "unit_memory_bytes_per_mac",
-    "chip_memory_bytes_per_mac", "off_chip_bytes_per_mac", "compute_utilization_fraction", "compute_time_fraction",
-    "memory_time_fraction", "launch_time_fraction", "units_used_count", "units_total_count", "unit_name",
-    "static_power_w", "average_power_w", "process_node_nm", "clock_fraction", "assumed_energy_fraction",
-    "recalled_energy_fraction", "is_projection", "is_available", "reason", "run_id",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one model, one of each architecture" }
 [columns]

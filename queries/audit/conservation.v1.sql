@@ -1,11 +1,7 @@
 /*
-name = "audit.conservation"
 record = "Finding"
-version = 1
-schema = 1
 summary = "Every rule that the tables must keep; a healthy database returns no row"
 grain = "one row per broken rule and place"
-order = ["rule", "run_id", "workload_id", "place"]
 [columns]
 rule = { type = "VARCHAR", meaning = "what is broken" }
 run_id = { type = "INTEGER", null = true, meaning = "run; null for a rule about anything else" }

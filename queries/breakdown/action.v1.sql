@@ -1,8 +1,5 @@
 /*
-name = "breakdown.action"
 record = "PartAction"
-version = 1
-schema = 1
 summary = "Where the energy of each subgraph or operator goes, action by action: count x energy per action"
 grain = "one row per part of a run and action; actions sum to their part and parts to the run, exactly"
 from = "cube.cause(run_ids := $run_ids, division := $level, within := $subgraph)"
@@ -14,6 +11,5 @@ columns = [
 order = ["position", "run_id", "place_index", "rank"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are left out" }
-level = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
 */

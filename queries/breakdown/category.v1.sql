@@ -1,8 +1,5 @@
 /*
-name = "breakdown.category"
 record = "PartCategory"
-version = 1
-schema = 1
 summary = "Where the energy of each subgraph or operator goes, by category"
 grain = "one row per part of a run and category; categories sum to their part and parts to the run, exactly"
 from = "cube.category(run_ids := $run_ids, division := $level, within := $subgraph, is_common := $is_common)"
@@ -14,7 +11,6 @@ columns = [
 order = ["position", "run_id", "place_index", "energy_fj descending", "category"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs, of one workload or of up to 32; refused ones are left out" }
-level = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
 is_common = { type = "BOOLEAN", default = false, meaning = "by the categories that all architectures share, not by their own" }
 */

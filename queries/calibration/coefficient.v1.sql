@@ -1,13 +1,7 @@
 /*
-name = "calibration.coefficient"
 record = "FittedNumber"
-version = 1
-schema = 1
 summary = "What a calibration changed: each coefficient and energy scale before and after"
 grain = "one row per coefficient"
-order = ["coefficient_index"]
-[parameters]
-calibration = { type = "VARCHAR", meaning = "name and first digits of the digest, as runs name it" }
 [columns]
 part = { type = "VARCHAR", meaning = "time: a coefficient; energy: a factor on energies per action; static: static power" }
 name = { type = "VARCHAR", meaning = "coefficient or energy scale" }

@@ -1,15 +1,10 @@
 /*
-name = "calibration.error"
 record = "CalibrationErrorRow"
-version = 1
-schema = 1
 summary = "How far a calibration is from its measurements: with class defaults, as fitted, and with each family left out"
 grain = "one row per quantity and group of rows"
 order = ["quantity, latency first", "families after all, runtimes, precisions and batches", "runtime", "precision", "batch", "family"]
-[parameters]
-calibration = { type = "VARCHAR", meaning = "name and first digits of the digest, as runs name it" }
 [columns]
-quantity = { type = "VARCHAR", meaning = "latency or energy" }
+quantity = {}
 runtime = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
 precision = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
 batch = { type = "INTEGER", null = true, meaning = "of the rows; null for all" }
@@ -25,11 +20,7 @@ cross_validated_worst_fraction = { type = "DOUBLE", null = true, meaning = "sign
 rank_correlation = { type = "DOUBLE", null = true, meaning = "Spearman's of such fits, or as fitted for a single family; null below three rows" }
 */
 SELECT
-    e.quantity,
-    e.runtime,
-    e.precision,
-    e.batch,
-    e.family,
+    e.{columns},
     max(e.measurement_count) AS measurement_count,
     max(e.mean_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_mean_fraction,
     max(e.median_error_fraction) FILTER (WHERE e.split = 'uncalibrated') AS uncalibrated_median_fraction,

@@ -1,11 +1,7 @@
 /*
-name = "calibration.list"
 record = "StoredCalibration"
-version = 1
-schema = 1
 summary = "Calibrations that runs have used, what they were fitted to, and how far they are from that"
 grain = "one row per calibration"
-order = ["hardware", "calibration"]
 [parameters]
 hardware = { type = "VARCHAR", default = "", meaning = "only of this hardware, an id; empty for all" }
 run_ids = { type = "INTEGER[]", default = [], meaning = "only those that these runs used; none for all" }
@@ -29,23 +25,13 @@ latency_error_fraction = { type = "DOUBLE", null = true, meaning = "median absol
 energy_error_fraction = { type = "DOUBLE", null = true, meaning = "the same of energies; null where none was measured" }
 */
 SELECT
-    c.calibration,
-    c.hardware,
-    c.place,
-    c.hardware_generation,
+    c.{columns},
     coalesce(h.inheritors, []) AS inheritors,
-    c.measurement_count,
     CAST(len(c.families) AS INTEGER) AS family_count,
-    c.latency_credibility_fraction,
-    c.energy_credibility_fraction,
     coalesce(k.moved_count, 0) AS moved_count,
     coalesce(k.determined_count, 0) AS determined_count,
     k.most_moved,
-    k.most_moved_ratio,
-    c.precisions,
-    c.runtimes,
-    c.latency_error_fraction,
-    c.energy_error_fraction
+    k.most_moved_ratio
 FROM calibrations AS c
 LEFT JOIN (
     SELECT

@@ -1,8 +1,5 @@
 /*
-name = "compare.allocation"
 record = "Placement"
-version = 1
-schema = 1
 summary = "Where each subgraph of several runs is placed, how long it takes there and what bounds it"
 grain = "one row per evaluated run and subgraph"
 from = "cube.place(run_ids := $run_ids, division := 'subgraph', energy := 'whole')"

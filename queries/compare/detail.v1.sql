@@ -1,8 +1,5 @@
 /*
-name = "compare.detail"
 record = "RunFigure"
-version = 1
-schema = 1
 summary = "Several runs, each as a whole: energy by part, time, utilization, memory, what bounds its subgraphs"
 grain = "one row per run asked for, refused ones included"
 from = "cube.run(run_ids := $run_ids)"
@@ -17,6 +14,4 @@ columns = [
     "uncapped_power_w", "interval_s", "throughput_limit", "is_projection", "is_available", "reason", "run_id",
 ]
 order = ["model", "position", "run_id"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 */

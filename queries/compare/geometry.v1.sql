@@ -1,24 +1,12 @@
 /*
-name = "compare.geometry"
 record = "HardwareNumber"
-version = 1
-schema = 1
 summary = "What the hardware of several runs is made of: geometry, memory, power and its modes, peaks"
 grain = "one row per run and number of its hardware"
 order = ["position in run_ids", "run_id", "section, in the order geometry, memory, power, peak", "fact_index"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
 [columns]
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 section = { type = "VARCHAR", meaning = "geometry, memory, power or peak" }
 quantity = { type = "VARCHAR", meaning = "as in hardware_facts" }
-value = { type = "DOUBLE", meaning = "in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a count or ratio" }
-basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled or assumed" }
-unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-memory_type = { type = "VARCHAR", meaning = "off-chip memory" }
-fact_index = { type = "INTEGER", meaning = "order in the description" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH number AS (
     SELECT

@@ -1,11 +1,7 @@
 /*
-name = "compare.insight"
 record = "Insight"
-version = 1
-schema = 1
 summary = "What separates the runs: how much less energy the best takes than each other, and the category that explains most of it"
 grain = "one row per pair of the lowest-energy run with another"
-order = ["energy_ratio", "other_hardware"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare; refused ones count in what the runs differ in" }
 [columns]

@@ -1,23 +1,12 @@
 /*
-name = "compare.matrix"
 record = "ModelFigure"
-version = 1
-schema = 1
 summary = "Several models on several hardware: figures, and who is best of either"
 grain = "one row per model and hardware asked for, refused ones included"
 order = ["model's first position in run_ids", "workload_id", "hardware_rank, refused runs last", "hardware", "run_id"]
-listed = [
-    "model", "batch", "hardware", "architecture", "status", "metric", "value", "unit", "hardware_rank",
-    "hardware_ratio", "tied_count", "model_rank", "model_ratio", "hardware_won_count", "model_count", "energy_j",
-    "latency_s", "throughput_per_s", "average_power_w", "edp_js", "peak_memory_bytes",
-    "compute_utilization_fraction", "mac_count", "ops_per_j", "parameter_count", "is_projection", "is_available",
-    "reason", "run_id", "workload_id",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare" }
 metric = { type = "VARCHAR", default = "energy", meaning = "a metric of runs: energy, latency, edp, memory, throughput, efficiency ..." }
 [columns]
-metric = { type = "VARCHAR", meaning = "what is compared" }
 value = { type = "DOUBLE", null = true, meaning = "of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "of the metric" }
 hardware_rank = { type = "BIGINT", null = true, meaning = "of this hardware for the model, 1 for the best; ties go to the first name" }

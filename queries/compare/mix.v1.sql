@@ -1,25 +1,16 @@
 /*
-name = "compare.mix"
 record = "ModelMix"
-version = 1
-schema = 1
 summary = "What the model of several runs is made of, by kind of operator"
 grain = "one row per workload of the runs asked for and kind of its operators, views apart"
-order = ["model", "workload_id", "mac_count descending", "operator_count descending", "kind"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
 kind = { type = "VARCHAR", meaning = "what an operator is to a mapping model: conv, depthwise_conv, linear, matmul, pool ..." }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs with an operator of the kind" }
 operator_count = { type = "BIGINT", meaning = "operators of the kind" }
-operator_fraction = { type = "DOUBLE", meaning = "of all operators" }
 mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the batch" }
 mac_fraction = { type = "DOUBLE", null = true, meaning = "of all MACs; null where there are none" }
 all_subgraph_count = { type = "BIGINT", meaning = "subgraphs of the workload, those of views apart" }
 all_operator_count = { type = "BIGINT", meaning = "operators of the workload, views apart" }
 all_mac_count = { type = "BIGINT", meaning = "multiply-accumulates of the workload" }
-workload_id = { type = "INTEGER", meaning = "number of the workload" }
 */
 WITH chosen AS (
     SELECT DISTINCT workload_id

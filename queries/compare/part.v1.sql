@@ -1,23 +1,19 @@
 /*
-name = "compare.part"
 record = "Contender"
-version = 1
-schema = 1
 summary = "Each subgraph or operator on each hardware, and who runs it at the least cost"
 grain = "one row per part of a workload and run"
 order = ["model", "workload_id", "part_index", "rank"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are left out" }
-level = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
+model = {}
 part_index = { type = "INTEGER", meaning = "subgraph_index or operator_index" }
 name = { type = "VARCHAR", meaning = "of the operator, or of that which leads the subgraph" }
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", meaning = "operations of its subgraph in order" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-metric = { type = "VARCHAR", meaning = "what is compared" }
+hardware = {}
+metric = {}
 value = { type = "DOUBLE", meaning = "of the metric, in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, Js or B" }
 rank = { type = "BIGINT", meaning = "1 for the least; ties go to the first name" }
@@ -32,9 +28,9 @@ memory_bytes = { type = "DOUBLE", unit = "B", meaning = "read and written off ch
 bottleneck = { type = "VARCHAR", meaning = "what bounds its subgraph: compute, memory or launch" }
 units_used_count = { type = "INTEGER", meaning = "units with work in the fullest wave of its subgraph" }
 unit_name = { type = "VARCHAR", meaning = "what one of those is called" }
-is_available = { type = "BOOLEAN", meaning = "the hardware can be bought or rented, at a price that is no guess" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
-workload_id = { type = "INTEGER", meaning = "number of the workload" }
+is_available = {}
+run_id = {}
+workload_id = {}
 */
 WITH valued AS (
     SELECT
@@ -63,29 +59,14 @@ ranked AS (
     )
 )
 SELECT
-    model,
+    {columns},
     place_index AS part_index,
-    name,
     operation AS kind,
-    fusion_pattern,
-    hardware,
     $metric AS metric,
-    value,
     metric_unit($metric) AS unit,
-    rank,
     CASE WHEN value = least THEN 1e0 ELSE value / nullif(least, 0e0) END AS ratio,
-    winner,
     rank = 1 AS is_winner,
     count(*) FILTER (WHERE value = least) OVER (PARTITION BY workload_id, place_index) AS tied_count,
-    energy_j,
-    latency_s,
-    edp_share_js,
-    dram_bytes AS memory_bytes,
-    bottleneck,
-    units_used_count,
-    unit_name,
-    is_available,
-    run_id,
-    workload_id
+    dram_bytes AS memory_bytes
 FROM ranked
 ORDER BY model, workload_id, place_index, rank

@@ -1,17 +1,8 @@
 /*
-name = "compare.ranking"
 record = "RankedHardware"
-version = 1
-schema = 1
 summary = "Hardware ranked by what matters where it is deployed"
 grain = "one row per run asked for, refused ones included"
 order = ["rank, refused runs last", "hardware", "run_id"]
-listed = [
-    "rank", "hardware", "architecture", "microarchitecture", "power_mode", "deployment", "status", "sort",
-    "best_ratio", "latency_s", "throughput_per_s", "average_power_w", "inferences_per_j", "energy_per_inference_j",
-    "tdp_w", "compute_utilization_fraction", "units_used_count", "units_total_count", "unit_name", "batch",
-    "precision", "runtime", "model", "is_projection", "is_available", "reason", "run_id",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to rank" }
 sort = { type = "VARCHAR", default = "efficiency", meaning = "a metric of runs: latency, throughput, power, efficiency, energy_per_inference ..." }

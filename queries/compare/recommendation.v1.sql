@@ -1,8 +1,5 @@
 /*
-name = "compare.recommendation"
 record = "Recommendation"
-version = 1
-schema = 1
 summary = "The best run for energy, latency, throughput, memory and energy x delay, of all and of some of them, and the best that can be had"
 grain = "one row per choice and goal"
 order = ["is_among", "goal, in the order energy, latency, throughput, memory, edp"]
@@ -16,7 +13,7 @@ hardware = { type = "VARCHAR", meaning = "the winner, with its configuration whe
 value = { type = "DOUBLE", meaning = "of the goal's quantity, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of value" }
 advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many times better than the runner-up; null without one" }
-runner_up = { type = "VARCHAR", null = true, meaning = "second best; null without one" }
+runner_up = {}
 tied_count = { type = "BIGINT", meaning = "runs that are exactly as good, the winner included" }
 probability_best = { type = "DOUBLE", null = true, meaning = "that the winner is the best of all these runs; null for memory, which has no interval" }
 probability_ahead = { type = "DOUBLE", null = true, meaning = "that it is better than the runner-up; null without one and for memory" }
@@ -74,17 +71,7 @@ candidate AS (
 ),
 ranked AS (
     SELECT
-        position,
-        is_among,
-        question,
-        goal,
-        run_id,
-        hardware,
-        value,
-        unit,
-        is_higher_better,
-        is_projection,
-        is_available,
+        candidate.*,
         row_number() OVER by_cost AS rank,
         count(*) OVER (PARTITION BY question, cost) AS tied_count,
         lead(value) OVER by_cost AS next_value,
@@ -128,23 +115,13 @@ told AS (
     GROUP BY r.question
 )
 SELECT
-    r.is_among,
-    r.goal,
-    r.hardware,
-    r.value,
-    r.unit,
+    r.{columns},
     better_ratio(r.is_higher_better, r.value, r.next_value) AS advantage_ratio,
-    r.runner_up,
-    r.tied_count,
     t.probabilities[1] AS probability_best,
     t.probability_ahead,
     t.rivals,
     t.ranked_ids,
-    t.probabilities,
-    r.is_projection,
-    r.is_available,
-    r.available_hardware,
-    r.available_value
+    t.probabilities
 FROM ranked AS r
 JOIN told AS t ON t.question = r.question
 WHERE r.rank = 1

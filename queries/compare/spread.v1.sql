@@ -1,17 +1,8 @@
 /*
-name = "compare.spread"
 record = "UtilizationSpread"
-version = 1
-schema = 1
 summary = "Compute utilization of each run: its mean, its least and most with what is responsible, and what bounds it"
 grain = "one row per evaluated run"
 order = ["position in run_ids", "run_id"]
-listed = [
-    "hardware", "mean_utilization_fraction", "min_utilization_fraction", "min_kind", "min_name",
-    "max_utilization_fraction", "max_kind", "max_name", "idle_kind", "idle_time_fraction", "subgraph_count",
-    "compute_bound_count", "memory_bound_count", "launch_bound_count", "compute_time_fraction",
-    "memory_time_fraction", "launch_time_fraction", "run_id",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at; refused ones are left out" }
 [columns]

@@ -1,8 +1,5 @@
 /*
-name = "compare.strength"
 record = "Strength"
-version = 1
-schema = 1
 summary = "What each of several runs is good and bad at, against the median of them and against its own peak"
 grain = "one row per evaluated run and aspect"
 order = ["position in run_ids", "run_id", "aspect in the order energy_per_inference, latency, power, utilization, idle, launch, memory"]
@@ -14,17 +11,17 @@ least_idle_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the units 
 least_launch_fraction = { type = "DOUBLE", default = 0.2, meaning = "of the time bound by launches, from which it is a weakness" }
 least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the time bound by memory, from which it is a weakness" }
 [columns]
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+hardware = {}
 aspect = { type = "VARCHAR", meaning = "energy_per_inference, latency and power against the median; utilization of the peak; idle: units without work; launch and memory: time that they bound" }
 verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
-value = { type = "DOUBLE", meaning = "in unit" }
+value = {}
 unit = { type = "VARCHAR", meaning = "J, s, W, or 1 for a fraction" }
 median_value = { type = "DOUBLE", meaning = "of all evaluated runs asked for" }
 median_ratio = { type = "DOUBLE", null = true, meaning = "median over value: above 1 is less than the median; null for an aspect that is held against itself" }
 grade = { type = "VARCHAR", null = true, meaning = "of utilization; null for other aspects" }
-unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
+unit_name = {}
 run_count = { type = "BIGINT", meaning = "evaluated runs that the median is of" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
+run_id = {}
 */
 WITH one AS (
     SELECT
@@ -60,8 +57,7 @@ held AS (
     FROM one
 )
 SELECT
-    hardware,
-    aspect,
+    {columns},
     CASE
         WHEN median_ratio >= $least_ratio OR grade IN ('excellent', 'good') THEN 'strength'
         WHEN median_ratio * $least_ratio <= 1e0 OR grade IN ('poor', 'very poor') THEN 'weakness'
@@ -69,14 +65,6 @@ SELECT
         WHEN aspect = 'launch' AND value >= $least_launch_fraction THEN 'weakness'
         WHEN aspect = 'memory' AND value >= $least_memory_fraction THEN 'weakness'
         ELSE 'even'
-    END AS verdict,
-    value,
-    unit,
-    median_value,
-    median_ratio,
-    grade,
-    unit_name,
-    run_count,
-    run_id
+    END AS verdict
 FROM held
 ORDER BY list_position($run_ids, run_id), run_id, position

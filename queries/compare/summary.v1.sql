@@ -1,21 +1,8 @@
 /*
-name = "compare.summary"
 record = "Comparison"
-version = 1
-schema = 1
 summary = "Energy, latency, memory and utilization of each run, with ratios to a baseline"
 grain = "one row per run asked for, refused ones included"
 order = ["energy_per_inference_j, refused runs last", "hardware", "run_id"]
-listed = [
-    "model", "batch", "hardware", "label", "architecture", "precision", "runtime", "status", "energy_j",
-    "energy_per_inference_j", "latency_s", "throughput_per_s", "average_power_w", "edp_js", "peak_memory_bytes",
-    "compute_utilization_fraction", "bandwidth_utilization_fraction", "units_used_count", "units_total_count",
-    "unit_name", "overhead_energy_j", "overhead_fraction", "energy_ratio", "latency_ratio", "baseline_hardware",
-    "clock_fraction", "clock_hz", "voltage_factor", "uncapped_power_w", "interval_s", "placement", "throughput_limit",
-    "assumed_energy_fraction", "recalled_energy_fraction", "unattributed_energy_fraction", "energy_low_j",
-    "energy_high_j", "energy_half_width", "energy_doubt", "latency_low_s", "latency_high_s", "latency_half_width",
-    "latency_doubt", "is_projection", "is_available", "reason", "run_id",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to compare, as `run.list` shows them" }
 baseline = { type = "VARCHAR", default = "", meaning = "hardware that ratios are relative to, at its first run; empty for the first run that was not refused" }

@@ -1,8 +1,5 @@
 /*
-name = "compare.tree"
 record = "EnergyBranch"
-version = 1
-schema = 1
 summary = "Where the energy of several runs goes: categories of their architectures and the actions in them"
 grain = "one row per run, category and action; the rows of a run sum to its energy, exactly"
 from = "cube.cause(run_ids := $run_ids)"

@@ -1,18 +1,12 @@
 /*
-name = "compare.victory"
 record = "Victory"
-version = 1
-schema = 1
 summary = "Which kinds of subgraph or operator each hardware runs at the least cost"
 grain = "one row per workload, hardware and kind that the workload has"
-order = ["model", "workload_id", "hardware_won_count descending", "hardware", "won_count descending", "kind"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to compare, of one workload or of up to 32; refused ones are left out" }
-level = { type = "VARCHAR", default = "subgraph", meaning = "subgraph or operator" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory, as `compare.part` compares them" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+model = {}
+hardware = {}
 kind = { type = "VARCHAR", meaning = "operation of the operator, or of that which leads the subgraph" }
 part_count = { type = "BIGINT", meaning = "parts of this kind" }
 won_count = { type = "BIGINT", meaning = "of which it alone has the least" }
@@ -22,7 +16,7 @@ verdict = { type = "VARCHAR", meaning = "all, most (more than half), some or non
 hardware_won_count = { type = "HUGEINT", meaning = "parts of any kind that it alone has at the least" }
 hardware_tied_count = { type = "HUGEINT", meaning = "parts of any kind that it shares the least of" }
 all_part_count = { type = "HUGEINT", meaning = "parts of the workload" }
-workload_id = { type = "INTEGER", meaning = "number of the workload" }
+workload_id = {}
 */
 WITH counted AS (
     SELECT
@@ -37,12 +31,7 @@ WITH counted AS (
     GROUP BY workload_id, model, hardware, kind
 )
 SELECT
-    model,
-    hardware,
-    kind,
-    part_count,
-    won_count,
-    tied_count,
+    {columns},
     won_count / part_count AS won_fraction,
     CASE
         WHEN won_count = part_count THEN 'all'
@@ -52,8 +41,7 @@ SELECT
     END AS verdict,
     sum(won_count) OVER of_hardware AS hardware_won_count,
     sum(tied_count) OVER of_hardware AS hardware_tied_count,
-    sum(part_count) OVER of_hardware AS all_part_count,
-    workload_id
+    sum(part_count) OVER of_hardware AS all_part_count
 FROM counted
 WINDOW of_hardware AS (PARTITION BY workload_id, hardware)
 ORDER BY model, workload_id, hardware_won_count DESC, hardware, won_count DESC, kind

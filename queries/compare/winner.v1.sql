@@ -1,10 +1,6 @@
 /*
-name = "compare.winner"
-version = 1
-schema = 1
 summary = "Each subgraph with the hardware that runs it at the least cost"
 grain = "one row per subgraph"
-order = ["subgraph_index"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency or edp" }
@@ -15,9 +11,6 @@ fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 winner = { type = "VARCHAR", meaning = "hardware with the lowest metric; ties go to the first name" }
 metric = { type = "VARCHAR", meaning = "what was compared" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
-unit = { type = "VARCHAR", meaning = "J, s or Js" }
-runner_up = { type = "VARCHAR", null = true, meaning = "second best; null without one" }
-advantage_ratio = { type = "DOUBLE", null = true, meaning = "runner-up over winner" }
 */
 WITH candidate AS (
     SELECT

@@ -1,24 +1,12 @@
 /*
-name = "cost.assumption"
 record = "AssumedNumber"
-version = 1
-schema = 1
 summary = "What a cost per inference assumes, each number with its source"
 grain = "one row per assumption"
-order = ["assumption_index"]
 [parameters]
-utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
-lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
-hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
-pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
-usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
-host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
-region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 [columns]
 assumption_index = { type = "INTEGER", meaning = "fixed order" }
 assumption = { type = "VARCHAR", meaning = "utilization, lifetime, hours, pue, electricity, host or grid" }
-value = { type = "DOUBLE", meaning = "in unit" }
 unit = { type = "VARCHAR", meaning = "1, year, h/year, USD/kWh or g/kWh" }
 basis = { type = "VARCHAR", meaning = "where the number comes from; given where it was asked for" }
 source = { type = "VARCHAR", meaning = "document or arithmetic; the question where it was asked for" }

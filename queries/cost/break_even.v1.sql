@@ -1,8 +1,5 @@
 /*
-name = "cost.break_even"
 record = "BreakEven"
-version = 1
-schema = 1
 summary = "From how many inferences on the option with the higher price to begin with is the cheaper one"
 grain = "one row, or none where one of the options has no price"
 order = ["the only row"]

@@ -1,15 +1,7 @@
 /*
-name = "cost.grid"
 record = "GridFootprint"
-version = 1
-schema = 1
 summary = "Energy and carbon of a million inferences in each grid"
 grain = "one row per grid and evaluated run"
-order = ["gco2_per_kwh", "region", "gco2_per_million", "hardware", "precision", "batch", "runtime", "run_id"]
-listed = [
-    "region", "name", "year", "gco2_per_kwh", "hardware", "precision", "batch", "runtime", "kwh_per_million",
-    "gco2_per_million", "basis", "source", "note", "run_id",
-]
 [columns]
 region = { type = "VARCHAR", meaning = "id of the grid" }
 name = { type = "VARCHAR", meaning = "of the grid" }
@@ -18,7 +10,6 @@ gco2_per_kwh = { type = "DOUBLE", unit = "g/kWh", meaning = "yearly average" }
 gco2_per_million = { type = "DOUBLE", unit = "g", meaning = "CO2 of it" }
 basis = { type = "VARCHAR", meaning = "where the grid's figure comes from" }
 source = { type = "VARCHAR", meaning = "document" }
-note = { type = "VARCHAR", meaning = "what a reader must know" }
 */
 SELECT
     g.region,

@@ -1,33 +1,17 @@
 /*
-name = "cube.category"
-version = 1
-schema = 1
 summary = "Runs divided by category of energy, in the run as a whole or in each subgraph or operator"
 grain = "one row per evaluated run, place and category; energies sum to the run, exactly"
-order = ["position", "run_id", "place_index", "energy_fj descending", "category"]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
-division = { type = "VARCHAR", default = "run", meaning = "place that is told apart: run, subgraph or operator" }
-within = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
 is_common = { type = "BOOLEAN", default = false, meaning = "categories that all architectures share, in place of the architecture's own" }
 [columns]
-run_id = { type = "INTEGER", meaning = "number of the run" }
-position = { type = "INTEGER", meaning = "of the run in run_ids" }
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
 name = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph" }
 operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
 category = { type = "VARCHAR", meaning = "the architecture's own, or one that all share" }
 common_categories = { type = "VARCHAR", meaning = "those of all architectures that its actions belong to, most energy first" }
 parts = { type = "VARCHAR", meaning = "which of compute, memory, control and static its actions are" }
-kind_count = { type = "BIGINT", meaning = "different actions" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of its place: the run, subgraph or operator" }
-run_fraction = { type = "DOUBLE", null = true, meaning = "of the run" }
-whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, or of the subgraph that is looked into, exact" }
 largest_action = { type = "VARCHAR", meaning = "component.action that takes most of it" }
 largest_action_fraction = { type = "DOUBLE", null = true, meaning = "how much of the category it takes" }
 */

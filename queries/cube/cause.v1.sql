@@ -1,36 +1,19 @@
 /*
-name = "cube.cause"
-version = 1
-schema = 1
 summary = "Runs divided by what took the energy: each action, in the run as a whole or in each subgraph or operator"
 grain = "one row per evaluated run, place and action; energies sum to the run, exactly"
-order = ["position", "run_id", "place_index", "energy_fj descending", "component", "action", "part", "per"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of one workload or of up to 32; refused ones are left out" }
 division = { type = "VARCHAR", default = "run", meaning = "place that is told apart: run, subgraph or operator" }
 within = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into; empty for all" }
 [columns]
-run_id = { type = "INTEGER", meaning = "number of the run" }
-position = { type = "INTEGER", meaning = "of the run in run_ids" }
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
 place_index = { type = "INTEGER", meaning = "subgraph_index or operator_index; 0 for the run" }
 subgraph_index = { type = "INTEGER", meaning = "of the subgraph; 0 for the run" }
 name = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph" }
 operation = { type = "VARCHAR", of = "subgraph, operator", meaning = "of the operator, or of that which leads the subgraph: conv2d, linear, add ..." }
 fusion_pattern = { type = "VARCHAR", of = "subgraph, operator", meaning = "operations of its subgraph in order" }
 operator_index = { type = "INTEGER", of = "operator", meaning = "execution order" }
-category = { type = "VARCHAR", meaning = "the architecture's own" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
-component = { type = "VARCHAR", meaning = "what acts" }
-action = { type = "VARCHAR", meaning = "what it does" }
 full_action = { type = "VARCHAR", meaning = "component.action" }
-part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
-per = { type = "VARCHAR", meaning = "what one count is" }
-action_count = { type = "DOUBLE", meaning = "how often" }
 price_fj = { type = "DOUBLE", unit = "fJ", meaning = "price of one at the voltage of the run" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "exact; the sum of lines that are each round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of its place; null where that takes nothing" }
@@ -39,14 +22,12 @@ category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of its category in its
 category_j = { type = "DOUBLE", unit = "J", meaning = "of its category in its place" }
 category_fraction = { type = "DOUBLE", null = true, meaning = "of its category in its place" }
 category_share_fraction = { type = "DOUBLE", null = true, meaning = "of its place that its category takes" }
-run_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, exact" }
 whole_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run, or of the subgraph that is looked into, exact" }
 mac_count = { type = "BIGINT", null = true, meaning = "of the model; null without MACs" }
 count_per_mac = { type = "DOUBLE", null = true, meaning = "how often for one MAC of the model; null without MACs" }
 energy_per_mac_j = { type = "DOUBLE", null = true, unit = "J", meaning = "for one MAC of the model; null without MACs" }
 rank = { type = "BIGINT", meaning = "1 for the action with most energy in its place" }
 category_rank = { type = "BIGINT", meaning = "1 for the action with most energy of its common category in its place" }
-is_overhead = { type = "BOOLEAN", meaning = "neither arithmetic nor off-chip memory nor board nor static" }
 basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 */

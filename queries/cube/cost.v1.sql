@@ -1,38 +1,13 @@
 /*
-name = "cube.cost"
-version = 1
-schema = 1
 summary = "Runs with what a million inferences need, cost and emit, as domain/use.py adds it up"
 grain = "one row per run asked for, refused ones included"
-order = ["position", "run_id"]
-listed = [
-    "position", "run_id", "model", "hardware", "hardware_id", "hardware_digest", "label", "architecture",
-    "precision", "batch", "runtime", "energy_j", "energy_per_inference_j", "inferences_per_j", "latency_s",
-    "throughput_per_s", "throughput_limit", "average_power_w", "edp_js", "edp_per_inference_js",
-    "peak_memory_bytes", "compute_utilization_fraction", "price_cloud_usd_per_hour", "price_purchase_usd",
-    "inferences_per_year", "inferences_per_life", "kwh_per_million", "gco2_per_million", "rented_usd_per_million",
-    "purchase_usd_per_million", "energy_usd_per_million", "host_usd_per_million", "bought_usd_per_million", "pay", "way",
-    "usd_per_million", "price_half_width", "seller", "rented_half_width", "bought_half_width", "rented_basis",
-    "bought_basis", "rented_seller", "bought_seller", "idle_power_w", "idle_quantity", "pue_ratio", "host_share_ratio", "status",
-    "is_available", "reason", "host_energy_share_ratio", "utilization_fraction", "lifetime_years", "hours_per_year",
-    "usd_per_kwh", "gco2_per_kwh",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to choose from, of one model" }
-utilization = { type = "DOUBLE", default = -1.0, meaning = "part of the powered or rented hours that a chip works; negative for the catalogue's" }
-lifetime_years = { type = "DOUBLE", default = -1.0, meaning = "years that a bought chip serves; negative for the catalogue's" }
-hours_per_year = { type = "DOUBLE", default = -1.0, meaning = "hours that a bought chip is powered in a year; negative for the catalogue's" }
-pue = { type = "DOUBLE", default = -1.0, meaning = "power usage effectiveness of data centres; negative for the catalogue's" }
-usd_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "price of electricity; negative for the catalogue's" }
-host_share = { type = "DOUBLE", default = -1.0, meaning = "what a host adds to the cost of a bought chip, as a share of it; negative for the catalogue's" }
-region = { type = "VARCHAR", default = "", meaning = "grid of grid_regions; empty for the world's" }
 gco2_per_kwh = { type = "DOUBLE", default = -1.0, meaning = "grams of CO2 per kWh in place of the region's; negative for the region's" }
 price_of = { type = "VARCHAR[]", default = [], meaning = "whose prices are given in place of the catalogue's: a hardware and rented or bought, as l4:rented" }
 price_usd = { type = "DOUBLE[]", default = [], meaning = "of each: USD per hour, or USD" }
 pay = { type = "VARCHAR", default = "", meaning = "rented, bought, or both: the cheaper way of each; empty for the way that more hardware that can be had has a price of, renting where as many" }
 [columns]
-price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
-price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
 inferences_per_year = { type = "DOUBLE", null = true, meaning = "of one chip at this utilization" }
 inferences_per_life = { type = "DOUBLE", null = true, meaning = "of one chip in its lifetime" }
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "work and idling between, times PUE" }

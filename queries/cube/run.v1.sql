@@ -1,28 +1,13 @@
 /*
-name = "cube.run"
-version = 1
-schema = 1
 summary = "Runs as a whole: configuration, energy by part, time, rates, utilization, memory, what bounds them"
 grain = "one row per run asked for"
-order = ["position", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 rows = { type = "VARCHAR", default = "all", meaning = "all: refused runs too, with null figures; evaluated: no refused run" }
 [columns]
-run_id = { type = "INTEGER", meaning = "number of the run" }
-position = { type = "INTEGER", meaning = "of the run in run_ids" }
-workload_id = { type = "INTEGER", meaning = "number of the workload" }
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 hardware_id = { type = "VARCHAR", meaning = "catalogue id" }
 hardware_digest = { type = "VARCHAR", meaning = "of the hardware's numbers" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-microarchitecture = { type = "VARCHAR", meaning = "the vendor's name of the design" }
 power_mode = { type = "VARCHAR", meaning = "operating point; default for that of its plain name" }
-deployment = { type = "VARCHAR[]", meaning = "where it is used" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 label = { type = "VARCHAR", meaning = "the configuration in words" }
 series = { type = "VARCHAR", meaning = "what a sweep keeps apart" }
 status = { type = "VARCHAR", meaning = "ok or unsupported" }
@@ -67,7 +52,6 @@ dram_intensity_ops_per_byte = { type = "DOUBLE", null = true, unit = "ops/B", me
 ops_per_j = { type = "DOUBLE", null = "all", unit = "ops/J", meaning = "attained operations per second and watt, two per MAC; 1e12 is one TOPS/W" }
 units_used_count = { type = "INTEGER", null = "all", meaning = "units with work, mean over time, rounded up" }
 units_total_count = { type = "INTEGER", null = "all", meaning = "units that have this precision" }
-unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 idle_units_fraction = { type = "DOUBLE", null = "all", meaning = "1 - mean over time of the units with work over all" }
 dram_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "read and written off chip" }
 pass_bytes = { type = "DOUBLE", null = "all", unit = "B", meaning = "read and written again by passes that the runtime adds and by kernels that move more than their operands, at any level" }
@@ -100,8 +84,6 @@ compute_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latenc
 memory_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that memory bounds" }
 launch_time_fraction = { type = "DOUBLE", null = true, meaning = "of the latency in subgraphs that their launch bounds" }
 parameter_count = { type = "BIGINT", meaning = "elements of all parameters" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
-is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 reason = { type = "VARCHAR", meaning = "why it is unsupported" }
 created_at = { type = "TIMESTAMP", unit = "UTC", meaning = "when it was stored" }
 */

@@ -1,7 +1,4 @@
 /*
-name = "cube.saving"
-version = 1
-schema = 1
 summary = "What fusing saves of a run, its fusion patterns, subgraphs or operators: as it ran, beside its operators as kernels of their own"
 grain = "one row per place; energies, latencies, shares and bytes add up to the run"
 order = ["saved_edp_share_js descending", "subgraph_index", "operator_index", "fusion_pattern"]
@@ -164,33 +161,10 @@ shared AS (
     FROM part AS p
 )
 SELECT
+    s.{columns},
     s.own_subgraph_index AS subgraph_index,
     s.own_operator_index AS operator_index,
-    s.name,
-    s.kind,
-    s.operations,
-    s.fusion_pattern,
-    s.subgraph_count,
-    s.operator_count,
-    s.folded_count,
     s.folded_count > 0 AS is_folded,
-    s.biased_count,
-    s.bias_addition_count,
-    s.bias_element_count,
-    s.kernel_count,
-    s.separate_kernel_count,
-    s.energy_fj,
-    s.separate_energy_fj,
-    s.latency_fs,
-    s.separate_latency_fs,
-    s.dram_bytes,
-    s.separate_dram_bytes,
-    s.moved_bytes,
-    s.separate_moved_bytes,
-    s.pass_bytes,
-    s.separate_pass_bytes,
-    s.edp_share_js,
-    s.separate_edp_share_js,
     joules(s.energy_fj) AS energy_j,
     joules(s.separate_energy_fj) AS separate_energy_j,
     s.separate_energy_fj - s.energy_fj AS saved_energy_fj,
@@ -205,7 +179,6 @@ SELECT
     fraction(s.separate_latency_fs - s.latency_fs, s.separate_latency_fs) AS saved_latency_fraction,
     fraction(s.separate_latency_fs - s.latency_fs, s.run_separate_latency_fs - s.run_latency_fs)
         AS saved_latency_share_fraction,
-    s.saved_edp_share_js,
     s.saved_edp_share_js / nullif(edp_of(s.run_separate_energy_fj, s.run_separate_latency_fs), 0e0)
         AS saved_edp_fraction,
     s.saved_edp_share_js

@@ -1,11 +1,7 @@
 /*
-name = "database.content"
 record = "StoredTable"
-version = 1
-schema = 1
 summary = "What the database holds"
 grain = "one row per table"
-order = ["table_name"]
 [columns]
 table_name = { type = "VARCHAR", meaning = "table" }
 row_count = { type = "BIGINT", meaning = "rows, as the engine estimates them" }

@@ -1,8 +1,5 @@
 /*
-name = "diff.figure"
 record = "VersionFigure"
-version = 1
-schema = 1
 summary = "Two versions of a model on each hardware: what changed, and how sure that is"
 grain = "one row per pair of runs and metric; pairs of which one was refused have no figures"
 order = ["place of the pair", "metric: latency, energy, memory"]
@@ -140,19 +137,10 @@ weighed AS (
     FROM figure
 )
 SELECT
-    hardware,
-    metric,
-    value_a,
-    value_b,
-    unit,
+    {columns},
     ratio - 1e0 AS change_fraction,
     ratio * exp(-coalesce(half_width, 0e0)) - 1e0 AS low_fraction,
     ratio * exp(coalesce(half_width, 0e0)) - 1e0 AS high_fraction,
-    half_width,
-    same / nullif(value_a, 0e0) AS same_fraction,
-    reason,
-    basis,
-    run_a,
-    run_b
+    same / nullif(value_a, 0e0) AS same_fraction
 FROM weighed
 ORDER BY place, list_position(['latency', 'energy', 'memory'], metric)

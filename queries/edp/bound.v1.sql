@@ -1,11 +1,7 @@
 /*
-name = "edp.bound"
 record = "EdpBound"
-version = 1
-schema = 1
 summary = "The most that removing one cost could take off a run's energy-delay product"
 grain = "one row per remedy"
-order = ["saving_fraction descending", "remedy"]
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }
 [columns]
@@ -89,14 +85,10 @@ priced AS (
     CROSS JOIN energy AS e
 )
 SELECT
-    remedy,
+    {columns},
     1e0 - energy_j / whole_j * (latency_s / whole_s) AS saving_fraction,
     energy_j * latency_s AS edp_js,
-    latency_s,
     1e0 - latency_s / whole_s AS latency_saving_fraction,
-    energy_j,
-    1e0 - energy_j / whole_j AS energy_saving_fraction,
-    subgraph_count,
-    total_count
+    1e0 - energy_j / whole_j AS energy_saving_fraction
 FROM priced
 ORDER BY saving_fraction DESC, remedy

@@ -1,13 +1,7 @@
 /*
-name = "edp.cut"
 record = "EdpCut"
-version = 1
-schema = 1
 summary = "How few subgraphs, or operators, make up 50, 80, 90, 95 and 99 % of a run's energy-delay product"
 grain = "one row per level and cut"
-order = ["level descending", "cut_fraction"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 level = { type = "VARCHAR", meaning = "what is counted: subgraph, or operator with the biases inside products" }
 cut_fraction = { type = "DOUBLE", meaning = "of the energy-delay product that is asked for" }

@@ -1,8 +1,5 @@
 /*
-name = "edp.distribution"
 record = "EdpShare"
-version = 1
-schema = 1
 summary = "How a run's energy-delay product spreads over its subgraphs, by part and cumulatively"
 grain = "one row per subgraph; shares sum to the run's energy-delay product"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph')"
@@ -13,6 +10,4 @@ columns = [
     "halving_fraction", "bottleneck",
 ]
 order = ["rank"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

@@ -1,19 +1,7 @@
 /*
-name = "edp.operator"
 record = "EdpOperatorShare"
-version = 1
-schema = 1
 summary = "How a run's energy-delay product spreads over its operators, and the biases inside them, by part and cumulatively"
 grain = "one row per operator, and one for the bias that a product adds as part of itself; shares sum to the run's energy-delay product"
-order = ["rank"]
-listed = [
-    "rank", "operator_index", "subgraph_index", "name", "operation", "kind", "fusion_pattern", "is_fused",
-    "energy_fj", "energy_j", "latency_fs", "latency_s", "edp_js", "edp_share_js", "share_fraction",
-    "cumulative_fraction", "compute_share_fraction", "memory_share_fraction", "control_share_fraction",
-    "static_share_fraction", "halving_fraction", "bottleneck",
-]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 name = { type = "VARCHAR", meaning = "of the operator; of a bias that of its product with .bias behind it" }
 operation = { type = "VARCHAR", meaning = "conv2d, relu, add ...; bias" }

@@ -1,21 +1,10 @@
 /*
-name = "edp.total"
 record = "EdpTotal"
-version = 1
-schema = 1
 summary = "A run's energy-delay product by part, and what is left of it where its subgraphs' own products are added"
 grain = "one row"
-order = ["run_id"]
 [parameters]
 run_id = { type = "INTEGER", meaning = "an evaluated run" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "E, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "E, per batch" }
 latency_fs = { type = "HUGEINT", unit = "fs", meaning = "T, exact" }
@@ -36,7 +25,6 @@ separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "of all operators a
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "of all operators as kernels of their own, without host launches" }
 separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "product of the two" }
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock; below 1 where the power cap gives way" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH whole AS (
     SELECT

@@ -1,19 +1,13 @@
 /*
-name = "explain.action"
-version = 1
-schema = 1
 summary = "Two runs' energy by action: each side's count and price, and what of the difference the counts moved"
 grain = "one row per action that either run has; differences sum to B minus A, exactly"
-order = ["component", "action", "part", "per"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
 [columns]
-component = { type = "VARCHAR", meaning = "what acts" }
-action = { type = "VARCHAR", meaning = "what it does" }
-part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
-per = { type = "VARCHAR", meaning = "what one count is" }
+component = {}
+action = {}
+part = {}
+per = {}
 category_a = { type = "VARCHAR", null = true, meaning = "of A's architecture; null where only B has it" }
 category_b = { type = "VARCHAR", null = true, meaning = "of B's architecture; null where only A has it" }
 count_a = { type = "DOUBLE", meaning = "in A; 0 where it has none" }
@@ -68,19 +62,7 @@ joined AS (
     ) AS b ON b.component = a.component AND b.action = a.action AND b.part = a.part AND b.per = a.per
 )
 SELECT
-    component,
-    action,
-    part,
-    per,
-    category_a,
-    category_b,
-    count_a,
-    count_b,
-    price_a,
-    price_b,
-    basis_a,
-    basis_b,
-    difference_fj,
+    {columns},
     price_a IS NOT NULL AND price_b IS NOT NULL AND part <> 'static' AS is_shared,
     CASE
         WHEN price_a = price_b THEN difference_fj

@@ -1,14 +1,9 @@
 /*
-name = "explain.category"
 record = "CategoryDifference"
-version = 1
-schema = 1
 summary = "What two runs spend by common category, energy or time or both, and what of each difference is more of it, what a higher price"
 grain = "one row per category of either; categories sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "quantity", "category"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 metric = { type = "VARCHAR", default = "energy", meaning = "latency divides time, edp both energy and time, any other energy" }
 [columns]
@@ -21,8 +16,6 @@ spent_b = { type = "DOUBLE", meaning = "on B" }
 spent_unit = { type = "VARCHAR", meaning = "J or s" }
 difference_exact = { type = "HUGEINT", meaning = "what it makes of the difference B minus A, in fJ, fs, or twice in fJ fs, exact" }
 difference = { type = "DOUBLE", meaning = "what it makes of the difference, in unit" }
-unit = { type = "VARCHAR", meaning = "J, s or Js" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 by_count_exact = { type = "HUGEINT", meaning = "of difference_exact, what more or less of it moved; of static power, a longer or shorter time" }
 by_price_exact = { type = "HUGEINT", meaning = "of difference_exact, what a higher or lower price of one moved; of static power, more or fewer watts" }
 by_presence_exact = { type = "HUGEINT", meaning = "of difference_exact, what only one of them has: roles without a counterpart, subgraphs that it bounds on one side alone" }

@@ -1,13 +1,7 @@
 /*
-name = "explain.delay"
-version = 1
-schema = 1
 summary = "Two runs' time by subgraph and by what bounds it, and what of each difference the work moved"
 grain = "one row per subgraph and what bounds it on either; differences sum to B minus A, exactly"
-order = ["name", "resource"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is looked into in both; empty for all" }
 [columns]
 name = { type = "VARCHAR", meaning = "operator that leads the subgraph" }
@@ -58,13 +52,9 @@ met AS (
         ON b.name = a.name AND b.resource = a.resource
 )
 SELECT
-    name,
-    resource,
+    {columns},
     CAST(spent_a_fs AS HUGEINT) AS spent_a_fs,
     CAST(spent_b_fs AS HUGEINT) AS spent_b_fs,
-    work_a,
-    work_b,
-    is_met,
     CAST(
         CASE
             WHEN NOT is_met OR work_a = work_b OR work_a = 0e0 OR work_b = 0e0 THEN 0

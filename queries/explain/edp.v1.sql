@@ -1,29 +1,22 @@
 /*
-name = "explain.edp"
 record = "EdpTerm"
-version = 1
-schema = 1
 summary = "Why one run has a larger energy-delay product than another: an exact additive decomposition"
 grain = "one row per term; terms sum to twice the difference of E T, B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "per", "term"]
-[parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
-subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 term = { type = "VARCHAR", meaning = "as of explain.energy with energy, and of explain.latency with latency, e.g. energy: count" }
 place = { type = "VARCHAR", meaning = "component.action, or launch, compute or memory time" }
-per = { type = "VARCHAR", meaning = "what one count is" }
+per = {}
 part_count = { type = "BIGINT", meaning = "1, or subgraphs of a time" }
 count_a = { type = "DOUBLE", meaning = "how many on A" }
 count_b = { type = "DOUBLE", meaning = "how many on B" }
 price_a = { type = "DOUBLE", null = true, meaning = "energy or time of one on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "energy or time of one on B; null without a count" }
-price_unit = { type = "VARCHAR", meaning = "of the prices" }
+price_unit = {}
 difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, twice, in fJ fs, exact: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
-difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
-unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
+difference = {}
+unit = {}
+share_fraction = {}
 */
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs
@@ -60,16 +53,7 @@ halves AS (
     CROSS JOIN whole AS w
 )
 SELECT
-    term,
-    place,
-    per,
-    part_count,
-    count_a,
-    count_b,
-    price_a,
-    price_b,
-    price_unit,
-    difference_exact,
+    {columns},
     CAST(difference_exact AS DOUBLE) / 2e30 AS difference,
     'Js' AS unit,
     fraction(difference_exact, sum(difference_exact) OVER ()) AS share_fraction

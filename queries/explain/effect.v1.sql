@@ -1,20 +1,14 @@
 /*
-name = "explain.effect"
 record = "Effect"
-version = 1
-schema = 1
 summary = "What moved the energy from one run to another, by kind of cause: an exact additive decomposition"
 grain = "one row per effect, six in all; they sum to the difference B minus A, exactly"
 order = ["only in A, only in B, count, price, time, static power"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 effect = { type = "VARCHAR", meaning = "only in A, only in B, count and price (of actions that both have), time (static power for a longer or shorter time), static power (at its price)" }
 difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "this effect of B minus A, exact" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "this effect of B minus A" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 action_count = { type = "BIGINT", meaning = "actions that it moved" }
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action that it moved most; null where it moved none" }
 largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "what it moved that one" }

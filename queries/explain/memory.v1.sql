@@ -1,28 +1,16 @@
 /*
-name = "explain.memory"
 record = "MemoryTerm"
-version = 1
-schema = 1
 summary = "Why one run keeps more bytes than another: an exact additive decomposition of its peak memory"
 grain = "one row per term that is not zero; terms sum to the difference B minus A, exactly"
 order = ["absolute difference_exact descending", "place", "term"]
-[parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
 term = { type = "VARCHAR", meaning = "count (more or fewer elements) or price (bytes of each)" }
 place = { type = "VARCHAR", meaning = "weights, or activations at their peak" }
-per = { type = "VARCHAR", meaning = "what one count is" }
 part_count = { type = "BIGINT", meaning = "1" }
-count_a = { type = "DOUBLE", meaning = "how many on A" }
-count_b = { type = "DOUBLE", meaning = "how many on B" }
 price_a = { type = "DOUBLE", null = true, meaning = "bytes of one on A; null without a count" }
 price_b = { type = "DOUBLE", null = true, meaning = "bytes of one on B; null without a count" }
-price_unit = { type = "VARCHAR", meaning = "of the prices" }
 difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, in B, exact" }
-difference = { type = "DOUBLE", meaning = "this term of B minus A, in unit" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
-share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH side AS (
     SELECT

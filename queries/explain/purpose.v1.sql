@@ -1,26 +1,14 @@
 /*
-name = "explain.purpose"
 record = "PurposeDifference"
-version = 1
-schema = 1
 summary = "Two runs' energy and time by what the work is for in a language model: weights, cache, attention, experts, logits, communication, host, static"
 grain = "one row per purpose that either run has; energies and times each sum to the difference B minus A, exactly"
 order = ["absolute difference of the metric descending", "purpose"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy or latency, whose difference the order and share_fraction are of; any other energy" }
 [columns]
 purpose = { type = "VARCHAR", meaning = "weights: products with weights; logits: the last of them, over the vocabulary; experts: products of a mixture; cache: keys and values read from and appended to off-chip memory; attention: the rest of it; communication: between devices; host: starts of kernels, in eager by the host; static: static power; rest: norms, activations, embeddings and the like" }
-energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact" }
-energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact" }
-energy_difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "on A, exact; 0 of static power, which takes none" }
-latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "on B, exact" }
-latency_difference_fs = { type = "HUGEINT", unit = "fs", meaning = "B minus A, exact" }
-energy_a_j = { type = "DOUBLE", unit = "J", meaning = "on A" }
-energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
 latency_a_s = { type = "DOUBLE", unit = "s", meaning = "on A: of kernels whose work is for it; of those of attention, what its memory takes is for the cache" }
 latency_b_s = { type = "DOUBLE", unit = "s", meaning = "on B" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the metric's whole difference; negative where it goes the other way" }
@@ -115,11 +103,7 @@ met AS (
 ),
 weighed AS (
     SELECT
-        purpose,
-        energy_a_fj,
-        energy_b_fj,
-        latency_a_fs,
-        latency_b_fs,
+        met.*,
         CASE WHEN $metric = 'latency' THEN latency_b_fs - latency_a_fs ELSE energy_b_fj - energy_a_fj END AS difference_exact
     FROM met
     WHERE energy_a_fj <> 0 OR energy_b_fj <> 0 OR latency_a_fs <> 0 OR latency_b_fs <> 0

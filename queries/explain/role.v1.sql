@@ -1,14 +1,9 @@
 /*
-name = "explain.role"
 record = "RoleDifference"
-version = 1
-schema = 1
 summary = "Two runs' energy by what actions are for, whatever their classes call them, and what of the difference their count and their price moved"
 grain = "one row per role that either run has; differences sum to B minus A, exactly"
 order = ["absolute difference_fj descending", "role"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 role = { type = "VARCHAR", meaning = "mac, operand, memory_read, instruction ...; component.action of an action that no role is known of" }
@@ -21,15 +16,15 @@ count_a = { type = "DOUBLE", meaning = "how much of it is done on A, in the role
 count_b = { type = "DOUBLE", meaning = "how much of it is done on B" }
 price_a_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on A, all its actions together; null without a count" }
 price_b_j = { type = "DOUBLE", null = true, unit = "J", meaning = "of one on B" }
-energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact" }
-energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact" }
-difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
+energy_a_fj = {}
+energy_b_fj = {}
+difference_fj = {}
 is_shared = { type = "BOOLEAN", meaning = "both have actions of the role" }
 by_count_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the count moved, at the mean of both prices; 0 where one has none; of static power, the time" }
 by_price_fj = { type = "HUGEINT", unit = "fJ", meaning = "what of the difference the price moved: the rest; 0 where one has none; of static power, the watts" }
-energy_a_j = { type = "DOUBLE", unit = "J", meaning = "on A" }
-energy_b_j = { type = "DOUBLE", unit = "J", meaning = "on B" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
+energy_a_j = {}
+energy_b_j = {}
+difference_j = {}
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH act AS (
@@ -109,21 +104,10 @@ parted AS (
     FROM met
 )
 SELECT
-    role,
-    category,
-    way_a,
-    way_b,
-    actions_a,
-    actions_b,
-    count_a,
-    count_b,
+    {columns},
     joules(energy_a_fj) / nullif(count_a, 0e0) AS price_a_j,
     joules(energy_b_fj) / nullif(count_b, 0e0) AS price_b_j,
-    energy_a_fj,
-    energy_b_fj,
     energy_b_fj - energy_a_fj AS difference_fj,
-    is_shared,
-    by_count_fj,
     CASE WHEN is_shared THEN energy_b_fj - energy_a_fj - by_count_fj ELSE 0 END AS by_price_fj,
     joules(energy_a_fj) AS energy_a_j,
     joules(energy_b_fj) AS energy_b_j,

@@ -1,24 +1,19 @@
 /*
-name = "explain.subgraph"
 record = "SubgraphDifference"
-version = 1
-schema = 1
 summary = "Two runs subgraph by subgraph, and what each adds to the difference"
 grain = "one row per subgraph of either, matched by name; energies, times and shares sum to the difference, exactly"
 order = ["absolute difference of the metric descending", "name"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 metric = { type = "VARCHAR", default = "energy", meaning = "energy, latency, edp or memory: what share_fraction and the order are of" }
 [columns]
 name = { type = "VARCHAR", meaning = "operator that leads it" }
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "on A, exact; 0 where A has no such subgraph" }
 energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "on B, exact; 0 where B has no such subgraph" }
-energy_difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
+energy_difference_fj = {}
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "on A, exact" }
-latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "on B, exact" }
-latency_difference_fs = { type = "HUGEINT", unit = "fs", meaning = "B minus A, exact" }
+latency_b_fs = {}
+latency_difference_fs = {}
 edp_difference_exact = { type = "HUGEINT", meaning = "twice its part of the difference of E T, in fJ fs, exact: its energy difference x (T of A + T of B) + its time difference x (E of A + E of B)" }
 memory_a_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on A" }
 memory_b_bytes = { type = "DOUBLE", unit = "B", meaning = "moved off chip on B" }
@@ -91,22 +86,12 @@ valued AS (
     FROM weighed
 )
 SELECT
+    {columns},
     v.name,
-    fusion_pattern,
-    energy_a_fj,
-    energy_b_fj,
     energy_b_fj - energy_a_fj AS energy_difference_fj,
-    latency_a_fs,
-    latency_b_fs,
     latency_b_fs - latency_a_fs AS latency_difference_fs,
-    edp_difference_exact,
-    memory_a_bytes,
-    memory_b_bytes,
-    difference,
     metric_unit($metric) AS unit,
     difference / nullif(sum(difference ORDER BY v.name) OVER (), 0e0) AS share_fraction,
-    bottleneck_a,
-    bottleneck_b,
     l.moved.action AS largest_action,
     joules(l.moved.fj) AS largest_difference_j
 FROM valued AS v

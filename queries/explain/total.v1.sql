@@ -1,14 +1,9 @@
 /*
-name = "explain.total"
 record = "RunPair"
-version = 1
-schema = 1
 summary = "The two runs of an explanation, or one subgraph of them: differences in energy, latency, energy x delay, peak memory"
 grain = "one row"
 order = ["the only row"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 subgraph = { type = "VARCHAR", default = "", meaning = "name of the subgraph that is explained alone, as explain.subgraph has it; empty for the whole runs" }
 [columns]
 model = { type = "VARCHAR", meaning = "model of A" }
@@ -16,14 +11,11 @@ hardware_a = { type = "VARCHAR", meaning = "hardware of A" }
 hardware_b = { type = "VARCHAR", meaning = "hardware of B" }
 energy_a_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of A, exact" }
 energy_b_fj = { type = "HUGEINT", unit = "fJ", meaning = "energy of B, exact" }
-difference_fj = { type = "HUGEINT", unit = "fJ", meaning = "B minus A, exact" }
 energy_a_j = { type = "DOUBLE", unit = "J", meaning = "energy of A" }
 energy_b_j = { type = "DOUBLE", unit = "J", meaning = "energy of B" }
-difference_j = { type = "DOUBLE", unit = "J", meaning = "B minus A" }
 ratio = { type = "DOUBLE", meaning = "energy of B over that of A" }
 latency_a_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of A, exact" }
 latency_b_fs = { type = "HUGEINT", unit = "fs", meaning = "latency of B, exact" }
-latency_difference_fs = { type = "HUGEINT", unit = "fs", meaning = "B minus A, exact" }
 latency_a_s = { type = "DOUBLE", unit = "s", meaning = "latency of A" }
 latency_b_s = { type = "DOUBLE", unit = "s", meaning = "latency of B" }
 latency_ratio = { type = "DOUBLE", null = true, meaning = "latency of B over that of A" }

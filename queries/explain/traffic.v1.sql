@@ -1,17 +1,9 @@
 /*
-name = "explain.traffic"
 record = "Traffic"
-version = 1
-schema = 1
 summary = "Bytes that each memory of two runs carries"
 grain = "one row per memory action that is counted in bytes"
 order = ["absolute difference_bytes descending", "component", "action"]
-[parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
-component = { type = "VARCHAR", meaning = "what acts" }
-action = { type = "VARCHAR", meaning = "what it does" }
 bytes_a = { type = "DOUBLE", null = true, unit = "B", meaning = "on A; null where A has no such action" }
 bytes_b = { type = "DOUBLE", null = true, unit = "B", meaning = "on B; null where B has no such action" }
 difference_bytes = { type = "DOUBLE", unit = "B", meaning = "B minus A" }

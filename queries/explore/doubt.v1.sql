@@ -1,15 +1,11 @@
 /*
-name = "explore.doubt"
 record = "DesignDoubt"
-version = 1
-schema = 1
 summary = "How far apart two designs must be to be told apart: one like the chip of a run, the other like that of another, or another one of the same"
 grain = "one row per ordered pair of evaluated runs, each with itself too"
-order = ["run_id", "other_run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the chips that designs are like; refused ones are left out" }
 [columns]
-run_id = { type = "INTEGER", meaning = "number of the run" }
+run_id = {}
 other_run_id = { type = "INTEGER", meaning = "of the run whose chip the other design is like" }
 latency_half_width = { type = "DOUBLE", meaning = "of the 80 % interval of the logarithm of the run's latency" }
 energy_half_width = { type = "DOUBLE", meaning = "of the same of its energy" }
@@ -38,13 +34,10 @@ paired AS MATERIALIZED (
     FROM alike AS a
 )
 SELECT
-    d.run_id,
+    d.{columns},
     -d.other_run_id AS other_run_id,
     k.latency_half_width,
-    k.energy_half_width,
-    d.latency_square,
-    d.energy_square,
-    d.joint_square
+    k.energy_half_width
 FROM differences_between(
     (SELECT b.runs FROM paired AS b),
     (

@@ -1,8 +1,5 @@
 /*
-name = "export.operator"
 record = "Step"
-version = 1
-schema = 1
 summary = "The operators of one run as they follow each other, with the kernel that runs each"
 grain = "one row per operator that runs; energies and latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'operator')"
@@ -13,6 +10,4 @@ columns = [
     "compute_fj", "memory_fj", "control_fj", "static_fj", "energy_j", "latency_s", "edp_share_js",
 ]
 order = ["kernel_index", "operator_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

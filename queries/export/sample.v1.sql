@@ -1,22 +1,17 @@
 /*
-name = "export.sample"
 record = "Sample"
-version = 1
-schema = 1
 summary = "What one run takes where: time, bytes and MACs of each operator, energy of each of its actions"
 grain = "one row per operator, without an action, and one per operator and action; every amount sums to the run"
 order = ["operator_index", "component, the row without one first", "action", "category", "per"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 operator_index = { type = "INTEGER", meaning = "order in which the model calls it" }
 name = { type = "VARCHAR", meaning = "of the operator: module path, with the operation where the module holds several" }
 module_path = { type = "VARCHAR", meaning = "module that calls it; empty for the model itself" }
-operation = { type = "VARCHAR", meaning = "conv2d, relu, add ..." }
+operation = {}
 subgraph = { type = "VARCHAR", meaning = "name of the operator that leads its subgraph" }
 component = { type = "VARCHAR", meaning = "what acts; empty for the operator itself" }
-action = { type = "VARCHAR", meaning = "what it does" }
-category = { type = "VARCHAR", meaning = "the architecture's own" }
+action = {}
+category = {}
 common_category = { type = "VARCHAR", meaning = "of all architectures" }
 basis = { type = "VARCHAR", meaning = "where the price comes from" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact; 0 for the operator itself" }
@@ -66,21 +61,11 @@ WITH sample AS (
     WHERE l.run_id = $run_id
 )
 SELECT
-    s.operator_index,
+    s.{columns},
     o.name,
     o.module_path,
     o.operation,
-    g.name AS subgraph,
-    s.component,
-    s.action,
-    s.category,
-    s.common_category,
-    s.basis,
-    s.energy_fj,
-    s.latency_fs,
-    s.moved_bytes,
-    s.dram_bytes,
-    s.mac_count
+    g.name AS subgraph
 FROM sample AS s
 JOIN internal.run AS r ON r.run_id = $run_id
 JOIN internal.workload_operator AS o ON o.workload_id = r.workload_id AND o.operator_index = s.operator_index

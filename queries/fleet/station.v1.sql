@@ -1,18 +1,7 @@
 /*
-name = "fleet.station"
 record = "Station"
-version = 1
-schema = 1
 summary = "What a fleet is made of: each configuration's time and energy of a batch, its price, idle power and doubt"
 grain = "one row per run asked for, refused ones included"
-order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
-listed = [
-    "run_id", "model", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "status", "reason",
-    "latency_s", "throughput_per_s", "energy_j", "idle_power_w", "latency_half_width", "energy_half_width",
-    "weight_bytes", "memory_capacity_bytes", "peak_memory_bytes", "price_cloud_usd_per_hour", "price_purchase_usd",
-    "rented_half_width", "bought_half_width", "pay", "pue_ratio", "host_share_ratio",
-    "host_energy_share_ratio", "lifetime_years", "usd_per_kwh", "gco2_per_kwh", "is_available",
-]
 [parameters]
 engine = { type = "VARCHAR", default = "", meaning = "that serves a language model, as serving_predictions names it; empty for models that are not served" }
 work = { type = "VARCHAR", default = "", meaning = "of a served one: model, or experts where tokens choose among weights" }
@@ -24,7 +13,6 @@ latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % inte
 energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of energy_j" }
 weight_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "parameters and buffers read, as they are stored" }
 memory_capacity_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of one device" }
-peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "weights and peak activations" }
 */
 SELECT
     c.run_id,

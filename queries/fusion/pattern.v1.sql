@@ -1,8 +1,5 @@
 /*
-name = "fusion.pattern"
 record = "FusionPattern"
-version = 1
-schema = 1
 summary = "What fusing saves, by fusion pattern"
 grain = "one row per fusion pattern; energies, latencies, shares and bytes add up to the run"
 from = "cube.saving(run_a := $run_a, run_b := $run_b, division := 'pattern')"
@@ -18,6 +15,5 @@ columns = [
 ]
 order = ["saved_edp_share_js descending", "fusion_pattern"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run whose operators are kernels of their own: the fused run itself, or one of the same workload in graph or eager" }
 run_b = { type = "INTEGER", meaning = "the fused run" }
 */

@@ -1,8 +1,5 @@
 /*
-name = "fusion.subgraph"
 record = "FusionSubgraph"
-version = 1
-schema = 1
 summary = "What fusing saves, subgraph by subgraph"
 grain = "one row per subgraph; energies, latencies, shares and bytes add up to the run"
 from = "cube.saving(run_a := $run_a, run_b := $run_b, division := 'subgraph')"
@@ -18,6 +15,5 @@ columns = [
 ]
 order = ["saved_edp_share_js descending", "subgraph_index"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run whose operators are kernels of their own: the fused run itself, or one of the same workload in graph or eager" }
 run_b = { type = "INTEGER", meaning = "the fused run" }
 */

@@ -1,62 +1,32 @@
 /*
-name = "fusion.total"
 record = "FusionTotal"
-version = 1
-schema = 1
 summary = "What fusing saves of a run: energy, latency, energy x delay, bytes, kernels"
 grain = "one row"
-order = ["run_id"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run whose operators are kernels of their own: the fused run itself, or one of the same workload in graph or eager" }
 run_b = { type = "INTEGER", meaning = "the fused run" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-precision = { type = "VARCHAR", meaning = "precision; bf16/int4 where weights of products are stored at another" }
 runtime = { type = "VARCHAR", meaning = "of the fused run" }
 separate_runtime = { type = "VARCHAR", meaning = "how the operators run separately: graph, without host cost, or eager" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
 subgraph_count = { type = "BIGINT", meaning = "subgraphs that run fused" }
 fused_subgraph_count = { type = "BIGINT", meaning = "of them, those that take fewer kernels fused than separate" }
 operator_count = { type = "BIGINT", meaning = "operators that run fused" }
-folded_count = { type = "BIGINT", meaning = "operators that depend on no input and are computed once: they run separately, and not fused" }
 passed_count = { type = "BIGINT", meaning = "subgraphs whose fused kernel has a pass that the runtime adds" }
 clock_fraction = { type = "DOUBLE", meaning = "of the full clock, fused; below 1 where the power cap gives way" }
 separate_clock_fraction = { type = "DOUBLE", meaning = "of the full clock, separate" }
-biased_count = { type = "BIGINT", meaning = "convolutions and linear layers that add a bias as part of themselves" }
 bias_addition_count = { type = "BIGINT", meaning = "additions that they make of it" }
 bias_element_count = { type = "BIGINT", meaning = "elements of their biases" }
 kernel_count = { type = "BIGINT", meaning = "kernels that run" }
 separate_kernel_count = { type = "BIGINT", meaning = "kernels where every ATen call is one" }
-energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "fused, exact" }
-energy_j = { type = "DOUBLE", unit = "J", meaning = "fused" }
 separate_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "as kernels of their own, exact" }
 separate_energy_j = { type = "DOUBLE", unit = "J", meaning = "as kernels of their own" }
-saved_energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "separate minus fused, exact; below 0 where fusing costs" }
-saved_energy_j = { type = "DOUBLE", unit = "J", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_energy_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
-latency_fs = { type = "HUGEINT", unit = "fs", meaning = "fused, exact" }
-latency_s = { type = "DOUBLE", unit = "s", meaning = "fused" }
 separate_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "as kernels of their own, exact" }
 separate_latency_s = { type = "DOUBLE", unit = "s", meaning = "as kernels of their own" }
-saved_latency_fs = { type = "HUGEINT", unit = "fs", meaning = "separate minus fused, exact; below 0 where fusing costs" }
-saved_latency_s = { type = "DOUBLE", unit = "s", meaning = "separate minus fused; below 0 where fusing costs" }
-saved_latency_fraction = { type = "DOUBLE", null = true, meaning = "of what it takes separately" }
 edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T, fused" }
 separate_edp_js = { type = "DOUBLE", unit = "Js", meaning = "E T of the separate energies and latencies" }
 saved_edp_js = { type = "DOUBLE", unit = "Js", meaning = "separate minus fused; below 0 where fusing costs" }
 saved_edp_fraction = { type = "DOUBLE", null = true, meaning = "of the separate one" }
-dram_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: read and written off chip" }
 separate_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: read and written off chip" }
-saved_dram_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_dram_fraction = { type = "DOUBLE", null = true, meaning = "of what moves off chip separately" }
-moved_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: crossing kernel boundaries at any level" }
 separate_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: crossing their boundaries" }
-saved_moved_bytes = { type = "DOUBLE", unit = "B", meaning = "separate minus fused" }
-saved_moved_fraction = { type = "DOUBLE", null = true, meaning = "of what crosses separately" }
-pass_bytes = { type = "DOUBLE", unit = "B", meaning = "fused: written and read again by passes that the runtime adds, an epilogue of a library's product" }
 separate_pass_bytes = { type = "DOUBLE", unit = "B", meaning = "as kernels of their own: of such passes, a bias in a kernel of its own" }
 run_id = { type = "INTEGER", meaning = "number of the fused run" }
 separate_run_id = { type = "INTEGER", meaning = "number of the run whose operators are separate" }

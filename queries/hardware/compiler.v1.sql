@@ -1,11 +1,7 @@
 /*
-name = "hardware.compiler"
 record = "HardwareCompiler"
-version = 1
-schema = 1
 summary = "What the compiler of one hardware runs on it"
 grain = "one row, or none for hardware that runs every operator"
-order = ["compiler"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

@@ -1,11 +1,7 @@
 /*
-name = "hardware.link"
 record = "HardwareLink"
-version = 1
-schema = 1
 summary = "Links of one hardware to devices of its kind and to its host"
 grain = "one row per link"
-order = ["link_index"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]

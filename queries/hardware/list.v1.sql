@@ -1,11 +1,7 @@
 /*
-name = "hardware.list"
 record = "ListedHardware"
-version = 1
-schema = 1
 summary = "Hardware targets of the catalogue, filtered"
 grain = "one row per hardware"
-order = ["architecture", "hardware"]
 [parameters]
 architecture = { type = "VARCHAR", default = "", meaning = "only this class; empty for all" }
 deployment = { type = "VARCHAR", default = "", meaning = "only for datacenter, edge or embedded; empty for all" }
@@ -15,26 +11,15 @@ max_power_w = { type = "DOUBLE", default = 0.0, meaning = "at most this thermal 
 max_price_usd = { type = "DOUBLE", default = 0.0, meaning = "at most this purchase price, which must be known; 0 for any" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
-name = { type = "VARCHAR", meaning = "name for people" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
 deployment = { type = "VARCHAR", meaning = "where it is used" }
-units_total_count = { type = "INTEGER", meaning = "units on the chip" }
-unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
 precisions = { type = "VARCHAR", meaning = "what it runs" }
 memory_capacity_bytes = { type = "DOUBLE", unit = "B", meaning = "off-chip memory" }
 memory_bandwidth_bytes_per_s = { type = "DOUBLE", unit = "B/s", meaning = "off-chip memory" }
-tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
 needs_host = { type = "VARCHAR", meaning = "the slot or port of a computer that it needs, whose power is not in tdp_w; empty for what works by itself" }
 power_modes = { type = "VARCHAR", meaning = "named operating points beside the default" }
-price_purchase_usd = { type = "DOUBLE", null = true, unit = "USD", meaning = "purchase price; null where none is known" }
-price_cloud_usd_per_hour = { type = "DOUBLE", null = true, unit = "USD/h", meaning = "of one chip in a cloud; null where none is known" }
-fact_count = { type = "BIGINT", meaning = "numbers of its description" }
-recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
-assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 aliases = { type = "VARCHAR", meaning = "other names, comma-separated" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers are projections or estimates" }
 projection = { type = "VARCHAR", meaning = "why; empty where they are published" }
-is_available = { type = "BOOLEAN", meaning = "it can be bought or rented, at a price that is no guess" }
 unavailable = { type = "VARCHAR", meaning = "why not; empty where it can" }
 */
 SELECT

@@ -1,11 +1,7 @@
 /*
-name = "hardware.ridge"
 record = "RidgePoint"
-version = 1
-schema = 1
 summary = "Roofline of one hardware: peak and ridge point per precision"
 grain = "one row per precision"
-order = ["precision_index"]
 [parameters]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
@@ -21,16 +17,10 @@ basis = { type = "VARCHAR", meaning = "where the peak comes from" }
 explanation = { type = "VARCHAR", meaning = "why units x operations x clock is not the peak, where it is not" }
 */
 SELECT
-    p.precision_index,
-    p.precision,
-    p.peak_ops_per_s,
-    p.units_count,
-    p.operations_per_clock,
-    p.clock_hz,
+    p.{columns},
     p.peak_ops_per_s / h.memory_bandwidth_bytes_per_s AS ridge_ops_per_byte,
     p.peak_ops_per_s / h.tdp_w AS peak_ops_per_j,
-    f.basis,
-    p.explanation
+    f.basis
 FROM hardware AS h
 JOIN internal.hardware_precision AS p ON p.hardware_digest = h.hardware_digest
 JOIN internal.hardware_fact AS f ON f.hardware_digest = h.hardware_digest AND f.quantity = 'peak.' || p.precision

@@ -1,16 +1,12 @@
 /*
-name = "hardware.sanity"
 record = "Probe"
-version = 1
-schema = 1
 summary = "Probes from the top down: what a large matrix product and a stream copy draw, against the power cap and what was measured"
 grain = "one row per run asked for, refused ones included"
-order = ["architecture", "hardware", "model", "peak_ops_per_s descending", "precision", "run_id"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of the models matrix_product and stream_copy" }
 [columns]
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
+hardware = {}
+architecture = {}
 model = { type = "VARCHAR", meaning = "matrix_product or stream_copy" }
 precision = { type = "VARCHAR", meaning = "precision" }
 status = { type = "VARCHAR", meaning = "ok, anchored, measured, low, high, or unsupported: a product should draw 0.6 to 1.0 of the cap, a copy 0.75 to 1.25 of its measured power; anchored where it does so because the power limit says it, measured where its prices are those at which a load draws what was measured" }
@@ -28,9 +24,9 @@ unattributed_share_fraction = { type = "DOUBLE", null = true, meaning = "energy 
 measured_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "mean of the measurements of this configuration; null without one" }
 measured_ratio = { type = "DOUBLE", null = true, meaning = "predicted over measured power" }
 peak_ops_per_s = { type = "DOUBLE", null = true, unit = "ops/s", meaning = "dense peak" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_projection = {}
 reason = { type = "VARCHAR", meaning = "why it is not ok, or what the cap did" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
+run_id = {}
 */
 WITH measured AS (
     SELECT hardware, model, precision, batch, runtime, avg(power_w) AS power_w
@@ -120,10 +116,7 @@ drawn AS (
 ),
 judged AS (
     SELECT
-        hardware,
-        architecture,
-        model,
-        precision,
+        drawn.*,
         CASE
             WHEN refusal IS NOT NULL THEN 'unsupported'
             WHEN model = 'stream_copy' AND measured_ratio < 0.75e0 THEN 'low'
@@ -134,50 +127,11 @@ judged AS (
             WHEN has_load_of_board AND unattributed_share_fraction > 0e0 THEN 'measured'
             WHEN power_ratio >= 0.6e0 AND power_ratio * (1e0 - unattributed_share_fraction) < 0.6e0 THEN 'anchored'
             ELSE 'ok'
-        END AS status,
-        average_power_w,
-        tdp_w,
-        power_ratio,
-        uncapped_ratio,
-        clock_fraction,
-        attained_ops_per_s,
-        attained_bytes_per_s,
-        compute_utilization_fraction,
-        bandwidth_utilization_fraction,
-        static_share_fraction,
-        unattributed_share_fraction,
-        has_host_memory,
-        priced_at,
-        load,
-        measured_power_w,
-        measured_ratio,
-        peak_ops_per_s,
-        is_projection,
-        refusal,
-        run_id
+        END AS status
     FROM drawn
 )
 SELECT
-    hardware,
-    architecture,
-    model,
-    precision,
-    status,
-    average_power_w,
-    tdp_w,
-    power_ratio,
-    uncapped_ratio,
-    clock_fraction,
-    attained_ops_per_s,
-    attained_bytes_per_s,
-    compute_utilization_fraction,
-    bandwidth_utilization_fraction,
-    static_share_fraction,
-    unattributed_share_fraction,
-    measured_power_w,
-    measured_ratio,
-    peak_ops_per_s,
-    is_projection,
+    {columns},
     concat_ws(
         '; ',
         CASE
@@ -221,7 +175,6 @@ SELECT
             WHEN status = 'low' AND model = 'matrix_product' AND priced_at = 'board'
                 THEN 'prices were fitted to boards at work, so that the power limit adds none'
         END
-    ) AS reason,
-    run_id
+    ) AS reason
 FROM judged
 ORDER BY architecture, hardware, model, peak_ops_per_s DESC, precision, run_id

@@ -1,8 +1,5 @@
 /*
-name = "hardware.summary"
 record = "HardwareSummary"
-version = 1
-schema = 1
 summary = "What one hardware is: class, names, operating points, and what is uncertain about it"
 grain = "one row"
 order = ["the only row"]
@@ -10,22 +7,11 @@ order = ["the only row"]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
-name = { type = "VARCHAR", meaning = "name for people" }
 vendor = { type = "VARCHAR", meaning = "who makes it" }
-architecture = { type = "VARCHAR", meaning = "architecture class" }
-microarchitecture = { type = "VARCHAR", meaning = "the vendor's name of the design" }
-deployment = { type = "VARCHAR[]", meaning = "where it is used" }
-units_total_count = { type = "INTEGER", meaning = "units on the chip" }
-unit_name = { type = "VARCHAR", meaning = "what one unit is called" }
-memory_type = { type = "VARCHAR", meaning = "off-chip memory" }
-tdp_w = { type = "DOUBLE", unit = "W", meaning = "thermal design power" }
 static_power_w = { type = "DOUBLE", unit = "W", meaning = "drawn while running, whatever is computed" }
 needs_host = { type = "VARCHAR", meaning = "the slot or port of a computer that it needs, whose power is not in its own; empty for what works by itself" }
 aliases = { type = "VARCHAR[]", meaning = "other names" }
 power_modes = { type = "VARCHAR[]", meaning = "operating points beside the default" }
-fact_count = { type = "BIGINT", meaning = "numbers of its description" }
-recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
-assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 action_count = { type = "BIGINT", meaning = "actions of its energy reference table, without those that the power limit says" }
 recalled_action_count = { type = "BIGINT", meaning = "those whose price is recalled" }
 assumed_action_count = { type = "BIGINT", meaning = "those whose price is an assumption" }

@@ -1,19 +1,7 @@
 /*
-name = "llm.phase"
 record = "ServedPhase"
-version = 1
-schema = 1
 summary = "Prefill and decode of a language model as it is served: time, energy and cost of a token, and what bounds it"
 grain = "one row per served configuration and phase"
-order = ["place", "phase descending"]
-listed = [
-    "place", "phase", "model", "label", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "device_count",
-    "token_count", "phase_s", "phase_j", "tokens_per_s", "tokens_per_s_per_device", "energy_per_token_j",
-    "device_power_w", "run_latency_s", "run_energy_j", "latency_half_width", "energy_half_width", "bound",
-    "bound_fraction", "pay", "kwh_per_million", "gco2_per_million", "rented_usd_per_million",
-    "bought_usd_per_million", "usd_per_million", "way", "price_half_width", "seller", "usd_half_width",
-    "activation_bytes", "is_available", "run_id",
-]
 [parameters]
 prefill_ids = { type = "INTEGER[]", meaning = "runs of the prompts' pass on one device, one for each served configuration" }
 decode_ids = { type = "INTEGER[]", meaning = "runs of a decode step of the same configurations, in their order" }
@@ -32,9 +20,14 @@ decode_j = { type = "DOUBLE[]", meaning = "joules of all decode steps" }
 [columns]
 place = { type = "BIGINT", meaning = "of the configuration in decode_ids, from 1" }
 phase = { type = "VARCHAR", meaning = "prefill or decode" }
-batch = { type = "INTEGER", meaning = "sequences at a time" }
 model = { type = "VARCHAR", meaning = "name of the pass, by which it is asked about" }
 label = { type = "VARCHAR", meaning = "hardware, with xN where N devices work together, and the precision where configurations differ in it" }
+hardware = {}
+hardware_id = {}
+architecture = {}
+precision = {}
+batch = { type = "INTEGER", meaning = "sequences at a time" }
+runtime = {}
 device_count = { type = "INTEGER", meaning = "devices that work together" }
 token_count = { type = "BIGINT", meaning = "of the batch: of its prompts, or made by its decode steps" }
 phase_s = { type = "DOUBLE", unit = "s", meaning = "of the phase, all decode steps together" }
@@ -49,13 +42,18 @@ latency_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % inte
 energy_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of its energy: of a request, or of an output token, from measurements of served models" }
 bound = { type = "VARCHAR", meaning = "what most of the time goes to: compute, operands (units whose MACs take less than a tenth of their time), memory, launch, communication, or engine: what that adds to its passes" }
 bound_fraction = { type = "DOUBLE", meaning = "of the phase's time" }
-usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
-activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
+pay = {}
 kwh_per_million = { type = "DOUBLE", null = true, unit = "kWh", meaning = "of a million tokens of the phase: work and idling between, times PUE" }
 gco2_per_million = { type = "DOUBLE", null = true, unit = "g", meaning = "CO2 of a million tokens of the phase" }
 rented_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices rented" }
 bought_usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, all devices bought" }
 usd_per_million = { type = "DOUBLE", null = true, unit = "USD", meaning = "of a million tokens of the phase, in that way" }
+way = {}
+price_half_width = {}
+seller = {}
+usd_half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval of the natural logarithm of usd_per_million, by the rate and the price" }
+activation_bytes = { type = "BIGINT", unit = "B", meaning = "of the pass on one device, as the run has it" }
+is_available = {}
 run_id = { type = "INTEGER", meaning = "number of the pass's run" }
 */
 WITH place AS (
@@ -189,51 +187,26 @@ asked AS (
     FROM paid AS q
 )
 SELECT
-    a.place,
-    a.phase,
-    a.model,
+    a.{columns},
     concat_ws(
         ' ',
         a.hardware,
         CASE WHEN a.device_count > 1 THEN 'x' || a.device_count END,
         CASE WHEN min(a.precision) OVER () <> max(a.precision) OVER () THEN a.precision END
     ) AS label,
-    a.hardware,
-    a.hardware_id,
-    a.architecture,
-    a.precision,
-    a.batch,
-    a.runtime,
-    a.device_count,
-    a.token_count,
-    a.phase_s,
-    a.phase_j,
-    a.tokens_per_s,
     a.throughput_per_s AS tokens_per_s_per_device,
     a.energy_per_inference_j AS energy_per_token_j,
     a.phase_j / a.phase_s / a.device_count AS device_power_w,
-    a.run_latency_s,
-    a.run_energy_j,
-    a.latency_half_width,
-    a.energy_half_width,
     b.bound,
     b.part_s / a.phase_s AS bound_fraction,
-    a.pay,
-    a.kwh_per_million,
-    a.gco2_per_million,
-    a.rented_usd_per_million,
-    a.bought_usd_per_million,
     by_way(a.way, a.rented_usd_per_million, a.bought_usd_per_million) AS usd_per_million,
-    a.way,
     coalesce(by_way(a.way, a.rented_half_width, a.bought_half_width), 0e0) AS price_half_width,
     coalesce(by_way(a.way, a.rented_seller, a.bought_seller), '') AS seller,
     sqrt(
         pow(metric_half_width('cost', a.latency_half_width, a.energy_half_width), 2)
         + pow(by_way(a.way, a.rented_half_width, a.bought_half_width), 2)
     ) AS usd_half_width,
-    r.activation_bytes,
-    a.is_available,
-    a.run_id
+    r.activation_bytes
 FROM asked AS a
 JOIN bounded AS b ON b.place = a.place AND b.phase = a.phase
 JOIN internal.run AS r ON r.run_id = a.run_id

@@ -1,22 +1,17 @@
 /*
-name = "measurement.list"
 record = "ListedMeasurement"
-version = 1
-schema = 1
 summary = "What somebody measured"
 grain = "one row per measurement"
-order = ["hardware", "model", "precision", "runtime", "batch", "measurement_id"]
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
 source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 [columns]
 measurement_id = { type = "INTEGER", meaning = "number of the row" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-model = { type = "VARCHAR", meaning = "model" }
+hardware = {}
+model = {}
 precision = { type = "VARCHAR", meaning = "as measured" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
+batch = {}
+runtime = {}
 latency_s = { type = "DOUBLE", null = true, unit = "s", meaning = "per batch" }
 throughput_per_s = { type = "DOUBLE", null = true, unit = "1/s", meaning = "inferences per second of one device" }
 energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "per batch" }
@@ -25,28 +20,12 @@ wall_power_w = { type = "DOUBLE", null = true, unit = "W", meaning = "average of
 device_count = { type = "INTEGER", null = true, meaning = "devices of the system at the wall plug; null without wall_power_w" }
 peak_memory_bytes = { type = "BIGINT", null = true, unit = "B", meaning = "as the framework reports it" }
 scope = { type = "VARCHAR", meaning = "what it covers" }
-seen = { type = "VARCHAR", meaning = "which coefficients were chosen with this row in view; empty where none was" }
+seen = {}
 source = { type = "VARCHAR", meaning = "where it comes from" }
 conditions = { type = "VARCHAR", meaning = "what it depends on" }
 */
 SELECT
-    measurement_id,
-    hardware,
-    model,
-    precision,
-    batch,
-    runtime,
-    latency_s,
-    throughput_per_s,
-    energy_j,
-    power_w,
-    wall_power_w,
-    device_count,
-    peak_memory_bytes,
-    scope,
-    seen,
-    source,
-    conditions
+    {columns}
 FROM measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND ($model = '' OR model = $model OR operator_kind(model) = $model)

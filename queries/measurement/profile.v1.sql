@@ -1,22 +1,14 @@
 /*
-name = "measurement.profile"
-version = 1
-schema = 1
 summary = "Models whose operators were measured one by one, and how much of their time traced operators account for"
 grain = "one row per hardware, model, precision, batch and runtime"
-order = ["hardware", "model", "precision", "batch", "runtime"]
-[parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
-model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
-precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
 [columns]
 hardware = { type = "VARCHAR", meaning = "catalogue id" }
 model = { type = "VARCHAR", meaning = "model name" }
 precision = { type = "VARCHAR", meaning = "as measured" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
+batch = {}
+runtime = {}
 group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes" }
-operator_count = { type = "BIGINT", meaning = "operators in them" }
+operator_count = {}
 call_count = { type = "BIGINT", meaning = "calls of kernels, matched or not" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "of all kernels, without the gaps between them" }
 matched_fraction = { type = "DOUBLE", meaning = "part of device_time_s that operators of the trace account for" }
@@ -25,11 +17,7 @@ source = { type = "VARCHAR", meaning = "where the rows come from" }
 conditions = { type = "VARCHAR", meaning = "what the times depend on" }
 */
 SELECT
-    hardware,
-    model,
-    precision,
-    batch,
-    runtime,
+    {columns},
     count(*) FILTER (WHERE operation <> '') AS group_count,
     CAST(sum(operator_count) AS BIGINT) AS operator_count,
     CAST(sum(call_count) AS BIGINT) AS call_count,
@@ -40,9 +28,7 @@ SELECT
         string_agg(concat(kernels, ' ', shapes), ', ' ORDER BY device_time_s DESC, kernels, shapes)
             FILTER (WHERE operation = ''),
         ''
-    ) AS unmatched,
-    source,
-    conditions
+    ) AS unmatched
 FROM operator_measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND ($model = '' OR model = $model)

@@ -1,21 +1,16 @@
 /*
-name = "measurement.served"
 record = "ServedMeasurement"
-version = 1
-schema = 1
 summary = "What somebody measured of language models as they are served"
 grain = "one row per measurement"
-order = ["source", "hardware", "model", "engine", "batch", "serving_measurement_id"]
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only models whose name holds this text, whatever the case; empty for all" }
 source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 [columns]
-serving_measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
+serving_measurement_id = {}
 source = { type = "VARCHAR", meaning = "where it comes from" }
 hardware = { type = "VARCHAR", meaning = "catalogue id, or the name of hardware that the catalogue does not have" }
 model = { type = "VARCHAR", meaning = "as its source names it" }
-scope = { type = "VARCHAR", meaning = "prefill_step, decode_step, request, offline or steady_serving" }
+scope = {}
 engine = { type = "VARCHAR", meaning = "what serves; empty where not told" }
 engine_version = { type = "VARCHAR", meaning = "as told" }
 date = { type = "VARCHAR", meaning = "of the measurement" }
@@ -48,47 +43,10 @@ file_bytes = { type = "DOUBLE", null = true, unit = "B", meaning = "of the weigh
 statistic = { type = "VARCHAR", meaning = "of times between tokens: mean or median" }
 prompt_kind = { type = "VARCHAR", meaning = "what is told of a prompt whose length is not: short, or empty" }
 notes = { type = "VARCHAR", meaning = "what else the numbers depend on" }
-seen = { type = "VARCHAR", meaning = "which coefficients were chosen with this row in view; empty where none was" }
+seen = {}
 */
 SELECT
-    serving_measurement_id,
-    source,
-    hardware,
-    model,
-    scope,
-    engine,
-    engine_version,
-    date,
-    commit,
-    device_count,
-    tensor_parallel,
-    pipeline_parallel,
-    expert_parallel,
-    data_parallel,
-    weight_precision,
-    activation_precision,
-    cache_precision,
-    prompt_tokens,
-    output_tokens,
-    batch,
-    time_to_first_token_s,
-    inter_token_latency_s,
-    request_latency_s,
-    output_tokens_per_s,
-    total_tokens_per_s,
-    energy_per_output_token_j,
-    energy_per_request_j,
-    power_w,
-    power_boundary,
-    speculative,
-    cached_tokens,
-    uses_cache,
-    context_tokens,
-    file_bytes,
-    statistic,
-    prompt_kind,
-    notes,
-    seen
+    {columns}
 FROM serving_measurements
 WHERE ($hardware = '' OR hardware = $hardware)
     AND contains(lower(model), lower($model))

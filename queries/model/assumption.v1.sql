@@ -1,16 +1,9 @@
 /*
-name = "model.assumption"
 record = "ModelCaveat"
-version = 1
-schema = 1
 summary = "What the trace of a workload had to assume, or could not count"
 grain = "one row per assumption, and one per ATen operator without a formula"
 order = ["kind", "operator_count descending", "text"]
-[parameters]
-workload_id = { type = "INTEGER", meaning = "workload" }
 [columns]
-kind = { type = "VARCHAR", meaning = "uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data" }
-text = { type = "VARCHAR", meaning = "ATen operator, or what was assumed and where" }
 operator_count = { type = "BIGINT", null = true, meaning = "how many operators are uncounted; null for an assumption" }
 */
 SELECT kind, text, operator_count

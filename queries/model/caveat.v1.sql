@@ -1,16 +1,11 @@
 /*
-name = "model.caveat"
 record = "Caveat"
-version = 1
-schema = 1
 summary = "What the trace of the runs' workloads had to assume, or could not count"
 grain = "one row per assumption, and one per ATen operator without a formula"
 order = ["kind", "operator_count descending", "text"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs" }
 [columns]
-kind = { type = "VARCHAR", meaning = "uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data" }
-text = { type = "VARCHAR", meaning = "ATen operator, or what was assumed and where" }
 operator_count = { type = "BIGINT", null = true, meaning = "how many operators are uncounted; null for an assumption" }
 */
 SELECT kind, text, CAST(sum(operator_count) AS BIGINT) AS operator_count

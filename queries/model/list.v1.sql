@@ -1,7 +1,4 @@
 /*
-name = "model.list"
-version = 1
-schema = 1
 summary = "Models that can be asked for by name"
 grain = "one row per model"
 order = ["name"]
@@ -16,13 +13,9 @@ is_traceable = { type = "BOOLEAN", meaning = "whether joulemap traces it" }
 reason = { type = "VARCHAR", meaning = "why not, if not" }
 */
 SELECT
+    {columns},
     model AS name,
-    family,
-    task,
-    input_shape,
     coalesce(traced_parameter_count, parameter_count) AS parameter_count,
-    coalesce(mac_count, published_mac_count) AS mac_count,
-    is_traceable,
-    reason
+    coalesce(mac_count, published_mac_count) AS mac_count
 FROM internal.model_entry
 ORDER BY model

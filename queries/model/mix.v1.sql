@@ -1,23 +1,11 @@
 /*
-name = "model.mix"
 record = "OperationShare"
-version = 1
-schema = 1
 summary = "What a workload consists of, by operation"
 grain = "one row per operation that depends on an input, views apart"
 order = ["mac_count descending", "moved_bytes descending", "operation"]
-[parameters]
-workload_id = { type = "INTEGER", meaning = "workload" }
 [columns]
-operation = { type = "VARCHAR", meaning = "conv2d, relu, add ..." }
 kind = { type = "VARCHAR", meaning = "what it is to a mapping model" }
 operator_count = { type = "BIGINT", meaning = "operators" }
-operator_fraction = { type = "DOUBLE", meaning = "of all operators" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
-mac_fraction = { type = "DOUBLE", null = true, meaning = "of all MACs" }
-elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
-special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
-moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, unfused" }
 moved_fraction = { type = "DOUBLE", null = true, meaning = "of all bytes" }
 */
 WITH mix AS (

@@ -1,13 +1,7 @@
 /*
-name = "model.module"
 record = "ModulePart"
-version = 1
-schema = 1
 summary = "One run by the modules of its model, each with all that runs inside it"
 grain = "one row per module in which an operator runs, the model itself first; own energies, latencies and MACs sum to the run, exactly"
-order = ["module_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 module_index = { type = "BIGINT", meaning = "a module before those inside it, these in the order of their first operators" }
 module = { type = "VARCHAR", meaning = "its path, that of its first use where several hold it; empty for the model itself" }
@@ -15,7 +9,7 @@ depth = { type = "BIGINT", meaning = "modules that it is inside of" }
 output_shape = { type = "VARCHAR", meaning = "of the last operator that runs inside it, e.g. 1x64x56x56" }
 operator_count = { type = "BIGINT", meaning = "operators that run inside it" }
 weight_count = { type = "BIGINT", meaning = "elements of the parameters and buffers that these read, each once" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+mac_count = {}
 latency_s = { type = "DOUBLE", unit = "s", meaning = "of its operators; one that is fused has its share of the kernel's" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "of its operators, static energy included" }
 latency_fraction = { type = "DOUBLE", null = true, meaning = "of the run's latency" }
@@ -92,20 +86,13 @@ path AS (
     GROUP BY s.module
 )
 SELECT
+    s.{columns},
     row_number() OVER (ORDER BY p.path, s.module) - 1 AS module_index,
-    s.module,
-    s.depth,
-    s.output_shape,
-    s.operator_count,
     coalesce(w.weight_count, 0) AS weight_count,
-    s.mac_count,
     seconds(s.latency_fs) AS latency_s,
     joules(s.energy_fj) AS energy_j,
     fraction(s.latency_fs, s.run_fs) AS latency_fraction,
-    fraction(s.energy_fj, s.run_fj) AS energy_fraction,
-    s.own_mac_count,
-    s.own_latency_fs,
-    s.own_energy_fj
+    fraction(s.energy_fj, s.run_fj) AS energy_fraction
 FROM summed AS s
 JOIN path AS p ON p.module = s.module
 LEFT JOIN weight AS w ON w.module = s.module

@@ -1,23 +1,19 @@
 /*
-name = "model.operator"
 record = "ListedOperator"
-version = 1
-schema = 1
 summary = "The operators of a workload in execution order"
 grain = "one row per operator"
-order = ["operator_index"]
 [parameters]
 workload_id = { type = "INTEGER", meaning = "workload, as `sql` shows it in operators" }
 [columns]
-operator_index = { type = "INTEGER", meaning = "execution order" }
+operator_index = {}
 name = { type = "VARCHAR", meaning = "module path, with the operation where the module holds several" }
-operation = { type = "VARCHAR", meaning = "conv2d, relu, add ..." }
+operation = {}
 output_shape = { type = "VARCHAR", meaning = "e.g. 1x64x56x56" }
 dtype = { type = "VARCHAR", meaning = "of the output" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
+mac_count = {}
 skipped_mac_count = { type = "BIGINT", meaning = "MACs of these that a causal mask hides, which a kernel that skips them does not do" }
-elementwise_count = { type = "BIGINT", meaning = "additions, multiplications, comparisons" }
-special_count = { type = "BIGINT", meaning = "exp, tanh, erf, rsqrt ..." }
+elementwise_count = {}
+special_count = {}
 input_bytes = { type = "BIGINT", unit = "B", meaning = "activations read" }
 weight_bytes = { type = "BIGINT", unit = "B", meaning = "parameters and constants read" }
 output_bytes = { type = "BIGINT", unit = "B", meaning = "written" }
@@ -29,23 +25,8 @@ aten = { type = "VARCHAR", meaning = "dispatched ATen operator" }
 is_counted = { type = "BOOLEAN", meaning = "whether its arithmetic has a formula" }
 */
 SELECT
-    operator_index,
-    name,
-    operation,
-    output_shape,
-    dtype,
-    mac_count,
-    skipped_mac_count,
-    elementwise_count,
-    special_count,
-    input_bytes,
-    weight_bytes,
-    output_bytes,
-    bias_element_count,
-    bias_addition_count,
-    subgraph_index,
+    {columns},
     pattern AS fusion_pattern,
-    aten,
     kind <> 'uncounted' AS is_counted
 FROM operators
 WHERE workload_id = $workload_id

@@ -1,20 +1,10 @@
 /*
-name = "model.pattern"
 record = "PatternShare"
-version = 1
-schema = 1
 summary = "The fusion patterns of a workload"
 grain = "one row per pattern of what depends on an input, views apart"
-order = ["mac_count descending", "moved_bytes descending", "fusion_pattern"]
-[parameters]
-workload_id = { type = "INTEGER", meaning = "workload" }
 [columns]
 fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
-subgraph_count = { type = "BIGINT", meaning = "subgraphs" }
 operator_count = { type = "BIGINT", meaning = "operators in them, views included" }
-mac_count = { type = "BIGINT", meaning = "multiply-accumulates" }
-mac_fraction = { type = "DOUBLE", null = true, meaning = "of all MACs" }
-moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, unfused" }
 fused_moved_bytes = { type = "BIGINT", unit = "B", meaning = "read and written, fused" }
 saved_fraction = { type = "DOUBLE", null = true, meaning = "part of the bytes that fusing keeps on chip" }
 */

@@ -1,17 +1,8 @@
 /*
-name = "pareto.front"
 record = "ParetoPoint"
-version = 1
-schema = 1
 summary = "Which configurations no other one beats in two metrics at once, and who beats the rest"
 grain = "one row per run asked for, refused ones included"
 order = ["status: front, projection, dominated, unplaced, unsupported", "x, best first", "y, best first", "hardware", "precision", "batch", "runtime", "run_id"]
-listed = [
-    "status", "hardware", "architecture", "precision", "batch", "runtime", "x_value", "x_unit", "y_value", "y_unit",
-    "dominated_by", "dominated_by_run_id", "x_ratio", "y_ratio", "dominator_count", "probability_front", "x_half_width", "y_half_width", "latency_s", "energy_per_inference_j", "throughput_per_s",
-    "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js", "pay", "way",
-    "is_available", "reason", "run_id",
-]
 [parameters]
 x = { type = "VARCHAR", default = "latency", meaning = "a metric, by its name in the view metrics" }
 y = { type = "VARCHAR", default = "energy_per_inference", meaning = "another of them" }

@@ -1,8 +1,5 @@
 /*
-name = "place.difference"
 record = "PlacementDifference"
-version = 1
-schema = 1
 summary = "Why one placement of a model takes more energy than another of the same question: what each device spends on each action"
 grain = "one row per device, component and action that either has a line of"
 order = ["difference_fj descending by absolute value, device, component, action"]
@@ -11,8 +8,6 @@ first = { type = "INTEGER", meaning = "placement_id" }
 second = { type = "INTEGER", meaning = "placement_id that it is set beside" }
 [columns]
 device = { type = "VARCHAR", meaning = "of the box" }
-component = { type = "VARCHAR", meaning = "what acts" }
-action = { type = "VARCHAR", meaning = "what it does" }
 first_count = { type = "DOUBLE", meaning = "how often it happens in the first; 0 where it does not" }
 second_count = { type = "DOUBLE", meaning = "how often it happens in the second" }
 first_j = { type = "DOUBLE", unit = "J", meaning = "energy in the first" }

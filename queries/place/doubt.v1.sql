@@ -1,11 +1,7 @@
 /*
-name = "place.doubt"
 record = "DoubtedDevice"
-version = 1
-schema = 1
 summary = "How far predictions of a model on the devices of a box were off, by what was measured of each or of its like"
 grain = "one row per device"
-order = ["position"]
 [parameters]
 work = { type = "VARCHAR", meaning = "sort of work: model, decode, experts or training" }
 hardware = { type = "VARCHAR[]", meaning = "catalogue ids, one a device" }

@@ -1,21 +1,8 @@
 /*
-name = "recommend.configuration"
 record = "RankedConfiguration"
-version = 1
-schema = 1
 summary = "Configurations within limits, best first, then those that miss one, nearest first"
 grain = "one row per run asked for, refused ones included"
 order = ["status: feasible, unranked, infeasible, unsupported", "violation_fraction, unknown ones last", "objective, best first", "hardware", "precision", "batch", "runtime", "run_id"]
-listed = [
-    "status", "rank", "miss_rank", "hardware", "architecture", "precision",
-    "batch", "runtime", "objective_value", "objective_unit", "objective_ratio", "objective_half_width",
-    "probability_best", "likely_best", "probability_kept", "latency_s", "energy_per_inference_j",
-    "throughput_per_s", "throughput_limit", "average_power_w", "peak_memory_bytes", "edp_per_inference_js",
-    "price_cloud_usd_per_hour", "price_purchase_usd", "pay", "way", "usd_per_million",
-    "rented_usd_per_million", "bought_usd_per_million", "price_half_width", "gco2_per_million", "failed_count",
-    "failed", "worst_limit", "worst_value", "worst_bound", "worst_unit", "violation_fraction",
-    "is_available", "reason", "run_id",
-]
 [parameters]
 objective = { type = "VARCHAR", default = "energy_per_inference", meaning = "a metric, by its name in the view metrics" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }

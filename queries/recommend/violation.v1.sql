@@ -1,15 +1,8 @@
 /*
-name = "recommend.violation"
 record = "Violation"
-version = 1
-schema = 1
 summary = "Which limit each configuration misses, and by how much"
 grain = "one row per evaluated run and limit that it does not keep"
 order = ["hardware", "precision", "batch", "runtime", "run_id", "violation_fraction descending, unknown ones first", "limit_name"]
-listed = [
-    "hardware", "precision", "batch", "runtime", "limit_name", "value", "bound", "excess", "violation_fraction",
-    "unit", "run_id",
-]
 [parameters]
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "at most this latency of a batch; 0 for any" }
 max_energy_j = { type = "DOUBLE", default = 0.0, meaning = "at most this energy of a batch; 0 for any" }

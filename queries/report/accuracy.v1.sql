@@ -1,24 +1,17 @@
 /*
-name = "report.accuracy"
 record = "PredictionStanding"
-version = 1
-schema = 1
 summary = "How predictions like each run's have scored against measurements, and how near to its hardware these are"
 grain = "one row per run and quantity; refused runs are left out"
 order = ["run as in run_ids", "quantity, latency before energy"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-quantity = { type = "VARCHAR", meaning = "latency or energy" }
 half_width = { type = "DOUBLE", meaning = "of the 80 % interval of ln(measured / predicted)" }
 standing = { type = "VARCHAR", values = "Standing", meaning = "what it was measured on: this hardware, its class, or other classes" }
 basis = { type = "VARCHAR", meaning = "what the interval follows from" }
 measurement_count = { type = "BIGINT", null = true, meaning = "measurements behind it; null where they are of other classes" }
 group_count = { type = "BIGINT", null = true, meaning = "model families times boards that they are of; null where they are of other classes" }
 calibration = { type = "VARCHAR", meaning = "calibration of the run; none for the class defaults" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH uncertain AS MATERIALIZED (
     SELECT

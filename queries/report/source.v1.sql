@@ -1,23 +1,16 @@
 /*
-name = "report.source"
 record = "NumberSource"
-version = 1
-schema = 1
 summary = "What the numbers of runs rest on: every source of a price or another number of their hardware, and how much energy it prices"
 grain = "one row per run, basis and source; refused runs are left out"
 order = ["run as in run_ids", "run_fraction descending", "basis", "source"]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 basis = { type = "VARCHAR", meaning = "measured, published, derived, scaled, recalled or assumed" }
-source = { type = "VARCHAR", meaning = "document, measurement or arithmetic" }
 number_count = { type = "BIGINT", meaning = "numbers of the hardware that are from there" }
 numbers = { type = "VARCHAR", meaning = "their names in alphabetical order, separated by commas: quantities, and COMPONENT.ACTION for a price" }
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the run that the prices among them price, exact" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
 */
 WITH priced AS (
     SELECT

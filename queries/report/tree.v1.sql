@@ -1,8 +1,5 @@
 /*
-name = "report.tree"
 record = "EnergyLeaf"
-version = 1
-schema = 1
 summary = "Where the energy of several runs goes: common categories, the actions in them, and the subgraphs that act most"
 grain = "one row per run, action and subgraph; of an action past the subgraphs that act most, one row for all the others; the rows of a run sum to its energy, exactly"
 order = ["run as in run_ids", "category_fj descending", "common_category", "action_fj descending", "action", "position"]
@@ -10,9 +7,9 @@ order = ["run as in run_ids", "category_fj descending", "common_category", "acti
 run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them; refused ones are left out" }
 most = { type = "INTEGER", default = 3, meaning = "subgraphs of an action with a row of their own" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
+model = {}
+hardware = {}
+common_category = {}
 category_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the category, exact" }
 action = { type = "VARCHAR", meaning = "what acts, and what it does: COMPONENT.ACTION" }
 action_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action, exact" }
@@ -22,7 +19,7 @@ subgraph_count = { type = "INTEGER", meaning = "subgraphs that the row stands fo
 energy_fj = { type = "HUGEINT", unit = "fJ", meaning = "of the action in them, exact" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "of the action in them" }
 run_fraction = { type = "DOUBLE", null = true, meaning = "of the run's energy" }
-run_id = { type = "INTEGER", meaning = "number of the run" }
+run_id = {}
 */
 WITH act AS (
     SELECT
@@ -82,19 +79,13 @@ summed AS (
     FROM merged
 )
 SELECT
-    s.model,
-    s.hardware,
-    s.common_category,
-    s.category_fj,
+    s.{columns},
     s."action",
-    s.action_fj,
     CAST(s."position" AS INTEGER) AS "position",
     CASE WHEN s.subgraph_count = 1 THEN s.name END AS subgraph,
     CAST(s.subgraph_count AS INTEGER) AS subgraph_count,
-    s.energy_fj,
     joules(s.energy_fj) AS energy_j,
-    fraction(s.energy_fj, s.run_fj) AS run_fraction,
-    s.run_id
+    fraction(s.energy_fj, s.run_fj) AS run_fraction
 FROM summed AS s
 ORDER BY
     s.run_position, s.run_id, s.category_fj DESC, s.common_category, s.action_fj DESC, s."action",

@@ -1,8 +1,5 @@
 /*
-name = "run.allocation"
 record = "Allocation"
-version = 1
-schema = 1
 summary = "Where each subgraph of one run is placed, how long it takes and what bounds it"
 grain = "one row per subgraph that runs; latencies sum to the run, exactly"
 from = "cube.place(run_ids := [$run_id], division := 'subgraph', energy := 'none')"
@@ -13,6 +10,4 @@ columns = [
     "bandwidth_utilization_fraction",
 ]
 order = ["subgraph_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 */

@@ -1,14 +1,8 @@
 /*
-name = "run.constant"
 record = "Constant"
-version = 1
-schema = 1
 summary = "Constants of the hardware in which two runs differ, and what each price moved: exactly its part of the difference"
 grain = "one row per constant that differs or that only one side has"
 order = ["moved_j by size descending, nulls last", "constant"]
-[parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
-run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
 constant = { type = "VARCHAR", meaning = "quantity of hardware_facts, energy.COMPONENT.ACTION of the energy reference table, or voltage_factor, that of the run" }
 value_a = { type = "DOUBLE", null = true, meaning = "on A, in unit; null where A has none" }
@@ -97,16 +91,9 @@ row_of AS (
     WHERE a.run_id = $run_a AND b.run_id = $run_b AND a.voltage_factor IS DISTINCT FROM b.voltage_factor
 )
 SELECT
+    {columns},
     name AS constant,
-    value_a,
-    value_b,
-    unit,
     value_b / nullif(value_a, 0e0) AS ratio,
-    moved_fj,
-    joules(moved_fj) AS moved_j,
-    basis_a,
-    basis_b,
-    source_a,
-    source_b
+    joules(moved_fj) AS moved_j
 FROM row_of
 ORDER BY abs(moved_j) DESC NULLS LAST, constant

@@ -1,23 +1,11 @@
 /*
-name = "run.event"
-version = 1
-schema = 1
 summary = "What each subgraph of a run does, in events: instructions, cache lines with hits and misses, warps, tokens, tiles"
 grain = "one row per subgraph and event that happens in it; subgraphs sum to the run"
-order = ["subgraph_index", "event_index"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 subgraph_index = { type = "INTEGER", meaning = "execution order" }
 name = { type = "VARCHAR", meaning = "of the operator that leads it" }
 component = { type = "VARCHAR", meaning = "where it happens" }
-event = { type = "VARCHAR", meaning = "what happens" }
-event_count = { type = "DOUBLE", meaning = "how often" }
 per = { type = "VARCHAR", meaning = "what one is: instruction, line, warp, token ..." }
-part_of = { type = "VARCHAR", meaning = "event of the same component that it is a share of; empty for none" }
-energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
-energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
-event_index = { type = "INTEGER", meaning = "order" }
 */
 WITH counted AS (
     SELECT

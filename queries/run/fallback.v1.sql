@@ -1,13 +1,8 @@
 /*
-name = "run.fallback"
 record = "Fallback"
-version = 1
-schema = 1
 summary = "What of runs a host computes because the chip's compiler does not run it, or leaves it"
 grain = "one row per run and operation that the host computes"
 order = ["position of the run in run_ids", "first_operator_index"]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at" }
 [columns]
 run_id = { type = "INTEGER", meaning = "run" }
 configured_hardware = { type = "VARCHAR", meaning = "chip, with its power mode" }

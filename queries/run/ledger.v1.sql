@@ -1,27 +1,12 @@
 /*
-name = "run.ledger"
 record = "LedgerLine"
-version = 1
-schema = 1
 summary = "The ledger of one run: every line with its count and the energy of one"
 grain = "one row per operator and action; lines sum to operators, subgraphs and the run, exactly"
 order = ["operator_index", "energy_fj descending", "component", "action"]
-[parameters]
-run_id = { type = "INTEGER", meaning = "run" }
 [columns]
 subgraph_index = { type = "INTEGER", meaning = "subgraph of the operator" }
-operator_index = { type = "INTEGER", meaning = "execution order" }
-category = { type = "VARCHAR", meaning = "the architecture's own" }
-common_category = { type = "VARCHAR", meaning = "compute, register, unit_memory, chip_memory, interconnect, off_chip_memory, communication, control, board or static" }
-component = { type = "VARCHAR", meaning = "what acts" }
-action = { type = "VARCHAR", meaning = "what it does" }
-part = { type = "VARCHAR", meaning = "compute, memory, control or static" }
-per = { type = "VARCHAR", meaning = "what one count is" }
-action_count = { type = "DOUBLE", meaning = "how often" }
-energy_per_action_j = { type = "DOUBLE", unit = "J", meaning = "price of one at the voltage of the run" }
 energy_fj = { type = "BIGINT", unit = "fJ", meaning = "exact: round(count x price)" }
 energy_j = { type = "DOUBLE", unit = "J", meaning = "energy" }
-is_overhead = { type = "BOOLEAN", meaning = "neither arithmetic nor off-chip memory nor board nor static" }
 basis = { type = "VARCHAR", meaning = "where the price comes from: measured, published, derived, scaled, recalled or assumed" }
 source = { type = "VARCHAR", meaning = "document, measurement or arithmetic behind the price" }
 */

@@ -1,13 +1,8 @@
 /*
-name = "run.setting"
 record = "Setting"
-version = 1
-schema = 1
 summary = "Settings, versions and digests in which two runs differ"
 grain = "one row per setting that differs"
-order = ["setting_index"]
 [parameters]
-run_a = { type = "INTEGER", meaning = "run A" }
 run_b = { type = "INTEGER", meaning = "run B" }
 [columns]
 setting_index = { type = "INTEGER", meaning = "fixed order" }

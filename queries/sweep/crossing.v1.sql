@@ -1,26 +1,19 @@
 /*
-name = "sweep.crossing"
 record = "SweepCrossing"
-version = 1
-schema = 1
 summary = "From which batch on one hardware beats another that was better at smaller batches"
 grain = "one row per model, precision, runtime, metric, pair of hardware and batch where the better one changes"
 order = ["model", "precision", "runtime", "metric", "batch", "overtaker", "overtaken"]
-listed = [
-    "model", "precision", "runtime", "metric", "overtaker", "overtaken", "batch", "overtaker_value",
-    "overtaken_value", "unit", "previous_batch", "previous_overtaker_value", "previous_overtaken_value",
-    "is_projection",
-]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
+model = {}
+precision = {}
+runtime = {}
 metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
 overtaker = { type = "VARCHAR", meaning = "hardware with the smaller metric from batch on" }
 overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at previous_batch" }
 batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }
 overtaker_value = { type = "DOUBLE", meaning = "at batch, in unit" }
 overtaken_value = { type = "DOUBLE", meaning = "at batch, in unit" }
-unit = { type = "VARCHAR", meaning = "J, s or Js" }
+unit = {}
 previous_batch = { type = "INTEGER", meaning = "the largest smaller batch where they were not equal" }
 previous_overtaker_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
 previous_overtaken_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
@@ -81,20 +74,13 @@ followed AS (
     )
 )
 SELECT
-    model,
-    precision,
-    runtime,
-    metric,
+    {columns},
     CASE WHEN first_value < second_value THEN first_hardware ELSE second_hardware END AS overtaker,
     CASE WHEN first_value < second_value THEN second_hardware ELSE first_hardware END AS overtaken,
-    batch,
     least(first_value, second_value) AS overtaker_value,
     greatest(first_value, second_value) AS overtaken_value,
-    unit,
-    previous_batch,
     greatest(previous_first_value, previous_second_value) AS previous_overtaker_value,
-    least(previous_first_value, previous_second_value) AS previous_overtaken_value,
-    is_projection
+    least(previous_first_value, previous_second_value) AS previous_overtaken_value
 FROM followed
 WHERE (first_value < second_value) <> (previous_first_value < previous_second_value)
 ORDER BY model, precision, runtime, series, metric, batch, overtaker, overtaken

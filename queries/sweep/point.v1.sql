@@ -1,19 +1,9 @@
 /*
-name = "sweep.point"
 record = "SweepPoint"
-version = 1
-schema = 1
 summary = "Every run of a sweep: what a larger batch brings and costs"
 grain = "one row per run asked for, refused ones included"
 order = ["model", "hardware", "precision", "runtime", "batch", "run_id"]
-listed = [
-    "model", "hardware", "architecture", "precision", "runtime", "batch", "status", "latency_s", "throughput_per_s",
-    "throughput_limit", "energy_j", "energy_per_inference_j", "inferences_per_j", "edp_js", "average_power_w",
-    "speedup_ratio", "batch_scaling_ratio", "compute_utilization_fraction", "bandwidth_utilization_fraction",
-    "peak_memory_bytes", "clock_fraction", "is_in_zone", "is_projection", "is_available", "reason", "run_id",
-]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most inferences per joule that belongs to the power-efficiency zone" }
 [columns]
 speedup_ratio = { type = "DOUBLE", null = true, meaning = "throughput over that at batch 1; null without a run at batch 1" }

@@ -1,21 +1,9 @@
 /*
-name = "sweep.series"
 record = "SweepSeries"
-version = 1
-schema = 1
 summary = "The best batch of each hardware: within a latency budget, for throughput and for energy"
 grain = "one row per model, hardware, precision and runtime of the runs asked for"
 order = ["model", "precision", "runtime", "throughput_per_s descending, refused ones last", "hardware"]
-listed = [
-    "model", "hardware", "architecture", "precision", "runtime", "batch_count", "refused_count",
-    "least_latency_batch", "least_latency_s", "budget_batch", "budget_throughput_per_s", "budget_latency_s",
-    "throughput_batch", "throughput_per_s", "throughput_latency_s", "throughput_limit", "energy_batch",
-    "energy_per_inference_j", "energy_latency_s", "zone_low_batch", "zone_high_batch", "zone_low_power_w",
-    "zone_high_power_w", "largest_batch", "largest_speedup_ratio", "largest_batch_scaling_ratio", "is_projection",
-    "is_available", "reason",
-]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 max_latency_s = { type = "DOUBLE", default = 0.0, meaning = "latency budget of a batch, in seconds; 0 for none" }
 zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most inferences per joule that belongs to the power-efficiency zone" }
 [columns]

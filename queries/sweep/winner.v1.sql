@@ -1,24 +1,19 @@
 /*
-name = "sweep.winner"
 record = "SweepWinner"
-version = 1
-schema = 1
 summary = "Which hardware is best at each batch of a sweep, and where that changes"
 grain = "one row per model, precision, runtime, metric and batch"
 order = ["model", "precision", "runtime", "metric", "batch"]
-listed = [
-    "model", "precision", "runtime", "metric", "batch", "winner", "value", "unit", "runner_up", "advantage_ratio",
-    "probability_ahead", "candidate_count", "previous_batch", "previous_winner", "is_change", "is_overtaking",
-]
-[parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
 [columns]
+model = {}
+precision = {}
+runtime = {}
 metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x latency of a batch; energy_per_inference; latency: of a batch" }
+batch = {}
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
-unit = { type = "VARCHAR", meaning = "J, s or Js" }
-runner_up = { type = "VARCHAR", null = true, meaning = "second best; null without one" }
-advantage_ratio = { type = "DOUBLE", null = true, meaning = "runner-up over winner" }
+unit = {}
+runner_up = {}
+advantage_ratio = {}
 probability_ahead = { type = "DOUBLE", null = true, meaning = "that the winner is better than the runner-up; null without one" }
 candidate_count = { type = "BIGINT", meaning = "hardware that run this batch" }
 previous_batch = { type = "INTEGER", null = true, meaning = "the next smaller batch of the sweep; null for the first" }
@@ -96,20 +91,8 @@ chance AS (
     WHERE b.advantage_ratio > 0e0
 )
 SELECT
-    b.model,
-    b.precision,
-    b.runtime,
-    b.metric,
-    b.batch,
-    b.winner,
-    b.value,
-    b.unit,
-    b.runner_up,
-    b.advantage_ratio,
+    b.{columns},
     h.probability_ahead,
-    b.candidate_count,
-    b.previous_batch,
-    b.previous_winner,
     coalesce(b.winner <> b.previous_winner, FALSE) AS is_change,
     coalesce(b.winner <> b.previous_winner, FALSE) AND r.hardware IS NOT NULL AS is_overtaking
 FROM best AS b

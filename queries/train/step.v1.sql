@@ -1,21 +1,10 @@
 /*
-name = "train.step"
 record = "TrainedStep"
-version = 1
-schema = 1
 summary = "Training steps of one device: time, energy, MACs and cost, and what of the time each phase takes"
 grain = "one row per run asked for that was evaluated"
-order = ["position"]
-listed = [
-    "position", "run_id", "model", "hardware", "hardware_id", "architecture", "precision", "batch", "runtime", "step_s",
-    "step_j", "power_w", "latency_half_width", "energy_half_width", "forward_s", "backward_s", "again_s",
-    "exchange_s", "optimizer_s", "model_mac_count", "again_mac_count", "peak_ops_per_s", "memory_bytes", "pay", "way",
-    "kwh_per_million", "gco2_per_million", "usd_per_million", "usd_half_width", "is_available",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs of training steps, of one device each" }
 [columns]
-position = { type = "INTEGER", meaning = "of the run in run_ids" }
 model = { type = "VARCHAR", meaning = "name of the step, by which it is asked about" }
 batch = { type = "INTEGER", meaning = "samples of one device" }
 step_s = { type = "DOUBLE", unit = "s", meaning = "of a step" }

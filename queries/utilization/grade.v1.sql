@@ -1,11 +1,7 @@
 /*
-name = "utilization.grade"
 record = "Grade"
-version = 1
-schema = 1
 summary = "The grades of a share of a peak, and where each begins"
 grain = "one row per grade"
-order = ["grade_index"]
 [parameters]
 grade_bounds = { type = "DOUBLE[]", default = [], meaning = "least shares that are excellent, good, fair and poor; empty for the program's own" }
 [columns]

@@ -1,8 +1,5 @@
 /*
-name = "utilization.pairing"
 record = "Pairing"
-version = 1
-schema = 1
 summary = "Which hardware suits which size of model and batch: who wins most often among the stored runs"
 grain = "one row per class of FLOPs, precision, batch and goal"
 order = ["least_flop_count", "precision", "batch", "goal in the order energy, latency, utilization"]
@@ -14,7 +11,7 @@ hardware = { type = "VARCHAR[]", default = [], meaning = "only these, with @MODE
 [columns]
 least_flop_count = { type = "BIGINT", meaning = "a class of model sizes begins here: 10^6, 10^7 ... operations of one inference, two per MAC; 0 for models without MACs" }
 precision = { type = "VARCHAR", meaning = "precision" }
-batch = { type = "INTEGER", meaning = "samples in one input" }
+batch = {}
 goal = { type = "VARCHAR", meaning = "energy: least energy per inference; latency: least latency; utilization: most of its peak" }
 hardware = { type = "VARCHAR", meaning = "wins most contests; a contest is one model at one batch, precision and runtime on two or more hardware; ties go to the first name" }
 architecture = { type = "VARCHAR", meaning = "its architecture class" }
@@ -29,7 +26,7 @@ median_advantage_ratio = { type = "DOUBLE", null = true, meaning = "how many tim
 median_utilization_fraction = { type = "DOUBLE", meaning = "of its peak where it wins" }
 runner_up = { type = "VARCHAR", null = true, meaning = "wins second most; null without one" }
 runner_up_won_count = { type = "BIGINT", null = true, meaning = "contests that the runner-up wins" }
-is_projection = { type = "BOOLEAN", meaning = "key numbers of the hardware are projections or estimates" }
+is_projection = {}
 */
 WITH chosen AS (
     SELECT
@@ -84,16 +81,7 @@ candidate AS (
 ),
 entry AS (
     SELECT
-        c.least_flop_count,
-        c.model,
-        c.workload_id,
-        c.batch,
-        c.precision,
-        c.runtime,
-        c.hardware,
-        c.architecture,
-        c.is_projection,
-        c.compute_utilization_fraction,
+        c.*,
         unnest([
             {'position': 1, 'goal': 'energy', 'value': c.energy_per_inference_j, 'cost': c.energy_per_inference_j, 'unit': 'J'},
             {'position': 2, 'goal': 'latency', 'value': c.latency_s, 'cost': c.latency_s, 'unit': 's'},
@@ -157,20 +145,7 @@ score AS (
 ),
 ranked AS (
     SELECT
-        least_flop_count,
-        precision,
-        batch,
-        position,
-        goal,
-        unit,
-        hardware,
-        architecture,
-        is_projection,
-        entered_count,
-        won_count,
-        median_value,
-        median_advantage_ratio,
-        median_utilization_fraction,
+        score.*,
         row_number() OVER by_wins AS rank,
         lead(hardware) OVER by_wins AS next_hardware,
         lead(won_count) OVER by_wins AS next_won_count
@@ -178,24 +153,12 @@ ranked AS (
     WINDOW by_wins AS (PARTITION BY least_flop_count, precision, batch, goal ORDER BY won_count DESC, hardware)
 )
 SELECT
-    r.least_flop_count,
-    r.precision,
-    r.batch,
-    r.goal,
-    r.hardware,
-    r.architecture,
-    r.won_count,
-    r.entered_count,
+    r.{columns},
     c.contest_count,
     c.model_count,
     c.hardware_count,
-    r.median_value,
-    r.unit,
-    r.median_advantage_ratio,
-    r.median_utilization_fraction,
     CASE WHEN r.next_won_count > 0 THEN r.next_hardware END AS runner_up,
-    CASE WHEN r.next_won_count > 0 THEN r.next_won_count END AS runner_up_won_count,
-    r.is_projection
+    CASE WHEN r.next_won_count > 0 THEN r.next_won_count END AS runner_up_won_count
 FROM ranked AS r
 JOIN contest AS c
     ON c.least_flop_count = r.least_flop_count

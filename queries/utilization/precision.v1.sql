@@ -1,16 +1,8 @@
 /*
-name = "utilization.precision"
 record = "PrecisionGain"
-version = 1
-schema = 1
 summary = "What each precision of a hardware gains over fp32, or over the widest that it has without fp32"
 grain = "one row per evaluated run asked for"
 order = ["model", "batch", "runtime", "hardware in the order of run_ids", "precision, fp32 first, then from wide to narrow"]
-listed = [
-    "model", "hardware", "batch", "runtime", "precision", "baseline_precision", "speedup_ratio", "energy_ratio",
-    "peak_ratio", "memory_ratio", "compute_utilization_fraction", "latency_s", "energy_per_inference_j",
-    "is_projection", "run_id",
-]
 [parameters]
 run_ids = { type = "INTEGER[]", meaning = "runs at several precisions; refused ones are left out" }
 [columns]

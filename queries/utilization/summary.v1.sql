@@ -1,24 +1,9 @@
 /*
-name = "utilization.summary"
 record = "Utilization"
-version = 1
-schema = 1
 summary = "How much of each hardware a run uses: arithmetic, bandwidth, units, and where it stands on the roofline"
 grain = "one row per run asked for, refused ones included"
 order = ["compute_utilization_fraction descending, refused runs last", "hardware", "run_id"]
-listed = [
-    "model", "batch", "precision", "runtime", "hardware", "architecture", "status", "flop_count",
-    "least_flop_count", "attained_ops_per_s", "peak_ops_per_s", "compute_utilization_fraction", "compute_grade",
-    "attained_bytes_per_s", "memory_bandwidth_bytes_per_s", "bandwidth_utilization_fraction",
-    "sustained_bandwidth_fraction", "arithmetic_intensity_ops_per_byte", "dram_intensity_ops_per_byte",
-    "ridge_ops_per_byte", "ridge_ratio", "roof", "roofline_ops_per_s", "roofline_fraction", "roofline_grade",
-    "compute_time_fraction", "memory_time_fraction", "launch_time_fraction", "units_used_count",
-    "units_total_count", "unit_name", "idle_units_fraction", "average_power_w", "tdp_w", "ops_per_j",
-    "peak_ops_per_j", "clock_fraction", "flags", "is_projection", "is_available", "reason", "run_id",
-]
 [parameters]
-run_ids = { type = "INTEGER[]", meaning = "runs to look at, as `run.list` shows them" }
-min_compute_fraction = { type = "DOUBLE", default = 0.2, meaning = "compute utilization below which a run is flagged" }
 max_bandwidth_fraction = { type = "DOUBLE", default = 0.9, meaning = "share of the sustained bandwidth above which a run is flagged" }
 max_idle_fraction = { type = "DOUBLE", default = 0.8, meaning = "share of idle units above which a run is flagged" }
 grade_bounds = { type = "DOUBLE[]", default = [], meaning = "least shares that are excellent, good, fair and poor; empty for those of `utilization.grade`" }

@@ -1,8 +1,5 @@
 /*
-name = "utilization.zone"
 record = "BatchZone"
-version = 1
-schema = 1
 summary = "The batches at which a hardware is used well: utilization and inferences per joule near the best of a series"
 grain = "one row per model, hardware, precision and runtime of the runs asked for"
 order = ["model", "first position in run_ids"]
@@ -10,10 +7,7 @@ order = ["model", "first position in run_ids"]
 run_ids = { type = "INTEGER[]", meaning = "runs at several batches" }
 zone_fraction = { type = "DOUBLE", default = 0.9, meaning = "of the most utilization and of the most inferences per joule: what has both is in the zone" }
 [columns]
-model = { type = "VARCHAR", meaning = "model" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 precision = { type = "VARCHAR", meaning = "precision" }
-runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine" }
 batches = { type = "INTEGER[]", meaning = "batches that were tried, refused ones included" }
 zone_batches = { type = "INTEGER[]", meaning = "those in the zone; empty where none has both" }
 best_batch = { type = "INTEGER", null = true, meaning = "the one with the most utilization x inferences per joule; ties go to the smallest; null where every batch was refused" }

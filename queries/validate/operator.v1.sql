@@ -1,22 +1,14 @@
 /*
-name = "validate.operator"
 record = "OperatorScore"
-version = 1
-schema = 1
 summary = "Predicted device time of operators inside models against measured, by kind of operator"
 grain = "one row per hardware and operator kind, and one for all kinds"
 order = ["hardware", "kind, all first, then by device_time_s descending"]
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
-model = { type = "VARCHAR", default = "", meaning = "only this model; empty for all" }
-precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
 above_s = { type = "DOUBLE", default = 5e-6, meaning = "operators that take longer than this each have their errors scored" }
 [columns]
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
 kind = { type = "VARCHAR", meaning = "kind of operator, or all: every kind but those whose kernels overlap" }
 is_overlapping = { type = "BOOLEAN", meaning = "kernels run side by side in a graph, so that the profile is too slow: not in all" }
 group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes in one model, precision and batch" }
-operator_count = { type = "BIGINT", meaning = "operators in them" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "measured" }
 share_fraction = { type = "DOUBLE", null = true, meaning = "of the device time of all profiles that the filters let pass, matched or not" }
 time_bias_fraction = { type = "DOUBLE", meaning = "total predicted over total measured time, minus 1" }

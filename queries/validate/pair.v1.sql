@@ -1,13 +1,9 @@
 /*
-name = "validate.pair"
 record = "PairScore"
-version = 1
-schema = 1
 summary = "Of two hardware that served the same model alike, how often the better one is named rightly"
 grain = "one row per source and quantity, and one per quantity for all sources together"
 order = ["quantity, times and rates before energies and powers", "source"]
 [parameters]
-source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only models whose names hold this text, whatever the case; empty for all" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }

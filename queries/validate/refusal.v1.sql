@@ -1,13 +1,8 @@
 /*
-name = "validate.refusal"
 record = "ServingRefusal"
-version = 1
-schema = 1
 summary = "Measurements of served models that no prediction scores, and why"
 grain = "one row per source, hardware and reason"
-order = ["source", "hardware", "measurement_count descending", "refusal"]
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only models whose names hold this text, whatever the case; empty for all" }
 source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 [columns]
@@ -18,9 +13,7 @@ measurement_count = { type = "BIGINT", meaning = "measurements of which at least
 quantity_count = { type = "BIGINT", meaning = "quantities of these that are not predicted" }
 */
 SELECT
-    source,
-    hardware,
-    refusal,
+    {columns},
     count(DISTINCT serving_measurement_id) AS measurement_count,
     count(*) AS quantity_count
 FROM serving_refusals

@@ -1,13 +1,9 @@
 /*
-name = "validate.score"
 record = "PredictionScore"
-version = 1
-schema = 1
 summary = "Predictions against measurements: how far off, which way, and whether they rank as measured"
 grain = "one row per group and measured quantity"
 order = ["quantity, times and rates before energies, powers and memory", "hardware", "of sources measurement_count descending", "part"]
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model, this kind of operator, or served models whose names hold this text; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
 by = { type = "VARCHAR", default = "runtime", meaning = "what divides a hardware's rows: runtime (of what is served, its engine), family, kind of operator, model, batch, precision, scope of the measurement, hardware alone, or split: how new they are to the coefficients; source and quantity divide the rows of all hardware together" }
@@ -98,22 +94,13 @@ WITH scored AS (
 ),
 ranked AS (
     SELECT
-        quantity,
-        hardware,
-        part,
-        label,
-        seen,
-        calibration,
-        error_fraction,
-        is_covered,
+        scored.*,
         rank() OVER (PARTITION BY quantity, hardware, part ORDER BY measured) AS measured_rank,
         rank() OVER (PARTITION BY quantity, hardware, part ORDER BY predicted) AS predicted_rank
     FROM scored
 )
 SELECT
-    quantity,
-    hardware,
-    part,
+    {columns},
     count(*) AS measurement_count,
     avg(abs(error_fraction)) AS mean_error_fraction,
     median(abs(error_fraction)) AS median_error_fraction,

@@ -1,13 +1,7 @@
 /*
-name = "validate.served"
 record = "ServedResidual"
-version = 1
-schema = 1
 summary = "The error of each prediction of a served model as a logarithm, with the groups that intervals are made of"
 grain = "one row per measurement and measured quantity with a prediction"
-order = ["serving_measurement_id", "quantity"]
-[parameters]
-source = { type = "VARCHAR", default = "", meaning = "only measurements whose source holds this text, whatever the case; empty for all" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in serving_predictions" }
 vendor = { type = "VARCHAR", meaning = "of the hardware" }
@@ -16,29 +10,22 @@ work = { type = "VARCHAR", meaning = "model, or experts where tokens choose amon
 hardware = { type = "VARCHAR", meaning = "catalogue id, without its operating point" }
 model = { type = "VARCHAR", meaning = "as its source names it" }
 source = { type = "VARCHAR", meaning = "where the measurement comes from" }
-scope = { type = "VARCHAR", meaning = "prefill_step, decode_step, request, offline or steady_serving" }
+scope = {}
 batch = { type = "DOUBLE", meaning = "sequences of a call, or the mean of requests in flight" }
-measured = { type = "DOUBLE", meaning = "in the quantity's unit" }
-predicted = { type = "DOUBLE", meaning = "in the quantity's unit" }
-log_error = { type = "DOUBLE", meaning = "ln(measured / predicted)" }
+measured = {}
+predicted = {}
+log_error = {}
 half_width = { type = "DOUBLE", null = true, meaning = "of the 80 % interval that the prediction states, of the natural logarithm" }
-serving_measurement_id = { type = "INTEGER", meaning = "number of the measurement" }
+serving_measurement_id = {}
 */
 SELECT
-    p.quantity,
-    p.vendor,
-    p.engine,
-    p.work,
+    p.{columns},
     split_part(m.hardware, '@', 1) AS hardware,
     m.model,
     m.source,
     m.scope,
     m.batch,
-    p.measured,
-    p.predicted,
-    ln(p.measured / p.predicted) AS log_error,
-    p.half_width,
-    p.serving_measurement_id
+    ln(p.measured / p.predicted) AS log_error
 FROM serving_predictions AS p
 JOIN internal.serving_measurement AS m ON m.serving_measurement_id = p.serving_measurement_id
 WHERE p.predicted > 0e0 AND contains(lower(m.source), lower($source))

@@ -1,42 +1,27 @@
 /*
-name = "validate.worst"
-version = 1
-schema = 1
 summary = "The predictions that are furthest from their measurements, on each hardware"
 grain = "one row per quantity, hardware and rank"
 order = ["quantity, times and rates before energies, powers and memory", "hardware", "rank"]
 [parameters]
-hardware = { type = "VARCHAR", default = "", meaning = "only this hardware; empty for all" }
 model = { type = "VARCHAR", default = "", meaning = "only this model, or this kind of operator; empty for all" }
 precision = { type = "VARCHAR", default = "", meaning = "only this precision; empty for all" }
 limit = { type = "INTEGER", default = 3, meaning = "rows of each quantity and hardware" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "as in prediction_errors; no wall power, which scores no prediction" }
-hardware = { type = "VARCHAR", meaning = "catalogue id, with @MODE where the power mode is not the default" }
+hardware = {}
 rank = { type = "BIGINT", meaning = "1 is the furthest off" }
 model = { type = "VARCHAR", meaning = "model name" }
 family = { type = "VARCHAR", meaning = "its family" }
 precision = { type = "VARCHAR", meaning = "as measured" }
 batch = { type = "DOUBLE", meaning = "samples in one input; of what is served, sequences of a call or the mean of requests in flight" }
 runtime = { type = "VARCHAR", meaning = "eager, graph, fused or engine; of what is served, its engine" }
-measured = { type = "DOUBLE", meaning = "in the quantity's unit" }
-predicted = { type = "DOUBLE", meaning = "in the quantity's unit" }
+measured = {}
+predicted = {}
 error_fraction = { type = "DOUBLE", meaning = "signed relative error; positive is predicted too high" }
 split = { type = "VARCHAR", meaning = "how new the row is to the coefficients: fitted, same family, unseen family, unseen hardware" }
 */
 SELECT
-    quantity,
-    hardware,
-    rank,
-    model,
-    family,
-    precision,
-    batch,
-    runtime,
-    measured,
-    predicted,
-    error_fraction,
-    split
+    {columns}
 FROM (
     SELECT
         e.quantity,

@@ -1,8 +1,9 @@
 """Specifications of figures: `queries/figure/NAME.vN.vl.json`, Vega-Lite without its data.
 
 A specification reads the data named `rows`. Its `usermeta` says what the figure is called, which columns of which query
-it draws, how it is told to those who do not see it, and how it is drawn in characters. `NAME.vN.sketch.json` is drawn
-in characters alone.
+it draws, how it is told to those who do not see it, how it is drawn in characters, and `parts` that stand in several
+places, as `parts.json` has those of several figures: where one belongs stands the text `"{NAME}"`. What is drawn in
+characters alone has a `NAME.vN.sketch.json`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ DrawingName = ShownName | Literal["models", "ranking", "division", "execution", 
 FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 
 
+HEAD: Final = {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", "data": {"name": "rows"}}
+"""What every specification begins with."""
+
+
 @frozen(kw_only=True)
 class Spec:
     """A figure without its data; one that is drawn in characters alone has no view."""
@@ -75,17 +80,33 @@ def find_spec(name: DrawingName) -> Spec:
     version = max(found)
     view = json.loads(found[version].read_text(encoding="utf-8"))
     told = view.pop("usermeta")
-    query = f"{told['query']}@{told['version']}" if told.get("version") else told.get("query", "")
     return Spec(
         name=name,
         version=version,
         title=told.get("title", ""),
-        query=query,
+        query=told.get("query", ""),
         reading=told.get("description", ""),
         columns=tuple(told.get("columns", ())),
-        view=view,
+        view={**HEAD, **_place(view, {**_share_parts(), **told.get("parts", {})})} if view else {},
         sketch=tuple(told.get("sketch", ())),
     )
+
+
+@cache
+def _share_parts() -> dict[str, Any]:
+    """Return the parts that stand in several figures."""
+    shared: dict[str, Any] = json.loads((folder("queries") / "figure" / "parts.json").read_text(encoding="utf-8"))
+    return shared
+
+
+def _place(part: Any, parts: dict[str, Any]) -> Any:
+    """Return a part of a specification with each of its `parts` where it is named."""
+    if isinstance(part, dict):
+        return {name: _place(value, parts) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_place(value, parts) for value in part]
+    is_named = isinstance(part, str) and part[:1] + part[-1:] == "{}" and part[1:-1] in parts
+    return _place(parts[part[1:-1]], parts) if is_named else part
 
 
 def _read_version(path: Path) -> int:

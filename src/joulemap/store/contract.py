@@ -1,11 +1,9 @@
 """The header of a query file: what it takes, what it returns, and in which order.
 
-A query file is one SELECT under a block comment that holds TOML:
+A query file, `TOPIC/NAME.vN.sql`, is one SELECT under a block comment that holds TOML:
 
     /*
-    name = "compare.summary"
     record = "Comparison"
-    version = 1
     schema = 2
     summary = "One line for people"
     grain = "one row per …"
@@ -17,28 +15,34 @@ A query file is one SELECT under a block comment that holds TOML:
     */
     SELECT …
 
-Where a query calls others, `listed` names every column in its place, and what `columns` does not declare is as in a
-query that is called. The contract is name, version, parameters, columns, grain, order and the meaning of every number:
-once a release has promised it, changing any of these is a new version beside the old file; a column more is none.
-`record` is the type of its rows in Python, where it has one: `make rows` makes it of the columns, with `values` as the
-type of a text that is one of few.
+Name and version are those of the file. Where nothing is said, `schema` is 1 and `order` that of the last ORDER BY. Of a
+query that ships, the columns are those of its last SELECT, and what its header does not declare is as in a query that
+it calls, or else as `words.toml` has it for all. Where that SELECT says `r.{columns}`, it names what is computed alone:
+the columns are those of the header, in its order, the others of `r`; one that is `{}` there is declared elsewhere. The
+contract is name, version, parameters, columns, grain, order and the meaning of every number: once a release has
+promised it, changing any of these is a new version beside the old file; a column more is none. `record` is the type of
+its rows in Python, where it has one: `make rows` makes it of the columns, with `values` as the type of a text that is
+one of few.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from joulemap.domain.table import Column
 from joulemap.system.errors import SqlError
 from joulemap.system.file import FileError, read_text
 from joulemap.system.record import frozen
 
+Entry = TypeVar("Entry")
+
 MOST_BYTES: Final = 1_000_000
 
 _HEADER: Final = re.compile(r"\A/\*\n(?P<header>.*?)\n\*/(?P<sql>\n.*)\Z", re.DOTALL)
+_TERM: Final = re.compile(r"(?:\w+\.)?(\w+)( DESC)?")
 _KINDS: Final = {
     "name": str,
     "record": str,
@@ -48,10 +52,10 @@ _KINDS: Final = {
     "grain": str,
     "from": str,
     "order": list,
-    "listed": list,
     "parameters": dict,
     "columns": dict,
 }
+_NEEDED: Final = {"summary", "grain"}
 _KIND_NAMES: Final = {str: "text", int: "a whole number", list: "a list of texts", dict: "a table of tables"}
 _FIELDS: Final = {"parameters": ("type", "meaning"), "columns": ("type", "meaning", "unit", "values", "of")}
 """Of each parameter and column, those that are text."""
@@ -90,14 +94,13 @@ class Query:
     """What one row is."""
     order: tuple[str, ...]
     """Columns that order the rows."""
-    listed: tuple[str, ...]
-    """Every column in its place, where some are declared by a query that it calls; else empty."""
     called: str
     """The call of another query that a view is of; empty where the file has SQL of its own."""
     picked: tuple[str, ...]
-    """Columns that a view has of it."""
+    """Columns that the header names: of a view those that it has of the other."""
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
+    """Those that it declares, until what it calls is known."""
     sql: str
     written: str
     """The SQL with the calls of other queries that stand in it."""
@@ -118,10 +121,10 @@ def parse_query(path: Path) -> Query:
     if found is None:
         raise SqlError(f"{path.name}: a query file starts with a /* header */")
     try:
-        header = _read(found["header"])
+        header = read_toml(found["header"])
     except (ValueError, RecursionError) as error:
         raise SqlError(f"{path.name}: the header is not valid TOML: {error}") from error
-    surplus, missing = set(header) - set(_KINDS), set(_KINDS) - {"parameters", "record", "from", "listed"} - set(header)
+    surplus, missing = set(header) - set(_KINDS), _NEEDED - set(header)
     if surplus or missing:
         raise SqlError(
             f"{path.name}: header keys "
@@ -137,38 +140,56 @@ def parse_query(path: Path) -> Query:
     if is_view and found["sql"].strip():
         raise SqlError(f"{path.name}: a header with `from` has no SQL after it")
     _check_kinds(path, header)
-    expected = f"{header['name'].rpartition('.')[2]}.v{header['version']}.sql"
-    if path.name != expected or path.parent.name != header["name"].partition(".")[0]:
-        raise SqlError(f"{path.name}: the header says {header['name']} version {header['version']}")
+    if is_view and not header.get("columns"):
+        raise SqlError(f"{path.name}: the header has no columns")
+    stem, _, number = path.stem.rpartition(".v")
+    name, version = f"{path.parent.name}.{stem}", int(number) if number.isdigit() else 0
+    told = header.get("name", name), header.get("version", version)
+    if told != (name, version):
+        raise SqlError(f"{path.name}: the header says {told[0]} version {told[1]}")
     try:
-        parameters = tuple(Parameter(name=name, **entry) for name, entry in header.get("parameters", {}).items())
-        listed = header["columns"]
-        columns = () if is_view else tuple(Column(name=name, **entry) for name, entry in listed.items())
+        parameters = read_entries(Parameter, header.get("parameters", {}))
+        named = header.get("columns", ())
+        columns = () if is_view else read_entries(Column, {name: named[name] for name in named if named[name]})
     except TypeError as error:
         raise SqlError(f"{path.name}: {error}") from error
     return Query(
-        name=header["name"],
+        name=name,
         record=header.get("record", ""),
-        version=header["version"],
-        schema=header["schema"],
+        version=version,
+        schema=header.get("schema", 1),
         summary=header["summary"],
         grain=header["grain"],
-        order=tuple(header["order"]),
+        order=tuple(header["order"] if "order" in header else _read_order(path, found["sql"])),
         parameters=parameters,
         columns=columns,
-        listed=tuple(header.get("listed", ())),
         called=header.get("from", ""),
-        picked=tuple(listed) if is_view else (),
+        picked=tuple(named),
         sql=found["sql"].strip(),
         written=found["sql"].strip(),
         path=path,
     )
 
 
-def _read(header: str) -> dict[str, Any]:
+def read_toml(text: str) -> dict[str, Any]:
+    """Return what TOML says; ValueError for what is none."""
     import tomllib
 
-    return tomllib.loads(header)
+    return tomllib.loads(text)
+
+
+def read_entries(kind: Callable[..., Entry], entries: Mapping[str, Mapping[str, Any]]) -> tuple[Entry, ...]:
+    """Return parameters or columns as a header has them; TypeError for a field that they have not."""
+    return tuple(kind(name=name, **entry) for name, entry in entries.items())
+
+
+def _read_order(path: Path, sql: str) -> list[str]:
+    """Return the columns of the last ORDER BY; SqlError where it orders by more than columns."""
+    terms = sql.rpartition("\nORDER BY ")[2].split(",")
+    found = [_TERM.fullmatch(term.strip()) for term in terms]
+    if not all(found):
+        raise SqlError(f"{path.name}: header keys missing order: no ORDER BY of columns alone says it")
+    return [one[1] + " descending" * bool(one[2]) for one in found if one]
 
 
 def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
@@ -181,7 +202,7 @@ def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
         elif is_right and isinstance(value, dict):
             is_right = all(
                 isinstance(entry, dict)
-                and {"type", "meaning"} <= set(entry)
+                and ({"type", "meaning"} <= set(entry) or (key == "columns" and not entry))
                 and all(isinstance(entry.get(field, ""), str) for field in _FIELDS[key])
                 and isinstance(entry.get("null", False), bool | str)
                 for entry in value.values()
@@ -189,5 +210,3 @@ def _check_kinds(path: Path, header: Mapping[str, object]) -> None:
         if not is_right:
             wanted = _KIND_NAMES[kind] + (" with type and meaning" if kind is dict else "")
             raise SqlError(f"{path.name}: the header's {key} is not {wanted}")
-    if not header["columns"]:
-        raise SqlError(f"{path.name}: the header has no columns")

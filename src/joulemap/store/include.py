@@ -32,7 +32,7 @@ CALL = re.compile(rf"(?<![\w.\"'])([a-z_]+\.[a-z_]+(?:@\d+)?)\(((?:[^()]|{_LISTS
 
 _ARGUMENTS = re.compile(rf"\s*(?:{_ARGUMENT}(?:,\s*{_ARGUMENT})*)?")
 _ORDER = re.compile(r"\nORDER BY\b(?!.*\n(?:ORDER BY|SELECT|FROM|LIMIT|OFFSET)\b).*", re.DOTALL)
-_CELLS = re.compile(r"(?:\A|\n)SELECT(\n(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
+_CELLS = re.compile(r"(?:\A|\n)SELECT(\s(?:(?!\nFROM\b|\nSELECT\b).)*)\nFROM\b(?!.*\nSELECT\b)", re.DOTALL)
 _ANY = re.compile(r"(?:\bSELECT(?:\s+DISTINCT)?|,|\.)\s*\*|\b(?:COLUMNS|metric_value)\s*\(", re.IGNORECASE)
 """What reads columns without naming them."""
 _JOIN = re.compile(r"^LEFT JOIN [\w.]+ AS (\w+) ON .*\n", re.MULTILINE)
@@ -202,8 +202,17 @@ def view(query: Query, find: Find) -> Query:
     return attrs.evolve(query, columns=tuple(columns), written=sql)
 
 
-def inherit(query: Query, is_known: Callable[[str], bool], find: Find) -> Query:
-    """Return a query with what queries that it calls declare: columns that it lists, parameters that it hands on."""
+def inherit(
+    query: Query,
+    is_known: Callable[[str], bool],
+    find: Find,
+    words: tuple[Mapping[str, Parameter], Mapping[str, Column]],
+) -> Query:
+    """Return a query with what it does not declare: as in queries that it calls, or else as words of all queries are.
+
+    Parameters are those that its SQL takes, columns those of its last SELECT, or where that lacks some of those that it
+    declares, these: of a UNION the first SELECT names them.
+    """
     had: dict[str, Column] = {}
     parameters = {parameter.name: parameter for parameter in query.parameters}
     handed: dict[str, Parameter] = {}
@@ -212,11 +221,33 @@ def inherit(query: Query, is_known: Callable[[str], bool], find: Find) -> Query:
             had = declare(found[0], find) | had
             given = read_arguments(found[2])
             handed |= {one.name: one for one in find(found[1]).parameters if given.get(one.name) == f"${one.name}"}
+    for name in _PARAMETER.findall(query.written):
+        if name in words[0] and name not in parameters:
+            handed.setdefault(name, words[0][name])
     own = {column.name: column for column in query.columns}
-    if query.listed and (surplus := own.keys() - set(query.listed)):
-        raise SqlError(f"{query.path.name}: declared and not listed: {', '.join(sorted(surplus))}")
-    columns = (own.get(name) or attrs.evolve(_take(query, had, name), of="") for name in query.listed or own)
+    cells = list_cells(query.written)
+    had = {**words[1], **had, **own}
+    names = cells if own.keys() <= set(cells) else tuple(own)
+    columns = (own.get(name) or attrs.evolve(_take(query, had, name), of="") for name in names)
     return attrs.evolve(query, columns=tuple(columns), parameters=tuple((handed | parameters).values()))
+
+
+def fill_columns(query: Query) -> Query:
+    """Return a query with every column of its header in its last SELECT; SqlError for a cell that is none of them."""
+    found = _CELLS.search(query.written)
+    cells = {_WORD.findall(cell)[-1]: cell for cell in _split(found[1])} if found else {}
+    rest = cells.pop("columns", "")
+    if found is None or not rest.endswith("{columns}") or not cells.keys() <= set(query.picked):
+        wrong = ", ".join(sorted(cells.keys() - set(query.picked))) or "{columns} is for the last SELECT"
+        raise SqlError(f"{query.path.name}: not among the columns of the header: {wrong}")
+    spelled = ",".join(cells.get(name) or rest.replace("{columns}", name) for name in query.picked)
+    return attrs.evolve(query, written=query.written[: found.start(1)] + spelled + query.written[found.end(1) :])
+
+
+def list_cells(sql: str) -> tuple[str, ...]:
+    """Return the names of the cells of the last SELECT; none where it reads from nothing."""
+    found = _CELLS.search(sql)
+    return tuple(_WORD.findall(cell)[-1] for cell in _split(found[1])) if found else ()
 
 
 def declare(call: str, find: Find) -> dict[str, Column]:

@@ -12,12 +12,16 @@ from typing import Any, Final
 import attrs
 
 from joulemap.domain.table import Column
-from joulemap.store.contract import Parameter, Query, parse_query
+from joulemap.store.contract import Parameter, Query, parse_query, read_entries, read_toml
 from joulemap.system.errors import SqlError, UnknownNameError, UsageError
+from joulemap.system.file import read_text
 from joulemap.system.resource import digest_code, folder, remember_all
 
 READERS: Final = ("store/contract.py", "store/include.py", "domain/use.py", "domain/metric.py", "domain/table.py")
 """Files of code that say what a query file becomes."""
+
+Words = tuple[Mapping[str, Parameter], Mapping[str, Column]]
+"""Name -> parameter, and name -> column."""
 
 VARIABLE = "JOULEMAP_QUERIES"
 """Environment variable: the folder of a person's own query files."""
@@ -85,6 +89,8 @@ def _load(path: Path) -> Query:
         query = parse_query(path)
         if query.called:
             raise SqlError(f"{path}: `from` is for queries that ship")
+        if not query.columns or len(query.columns) < len(query.picked):
+            raise SqlError(f"{path}: the header has {'columns without a type' if query.columns else 'no columns'}")
         return query
     (found,) = _remember([path])
     return Query(
@@ -93,7 +99,7 @@ def _load(path: Path) -> Query:
             "path": path,
             "parameters": tuple(Parameter(**one) for one in found["parameters"]),
             "columns": tuple(Column(**one) for one in found["columns"]),
-            **{name: tuple(found[name]) for name in ("order", "listed", "picked")},
+            **{name: tuple(found[name]) for name in ("order", "picked")},
         }
     )
 
@@ -112,18 +118,27 @@ def _remember(paths: Sequence[Path]) -> list[dict[str, Any]]:
     return remember_all("queries", {f"{one.parent.name}/{one.name} {digest}": partial(make, one) for one in paths})
 
 
-def _fill(path: Path) -> Query:
-    """Return a query that ships, with the SQL of those that it calls in its own."""
-    query = _fill_metrics(parse_query(path))
-    if not (query.called or any(f"{name}(" in query.sql or f"{name}@" in query.sql for name in _files())):
-        return query
-    from joulemap.domain.use import fill_costs
-    from joulemap.store.include import include, inherit, view
+@cache
+def _words() -> Words:
+    """Return the parameters and columns that mean the same in every query that ships."""
+    told = read_toml(read_text(folder("queries") / "words.toml"))
+    parameters, columns = read_entries(Parameter, told["parameters"]), read_entries(Column, told["columns"])
+    return {one.name: one for one in parameters}, {one.name: one for one in columns}
 
+
+def _fill(path: Path) -> Query:
+    """Return a query that ships, with the SQL of those that it calls in its own, and with what they declare."""
+    from joulemap.domain.use import fill_costs
+    from joulemap.store.include import fill_columns, include, inherit, view
+
+    query = parse_query(path)
     try:
         if query.called:
             query = view(query, find_query)
-        query = inherit(attrs.evolve(query, written=fill_costs(query.written)), _files().__contains__, find_query)
+        elif "{columns}" in query.written:
+            query = fill_columns(query)
+        query = _fill_metrics(attrs.evolve(query, written=fill_costs(query.written)))
+        query = inherit(query, _files().__contains__, find_query, _words())
         return attrs.evolve(query, sql=include(query.written, _files().__contains__, find_query))
     except SqlError as error:
         raise SqlError(f"{path.name}: {error}") from error
@@ -131,17 +146,16 @@ def _fill(path: Path) -> Query:
 
 def _fill_metrics(query: Query) -> Query:
     """Return a query with the metrics of runs that it has no column for, where its SQL says `, r.{metric}`."""
-    if "{metric}" not in query.sql:
+    if "{metric}" not in query.written:
         return query
     from joulemap.domain.metric import METRICS
+    from joulemap.store.include import list_cells
 
-    own = {*query.listed, *(column.name for column in query.columns)}
+    own = {*list_cells(query.written), *(column.name for column in query.columns)}
     new = [one for one in METRICS if one.is_of_runs and one.column not in own]
-    sql = re.sub(r", (\w)\.{metric}", lambda row: "".join(f", {row[1]}.{one.column}" for one in new), query.sql)
+    sql = re.sub(r", (\w)\.{metric}", lambda row: "".join(f", {row[1]}.{one.column}" for one in new), query.written)
     columns = [Column(name=one.column, type="DOUBLE", null=True, unit=one.unit, meaning=one.label) for one in new]
-    if query.listed:
-        return attrs.evolve(query, sql=sql, written=sql, listed=(*query.listed, *(one.name for one in columns)))
-    return attrs.evolve(query, sql=sql, written=sql, columns=(*query.columns, *columns))
+    return attrs.evolve(query, written=sql, columns=(*query.columns, *columns))
 
 
 def share_queries(asked: Sequence[tuple[Query, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
