@@ -65,15 +65,11 @@ def _write_index(parts: list[Part], found: Mapping[str, list[str]]) -> Iterator[
     yield "# Every public name\n"
     yield "As `joulemap.NAME`. [As a library](../library.md) says how they go together.\n"
     for part in parts:
-        yield f"- [{part.title}]({part.page}.md): {' '.join(link(name) for name in found[part.page])}"
+        names = " ".join(f"{{py:obj}}`~joulemap.{name}`" for name in found[part.page])
+        yield f"- [{part.title}]({part.page}.md): {names}"
     yield "\n```{toctree}\n:hidden:"
     yield from (part.page for part in parts)
     yield "```"
-
-
-def link(name: str) -> str:
-    """Return a name that leads to where it is documented."""
-    return f"{{py:obj}}`~joulemap.{name}`"
 
 
 def _write_page(part: Part, names: list[str]) -> Iterator[str]:
