@@ -81,5 +81,4 @@ def list_contents() -> Iterator[str]:
     """Yield the pages that the contents lead to, as `compare`."""
     contents = (SITE / "contents.md").read_text(encoding="utf-8")
     for block in re.findall(r"```\{toctree\}\n(.*?)```", contents, re.DOTALL):
-        lines = (line for line in block.splitlines() if line and not line.startswith(":"))
-        yield from (line.partition("<")[2].rstrip(">") or line for line in lines)
+        yield from re.findall(r"^(?:[^:<]+ <)?([\w/]+)>?$", block, re.MULTILINE)
