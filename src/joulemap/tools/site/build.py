@@ -25,6 +25,9 @@ PICTURES: Final = (".svg", ".png")
 
 README: Final = DOCS.parent / "README.md"
 
+PERCENT: Final = re.compile(r"(?<=\d) %(?=[^\n]*\|$)", re.MULTILINE)
+"""What a cell of a table breaks no line before."""
+
 
 def build_site(folder: Path, *, has_figures: bool = True) -> int:
     """Return the exit code of a build into `folder`, which is made anew; a warning fails it.
@@ -70,11 +73,12 @@ def read_pages() -> Mapping[str, str]:
     first = f"{about}\n{landing}{heading}{rest}{contents}"
     paths = sorted((*DOCS.glob("*.md"), SITE / "gallery.md"))
     others = {path.name: path.read_text(encoding="utf-8") for path in paths}
-    return {"index.md": first} | {name: text.replace("](../README.md", "](index.md") for name, text in others.items()}
+    pages = {"index.md": first} | {name: text.replace("](../README.md", "](index.md") for name, text in others.items()}
+    return {name: PERCENT.sub("\u00a0%", text) for name, text in pages.items()}
 
 
 def list_contents() -> Iterator[str]:
     """Yield the pages that the contents lead to, as `compare`."""
     contents = (SITE / "contents.md").read_text(encoding="utf-8")
     for block in re.findall(r"```\{toctree\}\n(.*?)```", contents, re.DOTALL):
-        yield from (line for line in block.splitlines() if line and not line.startswith(":"))
+        yield from re.findall(r"^(?:[^:<]+ <)?([\w/]+)>?$", block, re.MULTILINE)

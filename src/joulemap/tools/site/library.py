@@ -65,7 +65,7 @@ def _write_index(parts: list[Part], found: Mapping[str, list[str]]) -> Iterator[
     yield "# Every public name\n"
     yield "As `joulemap.NAME`. [As a library](../library.md) says how they go together.\n"
     for part in parts:
-        yield f"- [{part.title}]({part.page}.md): {' '.join(f'`{name}`' for name in found[part.page])}"
+        yield f"- [{part.title}]({part.page}.md): {' '.join(f'{{py:obj}}`~joulemap.{it}`' for it in found[part.page])}"
     yield "\n```{toctree}\n:hidden:"
     yield from (part.page for part in parts)
     yield "```"
