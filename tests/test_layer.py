@@ -111,7 +111,7 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 22_150,
+    "answer": 22_160,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_860,
@@ -120,7 +120,7 @@ LINES: dict[str, int] = {
     "cli": 5_750,
     "catalog": 4_000,
     "hub": 2_560,
-    "plan": 3_840,
+    "plan": 3_850,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_950,
@@ -133,7 +133,7 @@ LINES: dict[str, int] = {
     "figure": 750,
     "serving": 2_450,
     "training": 1_540,
-    "box": 3_190,
+    "box": 3_210,
     "design": 1_900,
     "lake": 410,
 }

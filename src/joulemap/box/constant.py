@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import attrs
 
 from joulemap.box.hardware import BoxHardware, combine
-from joulemap.domain.box import BoxLink, BoxMemory
+from joulemap.domain.box import Box, BoxLink, BoxMemory
 from joulemap.domain.change import SOURCE, Change, change_hardware, changed_digest
 from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.hardware import Hardware
@@ -38,6 +38,12 @@ def list_kinds(hardware: BoxHardware) -> dict[str, Hardware]:
     return found
 
 
+def name_link(box: Box, link: BoxLink) -> str:
+    """Return what the numbers of a link begin with, the device that the box names first before the other."""
+    order = [device.name for device in box.devices]
+    return f"link.{'-'.join(sorted(link.between, key=order.index))}"
+
+
 def list_box_constants(hardware: BoxHardware) -> dict[str, Constant]:
     """Return name -> constant of a box as a run has it."""
     found = {
@@ -55,7 +61,7 @@ def _list_joins(hardware: BoxHardware) -> Iterator[tuple[str, str, Quantity]]:
     """Yield kind, name and quantity of what no single device has."""
     for link in hardware.box.links:
         for field in LINK_FIELDS:
-            yield "link", f"link.{'-'.join(link.between)}.{field}", getattr(link, field)
+            yield "link", f"{name_link(hardware.box, link)}.{field}", getattr(link, field)
     for memory in hardware.box.memories:
         for field in MEMORY_FIELDS:
             yield "memory", f"memory.{memory.name}.{field}", getattr(memory, field)
@@ -76,7 +82,7 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
     box = attrs.evolve(
         hardware.box,
         devices=tuple(attrs.evolve(one, static_power=None) for one in hardware.box.devices),  # it is theirs by now
-        links=tuple(_set_each(one, f"link.{'-'.join(one.between)}", LINK_FIELDS, value) for one in hardware.box.links),
+        links=tuple(_set_each(one, name_link(hardware.box, one), LINK_FIELDS, value) for one in hardware.box.links),
         memories=tuple(_set_each(one, f"memory.{one.name}", MEMORY_FIELDS, value) for one in hardware.box.memories),
         power=_set(hardware.tdp, value["tdp"]) if "tdp" in value else hardware.box.power,
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from joulemap.box.candidate import Candidate, run_again
 from joulemap.box.column import place, pose_box, run_placed
-from joulemap.box.constant import list_kinds
+from joulemap.box.constant import LINK_FIELDS, list_kinds, name_link
 from joulemap.box.hardware import CONVERSIONS, BoxHardware, device_key
 from joulemap.box.member import find_ways
 from joulemap.box.problem import Problem
@@ -31,6 +31,11 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 
 TIMED: Final = ("unit_count", "clock", "clock_die", "memory_bandwidth", "tdp", STATIC, LOSS)
 """What else a device's part depends on."""
+
+FREE: Final = 0.98
+"""Of a power limit: a device that draws less of it is not held by it."""
+
+LEVEL_FIELDS: Final = ("capacity", "bandwidth")
 
 IDLE: Final = ("idle_power", STATIC)
 """What a device without a part counts by, the first that it has."""
@@ -78,15 +83,15 @@ class VariedBox:
         watched = [watch_asked(chip) for chip in hardware.devices]
         self.evaluate(attrs.evolve(hardware, devices=tuple(chip for chip, _ in watched)))
         found = {"tdp"}
-        for (_, device), (_, asked) in zip(hardware.box, watched, strict=True):
+        for (_, device), (chip, asked) in zip(hardware.box, watched, strict=True):
             if device.name in at_work:
-                found |= {f"{device.name}.{name}" for name in (*asked(), *TIMED)}
+                levels = (f"memory.{one.name}.{field}" for one in chip.memory_levels for field in LEVEL_FIELDS)
+                found |= {f"{device.name}.{name}" for name in (*asked(), *levels, *TIMED)}
         for kind, chip in list_kinds(hardware).items():
             if kind not in at_work:
                 found.add(f"{kind}.{next(one for one in IDLE if getattr(chip, one) is not None)}")
         if self._placed.run is not None and self._placed.run.copies:
-            found |= {f"link.{'-'.join(link.between)}.{field}" for link in hardware.box.links
-                      for field in ("bandwidth", "latency", "energy")}  # fmt: skip
+            found |= {f"{name_link(hardware.box, one)}.{field}" for one in hardware.box.links for field in LINK_FIELDS}
         return frozenset(found)
 
 
@@ -114,12 +119,17 @@ def _add_up(hardware: BoxHardware, run: RunColumns) -> Iterator[tuple[str, float
 
 
 def _list_spare_w(hardware: BoxHardware, problem: Problem, placed: Candidate, drawn_w: float) -> Iterator[float]:
-    """Yield the power that each part, and all of the box, stays below its limit."""
+    """Yield the power that each part, and all of the box, stays below its limit; of whole batches side by side on
+    unlike devices, or near a limit, none, so that everything is evaluated.
+    """
     budget = hardware.capped.power
     if budget is not None:
         yield budget.value - drawn_w
-    ran = placed.run
-    for number in placed.members:
-        chip = problem.members[number].hardware
-        part = None if ran is None else ran.parts[number]
-        yield float(PowerLaw.of(chip).limit_w) - (drawn_w if part is None else part.uncapped_power_w)
+    chips = {number: problem.members[number].hardware for number in placed.members}
+    if placed.run is not None:
+        for number, part in placed.run.parts.items():
+            yield float(PowerLaw.of(chips[number]).limit_w) - part.uncapped_power_w
+        return
+    each_w, limit_w = drawn_w / len(chips), float(PowerLaw.of(next(iter(chips.values()))).limit_w)
+    is_free = len({chip.digest for chip in chips.values()}) == 1 and each_w < FREE * limit_w
+    yield limit_w - each_w if is_free else -1.0

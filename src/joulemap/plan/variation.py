@@ -78,7 +78,9 @@ class Variation:
         self.constants = {
             name: one
             for name, one in list_numbers(self.hardware).items()
-            if one.value > 0.0 and (name in asked or name in bill or one.kind == "memory") and not self._is_given(one)
+            if one.value > 0.0
+            and (name in asked or name in bill or (one.kind == "memory" and not one.of))
+            and not self._is_given(one)
         }
         self.constants |= self.use
 
