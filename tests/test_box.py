@@ -15,17 +15,22 @@ import chip
 from command import run_here
 from compare import assert_close
 from joulemap.box.column import evaluate_box
+from joulemap.box.constant import change_box, list_box_constants
 from joulemap.box.hardware import BoxHardware, combine
 from joulemap.box.member import find_ways
 from joulemap.box.problem import pose
 from joulemap.box.run import run_placement
+from joulemap.box.variation import VariedBox
 from joulemap.catalog.box import find_box
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_engine
 from joulemap.decoder.name import find_decoder
+from joulemap.domain.change import Change
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.constant import match_names
 from joulemap.domain.settings import Serving, Settings
-from joulemap.plan.selection import select_hardware
+from joulemap.plan.selection import select_chip, select_hardware
+from joulemap.plan.variation import Variation
 from joulemap.serving.deployment import Book, Deployment
 from joulemap.serving.offload import Offload, Way
 from joulemap.serving.surface import Passes
@@ -87,15 +92,7 @@ def test_the_run_of_a_box_is_its_placement_repeated(goal: str) -> None:
 
 def test_a_placement_on_both_has_its_copies_in_the_run() -> None:
     """A memory too small for all on the first: the second has a part, two links of which have 2,048 B each."""
-    box, members = toys()
-    whole = evaluate_box(stages("gelu", "relu"), combine(box, [chip.cpu()] * 2, ["default"] * 2), asked())
-    small = attrs.evolve(
-        chip.cpu(), memory_capacity=chip.number(0.8 * (whole.weight_bytes + whole.activation_bytes), "B")
-    )
-    tight = combine(
-        box, [small, attrs.evolve(members[1].hardware, memory_capacity=small.memory_capacity)], ["default"] * 2
-    )
-    run = evaluate_box(stages("gelu", "relu"), tight, asked())
+    run = evaluate_box(stages("gelu", "relu"), tight_box(), asked())
     assert isinstance(run.hardware, BoxHardware)
     assert run.hardware.placement == "split a+b"
     at = run.hardware.reference.position(("link_toy", "transfer"))
@@ -150,6 +147,61 @@ hardware = "{hardware}"
 """
 
 
+def tight_box() -> BoxHardware:
+    """Return two toys whose memories hold four fifths of the model each, so that both have a part."""
+    whole = evaluate_box(stages("gelu", "relu"), toy_box(), asked())
+    box, members = toys()
+    room = chip.number(0.8 * (whole.weight_bytes + whole.activation_bytes), "B")
+    chips = [attrs.evolve(one, memory_capacity=room) for one in (chip.cpu(), members[1].hardware)]
+    return combine(box, chips, ["default"] * 2)
+
+
+def changed(box: BoxHardware, name: str, factor: float) -> BoxHardware:
+    one = list_box_constants(box)[name]
+    change = Change(name=name, kind=one.kind, value=one.value * factor, before=one.value, unit=one.unit)
+    return change_box(box, (change,))
+
+
+def test_numbers_of_a_box_are_those_of_its_devices_and_links() -> None:
+    box = tight_box()
+    assert match_names("dram.read", list_box_constants(box)) == ["a.dram.read", "b.dram.read"]
+    assert match_names("a.units", list_box_constants(box)) == ["a.unit_count"]
+    slow = changed(box, "link.a-b.bandwidth", 0.5)
+    assert_close(slow.box.links[0].bandwidth.value, 0.5 * box.box.links[0].bandwidth.value, rel=1e-12)
+    assert slow.box.links[0].bandwidth.basis == "assumed"
+    fast = changed(box, "b.clock", 2.0)
+    assert fast.devices[0] == box.devices[0]
+    assert_close(fast.peaks["fp32"].rate.value, 1.5 * box.peaks["fp32"].rate.value, rel=1e-12)
+    leaky = changed(box, "a.static_power", 3.0)
+    assert_close(leaky.static_power.value, 4.0, rel=1e-12)  # 1 W each
+    assert_close(changed(box, "tdp", 0.5).capped.power.value, 0.5 * box.tdp.value, rel=1e-12)  # type: ignore[union-attr]
+    assert len({one.digest for one in (box, slow, fast, leaky)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("goal", "form", "names"),
+    [
+        ("latency", "split a+b", ("a.dram.read", "b.clock")),
+        pytest.param("latency", "split a+b", ("a.static_power", "link.a-b.bandwidth"), marks=pytest.mark.slow),
+        pytest.param("throughput", "pipeline a+b", ("a.dram.read", "link.a-b.energy"), marks=pytest.mark.slow),
+    ],
+)
+def test_what_moves_a_box_is_what_its_runs_say(goal: str, form: str, names: tuple[str, ...]) -> None:
+    """Another number leaves the parts where they are: then a variation is the run of a box that has it."""
+    work, box = stages("gelu", "relu"), tight_box().in_mode(goal)
+    first = evaluate_box(work, box, asked())
+    varied = Variation(name="toys", hardware=box, batch=8, varied=VariedBox(work, asked()), use={}, fitted={})
+    assert (getattr(first.hardware, "placement", ""), varied.is_capped) == (form, False)
+    assert_close(varied.base.energy_j, first.energy_fj / FJ_PER_J, rel=1e-12)
+    for name in names:
+        again = evaluate_box(work, changed(box, name, 1.25), asked())
+        found = varied.totals(name, 1.25)
+        assert found is not None
+        assert found[1] == (name == "a.dram.read")  # of the ledger, in closed form
+        assert_close(found[0].energy_j, again.energy_fj / FJ_PER_J, rel=1e-9)
+        assert_close(found[0].latency_s, again.latency_fs / 1e15, rel=1e-9)
+
+
 def test_what_is_wrong_with_a_box_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at, mine = Workspace(tmp_path / "none.duckdb"), tmp_path / "mine.toml"
 
@@ -169,10 +221,13 @@ def test_what_is_wrong_with_a_box_is_one_line(tmp_path: Path, monkeypatch: pytes
     assert "mine: no link joins cpu to another device" in told(compare, str(mine))
     assert "did you mean dgx_h100" in told(compare, "dgx_h101")
     assert "a cap, as 300W" in told(compare, "dgx_h100@900MHz")
-    assert "dgx_h100 is a box" in told(partial(compare, changes={"tdp": "5W"}), "dgx_h100")
-    assert "dgx_h100 is a box of 8 h100_sxm5: name h100_sxm5" in told(
-        lambda name: at.sensitivity("resnet18", settings=Settings(hardware=(name,))), "dgx_h100"
+    wrong = partial(compare, changes={"gpu.memory_bandwith": "5GB/s"})
+    assert "did you mean gpu.memory_bandwidth" in told(wrong, "dgx_h100")
+    assert "has jetson_agx_orin_64gb_gpu, jetson_agx_orin_dla, jetson_agx_orin_cpu: name one" in told(
+        lambda name: at.train("resnet18", settings=Settings(hardware=(name,))), "jetson_agx_orin_module"
     )
+    with pytest.raises(UsageError, match="this takes chips, and dgx_h100 is a box of 8 h100_sxm5: name h100_sxm5"):
+        select_chip("dgx_h100", Settings())
     (tmp_path / "again.toml").write_text(BOX.format(hardware="hailo_8"))
     monkeypatch.setenv("JOULEMAP_HARDWARE", str(tmp_path))
     assert "the name 'mine' is already that of" in told(find_box, "mine")

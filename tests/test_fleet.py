@@ -269,7 +269,8 @@ def test_arrivals_are_counted(tmp_path: Path) -> None:
     [
         ("", "line 1"),
         ("hour,rate\n0,1\n", "rate_per_s"),
-        ("hour,rate_per_s\n6,1\n0,1\n", "out of order"),
+        ("hour,rate_per_s\n6,1\n\n0,1\n", "line 4: out of order"),
+        ("hour,rate_per_s\n0,1,200\n", "line 2: 3 cells for 2 columns: write numbers without commas"),
         ("hour,rate_per_s\n0,x\n", "line 2"),
         ("hour,rate_per_s\n0,-1\n", "0 or more"),
         ("hour,rate_per_s\n0,0\n", "all rates are 0"),

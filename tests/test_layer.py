@@ -111,16 +111,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 22_130,
+    "answer": 22_160,
     "trace": 9_760,
     "decoder": 3_000,
     "model": 9_860,
     "store": 7_565,
-    "domain": 6_160,
+    "domain": 6_185,
     "cli": 5_750,
     "catalog": 4_000,
     "hub": 2_560,
-    "plan": 3_770,
+    "plan": 3_850,
     "present": 2_090,
     "calibrate": 1_940,
     "tools": 1_950,
@@ -133,7 +133,7 @@ LINES: dict[str, int] = {
     "figure": 772,
     "serving": 2_450,
     "training": 1_540,
-    "box": 2_930,
+    "box": 3_210,
     "design": 1_900,
     "lake": 410,
 }

@@ -795,7 +795,7 @@ class Workspace:
         `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
         answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
         hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
-        is traced, UnsupportedError where nothing trains it.
+        is traced, UnsupportedError where nothing trains it. A box is its devices, all of them unless `training` says else.
         """
     @overload
     def train(

@@ -270,7 +270,6 @@ def sensitivity(
     if not settings.hardware and not settings.architecture and not settings.deployment:
         raise UsageError("name a hardware after the model; see `joulemap hardware list`")
     plan = plan_selected((model,), settings, select_hardware(settings))
-    plan.selection.check_chips("sensitivity")
     with holding_runs(source, plan) as runs:
         scope = find_scope(runs)
         scope.check_evaluated()

@@ -80,8 +80,9 @@ def list_candidates(problem: Problem, box: Box, goal: Goal) -> list[Candidate]:
     sets = [range(len(problem.members))] if goal == "throughput" else [kinds]
     if goal == "energy":
         sets = _list_sets(kinds, 2)[:MOST_SETS]
+    is_open = goal != "throughput" or len(kinds) > 1 or bool(found[0].refusal)  # alike ones do best side by side
     for some in sets:
-        found += _run_split(problem, box, goal, tuple(some), is_largest=some is sets[0])
+        found += _run_split(problem, box, goal, tuple(some), is_largest=is_open and some is sets[0])
     if goal != "throughput" and len(kinds) < len(problem.members) and all(one.refusal for one in found):
         found += _run_split(problem, box, goal, tuple(range(len(problem.members))))
     if goal == "throughput":
@@ -237,21 +238,39 @@ def _list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
 
 def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
     """Return whole batches on each set of devices that run the model, alike ones all or none."""
-    kinds = problem.kinds
     alone: dict[str, PlacedRun] = {}
-    for name, members in kinds.items():
+    for name, members in problem.kinds.items():
         if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():
-            devices = np.full(problem.node_count, members[0])
-            found = _run(problem, attrs.evolve(box, power=None), devices, "throughput", 0.0)
+            found = _run_whole(problem, box, members[0])
             if found.run is not None:
                 alone[name] = found.run
-    names = [name for name in kinds if name in alone]
+    names = [name for name in problem.kinds if name in alone]
     sets = [tuple(names[place] for place in some) for some in _list_sets(range(len(names)), 1)][:MOST_SETS]
     return [
-        _add_rates(problem, box, {number: alone[name] for name in some for number in kinds[name]})
+        _add_rates(problem, box, {number: alone[name] for name in some for number in problem.kinds[name]})
         for some in sets
-        if sum(len(kinds[name]) for name in some) > 1
+        if sum(len(problem.kinds[name]) for name in some) > 1
     ]
+
+
+def _run_whole(problem: Problem, box: Box, number: int) -> Candidate:
+    """Return whole batches that follow each other on one device, as far as its own power goes."""
+    devices = np.full(problem.node_count, number)
+    return _run(problem, attrs.evolve(box, power=None), devices, "throughput", 0.0)
+
+
+def run_again(problem: Problem, box: Box, placed: Candidate) -> Candidate:
+    """Return a placement as other numbers of its problem have it; UnsupportedError where it does not fit."""
+    if placed.run is not None:
+        return attrs.evolve(placed, run=run_placement(problem, box, placed.run.devices, is_pipelined=True))
+    runs: dict[int, PlacedRun] = {}
+    for members in problem.kinds.values():
+        mine = [number for number in members if number in placed.members]
+        found = _run_whole(problem, box, mine[0]) if mine else None
+        if found is not None and found.run is None:
+            raise UnsupportedError(found.refusal)
+        runs |= {number: found.run for number in mine if found is not None and found.run is not None}
+    return _add_rates(problem, box, runs)
 
 
 def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candidate:

@@ -97,26 +97,39 @@ def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Co
 
     UnsupportedError where there is none, UsageError for a missing link.
     """
+    problem = pose_box(work, hardware, configuration)
+    return run_placed(problem, hardware, configuration, place(problem, hardware))
+
+
+def pose_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> Problem:
+    """Return a workload to be placed on the devices of a box; raises as `evaluate_box`."""
     members = hardware.list_members(configuration)
+    return pose(work, members, find_ways(hardware.box, members))
+
+
+def place(problem: Problem, hardware: BoxHardware) -> Candidate:
+    """Return the best placement for the goal of a box's mode, repeated without a pause; raises as `evaluate_box`."""
     box = hardware.capped
-    problem = pose(work, members, find_ways(box, members))
     found = list_candidates(problem, box, hardware.goal)
     best = min(found, key=lambda one: one.value(hardware.goal))
     if best.refusal:
         raise UnsupportedError(f"{box.id}: " + "; ".join(f"{one.label}: {one.refusal}" for one in found))
     if best.run is None:
-        return _mix_batches(problem, _tell(hardware, best), configuration, best)
+        return best
     repeated = [
-        (run_placement(problem, box, one.run.devices, is_pipelined=True), one)
+        attrs.evolve(one, run=run_placement(problem, box, one.run.devices, is_pipelined=True))
         for one in (found if hardware.goal == "energy" else [best])
         if one.run is not None
     ]
-    run, best = min(repeated, key=lambda one: one[0].energy_fj)
-    return _join_parts(problem, _tell(hardware, best), configuration, run)
+    return min(repeated, key=lambda one: one.run.energy_fj if one.run is not None else 0)
 
 
-def _tell(hardware: BoxHardware, best: Candidate) -> BoxHardware:
-    return attrs.evolve(hardware, placement=f"{best.form} {best.label}")
+def run_placed(problem: Problem, hardware: BoxHardware, configuration: Configuration, placed: Candidate) -> RunColumns:
+    """Return the run of a placement as `place` returns it."""
+    named = attrs.evolve(hardware, placement=f"{placed.form} {placed.label}")
+    if placed.run is None:
+        return _mix_batches(problem, named, configuration, placed)
+    return _join_parts(problem, named, configuration, placed.run)
 
 
 def _join_parts(problem: Problem, hardware: BoxHardware, configuration: Configuration, run: PlacedRun) -> RunColumns:

@@ -48,25 +48,32 @@ def _read(path: Path) -> list[tuple[float, float]]:
             f"found {', '.join(names) or 'none'}"
         )
     wanted = (time,) if time == ARRIVAL else (time, RATE)
-    rows = [_read_row(path, number, names, cells, wanted) for number, cells in enumerate(lines[1:], 2) if any(cells)]
+    filled = [number for number, cells in enumerate(lines[1:], 2) if any(map(str.strip, cells))]
+    rows = [_read_row(path, number, names, lines[number - 1], wanted) for number in filled]
     if not rows:
         raise UsageError(f"{path} has no rows")
     times = [row[0] * TIMES.get(time, 1.0) for row in rows]
     later = next((place for place in range(1, len(times)) if times[place] < times[place - 1]), None)
     if later is not None:
         raise UsageError(
-            f"{path}: row {later + 1} is out of order: {time} {rows[later][0]:g} after {rows[later - 1][0]:g}"
+            f"{path}, line {filled[later]}: out of order: {time} {rows[later][0]:g} after {rows[later - 1][0]:g}"
         )
     return _count(times) if time == ARRIVAL else _last(path, times, [row[1] for row in rows])
 
 
 def _read_row(path: Path, number: int, names: list[str], cells: list[str], wanted: tuple[str, ...]) -> list[float]:
     found = []
+    if any(map(str.strip, cells[len(names) :])):
+        raise UsageError(
+            f"{path}, line {number}: {len(cells)} cells for {len(names)} columns: write numbers without commas"
+        )
     for name in wanted:
+        cell = cells[names.index(name)].strip() if names.index(name) < len(cells) else ""
         try:
-            value = read_real(cells[names.index(name)].strip())
-        except (IndexError, ValueError) as error:
-            raise UsageError(f"{path}, line {number}: {name}: {error}") from error
+            value = read_real(cell)
+        except ValueError as error:
+            advice = ": write it without commas" if "," in cell else ""
+            raise UsageError(f"{path}, line {number}: {name}: {error}{advice}") from error
         if value < 0.0:
             raise UsageError(f"{path}, line {number}: {name} is {value:g}, expected 0 or more")
         found.append(value)

@@ -10,6 +10,7 @@ import numpy as np
 
 from joulemap.capacity.observation import Candidate, Option, Promise, Rates, Seen, Sized, observe, spread_rates
 from joulemap.capacity.queue import Array
+from joulemap.domain.fleet import MOST_CARRIED
 
 FULLEST: Final = 0.95
 """Of what devices with full batches could do: nearer to it, queues grow for longer than a simulation sees."""
@@ -22,9 +23,6 @@ NEAR: Final = 1.01
 
 WAITS: Final = (0.25, 0.5, 0.75)
 """Of the time that a promise leaves beside a full batch, how long the first of a batch may wait for others."""
-
-MOST: Final = 16.0
-"""Times a rate that a fleet is asked for at most, to see how much it carries."""
 
 CLOSE: Final = 0.02
 """Of the logarithms of a rate that is kept and of one that is not, from which on they are told apart no further."""
@@ -79,7 +77,7 @@ def _try(place: int, sized: Sized) -> tuple[Option, int]:
 def find_rates(
     candidates: Sequence[Candidate], sized: Sequence[Sized], rates: Rates, promise: Promise, *, is_kept: bool = False
 ) -> list[float]:
-    """Return of each fleet how many times these rates it carries with its promise kept, up to `MOST`; 0 for none.
+    """Return of each fleet how many times these rates it carries, its promise kept, up to `MOST_CARRIED`; 0 for none.
 
     No more than full batches can do: that a queue grows without end shows only after as long as the promise. Where it
     `is_kept` at these rates, fewer are not tried.
@@ -89,8 +87,8 @@ def find_rates(
         _find_load(candidate, one.batch, some) / one.devices
         for candidate, one, some in zip(candidates, sized, each, strict=True)
     ]
-    high = np.log(np.clip(FULLEST / np.array(loads), 1.0 if is_kept else 1.0 / MOST, MOST))
-    low = np.full(len(sized), 0.0 if is_kept else -np.log(MOST))
+    high = np.log(np.clip(FULLEST / np.array(loads), 1.0 if is_kept else 1.0 / MOST_CARRIED, MOST_CARRIED))
+    low = np.full(len(sized), 0.0 if is_kept else -np.log(MOST_CARRIED))
     tried = high.copy()
     found = np.full(len(sized), is_kept)
     places = np.flatnonzero(high > low)

@@ -43,13 +43,13 @@ SHARES: Final = ("voltage_floor", "voltage_knee", "cap_share")
 def check_value(constant: Constant, value: float) -> None:
     """Raise ValueError for a number that a constant cannot be."""
     if constant.kind == "coefficient":
-        name = constant.name.partition(".")[2]
+        name = constant.own.partition(".")[2]
         highest = 1.0 if name in SHARES else coefficient_range(name)[1]
         if value > highest or (value == 0.0 and highest == 1.0):
             raise ValueError(f"{value:g} is not above 0 and at most {highest:g}")
     if value < 0.0 or (value == 0.0 and constant.kind not in ("price", "coefficient")):
         raise ValueError(f"{value:g} is not {'from' if constant.kind in ('price', 'coefficient') else 'above'} 0")
-    if constant.name == "unit_count" and value != int(value):
+    if constant.own == "unit_count" and value != int(value):
         raise ValueError(f"{value:g} is not a whole number")
 
 

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.reference import EnergyAction
 
-KINDS: Final = ("price", "quantity", "geometry", "memory", "peak", "coefficient", "use")
+KINDS: Final = ("price", "quantity", "geometry", "memory", "peak", "coefficient", "link", "use")
 """What a constant is: an energy per action, a number of the datasheet, a number of the class alone, capacity or
-bandwidth of a memory level, a peak rate, a coefficient of the model, or how any hardware is used and powered."""
+bandwidth of a memory level, a peak rate, a coefficient of the model, what joins devices of a box, or how any hardware
+is used and powered."""
 
-OF_HARDWARE: Final = KINDS[:-1]
+OF_HARDWARE: Final = KINDS[:-2]
 
 INPUTS: Final = ("coefficient.chip_energy",)
 """What prices are made with and no formula asks for: the prices are constants of their own."""
@@ -105,7 +106,10 @@ class Constant:
     """One number that a prediction depends on."""
 
     name: str
-    """`dram.read`, `clock`, `geometry.array_rows`, `memory.l2.capacity`, `peak.bf16`, `coefficient.dram_efficiency`."""
+    """`dram.read`, `clock`, `geometry.array_rows`, `memory.l2.capacity`, `peak.bf16`, `coefficient.dram_efficiency`;
+    of a device of a box behind its name, `gpu.clock`."""
+    of: str = ""
+    """The device of a box that it is of."""
     kind: str = attrs.field(validator=attrs.validators.in_(KINDS))
     value: float
     """In `unit`."""
@@ -122,19 +126,25 @@ class Constant:
     source: str
 
     @property
+    def own(self) -> str:
+        """Its name, without that of a device of a box."""
+        return self.name.removeprefix(f"{self.of}.")
+
+    @property
     def word(self) -> str:
-        """What people call it, without whose it is."""
-        return name_constant(self.name, self.per)
+        """What people call it, without whose it is but for the device of a box."""
+        word = name_constant(self.own, self.per)
+        return f"{word} of {self.of}" if self.of else word
 
     @property
     def is_linear(self) -> bool:
         """Whether an energy is in proportion to it, as far as the clock stays: of a price of joules or of leakage."""
-        return (self.kind == "price" and self.name != LOSS) or self.name == STATIC
+        return (self.kind == "price" and self.own != LOSS) or self.own == STATIC
 
     @property
     def is_whole(self) -> bool:
         """Whether it counts something, so that it has no other values than whole ones."""
-        return self.name == "unit_count" or (self.kind == "geometry" and self.value == int(self.value))
+        return self.own == "unit_count" or (self.kind == "geometry" and self.value == int(self.value))
 
 
 def list_constants(hardware: Hardware) -> dict[str, Constant]:
@@ -197,6 +207,9 @@ def name_constant(name: str, per: str = "") -> str:
     if kind == "memory":
         level, _, field = rest.partition(".")
         return f"{'size' if field == 'capacity' else field} of {_spell(level)}"
+    if kind == "link":
+        joined, _, field = rest.rpartition(".")
+        return f"{'energy per byte' if field == 'energy' else field} of {joined}"
     if kind in ("geometry", "coefficient"):
         return _spell(rest)
     if name.startswith("board.unattributed_"):
@@ -211,9 +224,22 @@ def _spell(name: str) -> str:
 
 
 def match_names(name: str, constants: dict[str, Constant]) -> list[str]:
-    """Return the constants that a written name means: one by its whole name, else those by the rest of it."""
+    """Return the constants that a written name means: one by its whole name, else those by the rest of it.
+
+    Of a box a name without that of a device means each device that has it.
+    """
     written = _ALIASES.get(name, name)
     written = written.removeprefix("energy.")
     if written in constants:
         return [written]
-    return [one for one in constants if one.partition(".")[0] in PREFIXES and one.partition(".")[2] == written]
+    found = [one for one in constants if one.partition(".")[0] in PREFIXES and one.partition(".")[2] == written]
+    devices = dict.fromkeys(one.of for one in constants.values() if one.of)
+    named = [one for one in devices if name.startswith(f"{one}.")]
+    return found or [
+        f"{device}.{one}"
+        for device in named or devices
+        for one in match_names(
+            name.removeprefix(f"{device}."),
+            {one.own: attrs.evolve(one, name=one.own, of="") for one in constants.values() if one.of == device},
+        )
+    ]

@@ -25,6 +25,9 @@ MOST_RATE: Final = 1e9
 MOST_NODE: Final = 1024
 """Devices of a node."""
 
+MOST_CARRIED: Final = 16.0
+"""Times a rate that a fleet is asked for at most, to see how much it carries."""
+
 
 def _above_0(_record: object, field: Attribute[Any], value: float | None) -> None:
     if value is not None and not 0.0 < value < math.inf:

@@ -9,7 +9,7 @@ these parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import attrs
@@ -86,6 +86,15 @@ class _Watched(dict[str, Value]):
         return super().__iter__()
 
 
+def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[str]]]:
+    """Return a hardware that notes which constants in its mappings are asked for, and what returns their names."""
+    kept = {"coefficient": _Watched(hardware.coefficients), "geometry": _Watched(hardware.geometry)}
+    peaks = _Watched(hardware.peaks)
+    watched = attrs.evolve(hardware, coefficients=kept["coefficient"], geometry=kept["geometry"], peaks=peaks)
+    noted = {"coefficient": kept["coefficient"].asked, "geometry": kept["geometry"].asked, "peak": peaks.asked}
+    return watched, lambda: frozenset(f"{kind}.{name}" for kind, names in noted.items() for name in names)
+
+
 @define(eq=False)
 class _Remembered:
     """An architecture class that places and counts as it did the first time, for hardware that differs in power alone.
@@ -140,14 +149,9 @@ class Varied:
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
         """Return the constants in mappings of a hardware that its run asks for: coefficients, geometry and peaks."""
-        coefficients, geometry, peaks = (
-            _Watched(hardware.coefficients),
-            _Watched(hardware.geometry),
-            _Watched(hardware.peaks),
-        )
-        self.evaluate(attrs.evolve(hardware, coefficients=coefficients, geometry=geometry, peaks=peaks))
-        asked = {"coefficient": coefficients.asked, "geometry": geometry.asked, "peak": peaks.asked}
-        return frozenset(f"{kind}.{name}" for kind, names in asked.items() for name in names)
+        watched, asked = watch_asked(hardware)
+        self.evaluate(watched)
+        return asked()
 
     def evaluate(self, hardware: Hardware, like: str = "") -> Totals:
         """Return what the workload takes on a hardware; raises as `pipeline.evaluate`.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
@@ -13,13 +13,16 @@ from joulemap.domain.change import Change, change_hardware
 from joulemap.domain.constant import list_constants, match_names
 from joulemap.domain.name import find_nearest
 from joulemap.domain.value import is_several, read_value, read_values, show_constant
+from joulemap.model.version import BOX
 from joulemap.plan.boundary import bound_hardware
 from joulemap.plan.catalogue import known_hardware, read_known
 from joulemap.system.errors import CatalogueError, UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.box.hardware import BoxHardware
     from joulemap.domain.catalogue import HardwareEntry
+    from joulemap.domain.configuration import Boundary
     from joulemap.domain.constant import Constant
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.settings import Settings
@@ -75,25 +78,15 @@ def find_changes(
     known = {**known_hardware(), **{entry.id: entry for entry, _ in selection.pairs}}
     chosen = {demand: _choose(demand, selection, known) for demand in demands}
     records = read_known([entry.digest for entry, _ in selection.pairs], selection.own.values())
-    for demand, asked in chosen.items():
-        for entry, _ in asked:
-            if entry.id in selection.boxes:
-                device = selection.boxes[entry.id].devices[0].id
-                raise UsageError(
-                    f"{demand.label}: {entry.id} is a box: set it of a chip such as {device}, or in a file of the chip "
-                    "(`joulemap hardware template`) that a box file of your own names"
-                )
     found: dict[Pair, tuple[Change, ...]] = {}
     pairs: dict[Pair, None] = {}
     met: set[Demand] = set()
     names: dict[str, None] = {}
     for entry, mode in selection.pairs:
-        target = bound_hardware(
-            calibration.apply(records[entry.digest], calibration.find(entry)), mode, settings.boundary
-        )
+        target = bind_target(records[entry.digest], entry, mode, calibration, settings.boundary)
         if (host := selection.hosts.get(entry.described)) is not None:
             target = host.place(target, calibration, settings.boundary)
-        constants = list_constants(target)
+        constants = list_numbers(target)
         names |= dict.fromkeys(constants)
         own = read_demands(dict(entry.variant.changes), entry.id) if entry.variant is not None else ()
         mine = [one for one in sorted(demands, key=lambda one: bool(one.hardware)) if (entry, mode) in chosen[one]]
@@ -119,6 +112,35 @@ def find_changes(
         if demand not in met:
             _refuse(demand, names, selection)
     return attrs.evolve(selection, pairs=tuple(pairs)), found
+
+
+def bind_target(
+    record: Hardware, entry: HardwareEntry, mode: str, calibration: CalibrationUse, boundary: Boundary
+) -> Hardware:
+    """Return a hardware or box as runs have it: under its calibration, at its mode and boundary. Raises as either."""
+    if record.architecture == BOX:
+        from joulemap.plan.device import bind_box
+
+        return bind_box(cast("BoxHardware", record), calibration, mode, boundary)
+    return bound_hardware(calibration.apply(record, calibration.find(entry)), mode, boundary)
+
+
+def list_numbers(hardware: Hardware) -> dict[str, Constant]:
+    """Return name -> constant of a hardware, or of a box."""
+    if hardware.architecture == BOX:
+        from joulemap.box.constant import list_box_constants
+
+        return list_box_constants(cast("BoxHardware", hardware))
+    return list_constants(hardware)
+
+
+def change_numbers(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
+    """Return a hardware, or a box, with what was set of it; ValueError where its numbers contradict each other."""
+    if hardware.architecture == BOX:
+        from joulemap.box.constant import change_box
+
+        return change_box(cast("BoxHardware", hardware), changes, name)
+    return change_hardware(hardware, changes, name)
 
 
 def spread_variants(
@@ -177,7 +199,7 @@ def _read_changes(demand: Demand, constant: Constant) -> tuple[Change, ...]:
 
 def _check(hardware: Hardware, changes: tuple[Change, ...]) -> None:
     try:
-        change_hardware(hardware, changes)
+        change_numbers(hardware, changes)
     except ValueError as error:
         told = ", ".join(describe_change(one) for one in changes)
         raise UsageError(f"--set: {hardware.id} with {told}: {error}") from error
@@ -203,6 +225,6 @@ def change_target(hardware: Hardware, changes: tuple[Change, ...], name: str = "
     CatalogueError where the numbers contradict each other.
     """
     try:
-        return change_hardware(hardware, changes, name)
+        return change_numbers(hardware, changes, name)
     except ValueError as error:
         raise CatalogueError(f"{hardware.id}: {error}") from error

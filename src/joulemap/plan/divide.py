@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from joulemap.domain.operating_point import read_point
 from joulemap.plan.selection import name_pair, select_hardware
 from joulemap.system.errors import UsageError
 
@@ -34,7 +35,14 @@ def open_boxes(settings: Settings) -> tuple[Settings, dict[str, int]]:
     names, counts = [], dict[str, int]()
     for entry, mode in selection.pairs:
         box, name = selection.boxes.get(entry.id), name_pair(entry.id, mode)
-        names.append(selection.spelling.get(name, name) if box is None else box.box.devices[0].hardware)
+        names.append(selection.spelling.get(name, name) if box is None else _name_chip(box, mode))
         if box is not None and counts.setdefault(box.devices[0].id, len(box.devices)) != len(box.devices):
             raise UsageError(f"{box.id} has {len(box.devices)} of {box.devices[0].id}, another box more: ask of one")
     return attrs.evolve(settings, hardware=tuple(names)), counts
+
+
+def _name_chip(box: BoxHardware, mode: str) -> str:
+    """Return a device of a box of alike ones, with its share of a cap on all of them."""
+    name = box.box.devices[0].hardware
+    point = read_point(mode)
+    return name if point is None else f"{name.partition('@')[0]}@{point.value / len(box.devices):g}W"

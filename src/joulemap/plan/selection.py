@@ -68,17 +68,21 @@ class Selection:
         """Those that are boxes, by id."""
         return {one.id: cast("BoxHardware", one) for one in self.own.values() if one.architecture == BOX}
 
-    def check_chips(self, question: str, several: str = "") -> None:
-        """Raise UsageError, on behalf of a question that is about single chips, where one of them is a box.
-
-        `several` is the option that asks for several chips alike, where the question has one.
-        """
+    def check_chips(self, question: str) -> None:
+        """Raise UsageError, on behalf of a question that is about single chips, where one of them is a box."""
         for box in self.boxes.values():
             counts = Counter(one.id for one in box.devices)
             told = ", ".join(f"{count} {name}" for name, count in counts.items())
             name = f"name one of {', '.join(counts)}" if len(counts) > 1 else f"name {next(iter(counts))}"
-            option = f", with {several} {len(box.devices)}" if several and len(counts) == 1 else ""
-            raise UsageError(f"{question} takes chips, and {box.id} is a box of {told}: {name}{option}")
+            raise UsageError(f"{question} takes chips, and {box.id} is a box of {told}: {name}")
+
+    def check_alike(self, question: str) -> None:
+        """Raise UsageError, on behalf of a question that divides work evenly, where a box has unlike devices."""
+        for box in self.boxes.values():
+            names = dict.fromkeys(one.id for one in box.devices)
+            if len(names) > 1:
+                told = f"{box.id} has {', '.join(names)}: name one of them"
+                raise UsageError(f"{question} divides a batch over devices alike, and {told}")
 
     @property
     def spelling(self) -> dict[str, str]:

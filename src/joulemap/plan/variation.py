@@ -7,18 +7,22 @@ else is evaluated again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from joulemap.domain.change import Change, change_hardware, check_value
-from joulemap.domain.constant import LOSS, STATIC, Constant, list_constants
+from joulemap.domain.change import Change, check_value
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.constant import LOSS, STATIC, Constant
 from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
 from joulemap.model.variation import Totals, Varied, is_power
+from joulemap.model.version import BOX
+from joulemap.plan.change import bind_target, change_numbers, change_target, list_numbers
+from joulemap.plan.selection import name_pair
 from joulemap.store.literal import execute
 from joulemap.system.errors import JoulemapError
 from joulemap.system.record import define
@@ -26,10 +30,14 @@ from joulemap.system.record import define
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from joulemap.box.hardware import BoxHardware
+    from joulemap.box.variation import VariedBox
     from joulemap.domain.hardware import Hardware
     from joulemap.domain.metric import VariedMetricName
     from joulemap.domain.settings import Usage
+    from joulemap.model.workload import WorkloadColumns
     from joulemap.plan.hold import StoredRuns
+    from joulemap.plan.run import Plan
     from joulemap.store.connection import Connection
 
 STEP: Final = 1.0 + 1e-4
@@ -53,11 +61,11 @@ class Variation:
     hardware: Hardware
     """As the run has it: under its calibration, at its mode and boundary, with what was set of it."""
     batch: int
-    varied: Varied
+    varied: Varied | VariedBox
     use: Mapping[str, Constant]
     """How it is used; empty where no cost is asked about."""
     fitted: Mapping[str, float]
-    """Coefficient -> the spread of its logarithm that its class fits it with."""
+    """Coefficient, behind its device in a box -> the spread of its logarithm that its class fits it with."""
     base: Totals = attrs.field(init=False)
     constants: dict[str, Constant] = attrs.field(init=False)
     """Those that the run, or its cost, depends on, but for geometry that is stated exactly: nobody doubts it."""
@@ -69,8 +77,10 @@ class Variation:
         bill = BILL if self.use else ()
         self.constants = {
             name: one
-            for name, one in list_constants(self.hardware).items()
-            if one.value > 0.0 and (name in asked or name in bill or one.kind == "memory") and not self._is_given(one)
+            for name, one in list_numbers(self.hardware).items()
+            if one.value > 0.0
+            and (name in asked or name in bill or (one.kind == "memory" and not one.of))
+            and not self._is_given(one)
         }
         self.constants |= self.use
 
@@ -137,16 +147,16 @@ class Variation:
         change = Change(name=name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
         try:
             like = self.hardware.digest if is_power(name, constant.kind) else ""
-            return self.varied.evaluate(change_hardware(self.hardware, (change,)), like), False
+            return self.varied.evaluate(change_numbers(self.hardware, (change,)), like), False
         except (ValueError, KeyError, ArithmeticError, JoulemapError):
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
         """Return what it takes at another price, in closed form; None where the power cap has a say in it."""
-        if not (constant.is_linear or constant.name == LOSS) or self.is_capped:
+        if not self._is_ledger(constant):
             return None
         joules = self.base.action_j.get(constant.name, 0.0)
-        if joules == 0.0 and (constant.name.startswith(f"{BOARD}.") or constant.name == LOSS):
+        if joules == 0.0 and (constant.own.startswith(f"{BOARD}.") or constant.name == LOSS):
             return None  # counted, held to the power limit, and in no ledger of this boundary
         if constant.name == STATIC:
             extra_w = (1.0 - self.base.cap_fraction) * constant.value * (factor - 1.0)
@@ -185,7 +195,8 @@ class Variation:
         return math.log(at_high / at_low) / (high - low), is_exact
 
     def _is_ledger(self, constant: Constant) -> bool:
-        return (constant.is_linear or constant.name == LOSS) and not self.is_capped
+        is_box = bool(constant.of) and constant.own in (STATIC, LOSS)  # of a device for the time of all of them
+        return (constant.is_linear or constant.name == LOSS) and not self.is_capped and not is_box
 
     def _use(self, name: str, factor: float) -> dict[str, float | None]:
         """Return how it is used where a constant of that is wrong by a factor."""
@@ -225,30 +236,57 @@ def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
     rows = _read_runs(runs.connection, runs.ids)
     records = read_hardware(runs.connection, [digest for _, _, digest, *_ in rows])
     use = {} if usage is None else read_use(usage)
-    works: dict[int, object] = {}
+    works: dict[int, WorkloadColumns] = {}
     kernels: dict[tuple[int, str, str, str], Varied] = {}
     fitted: dict[str, dict[str, float]] = {}
+
+    def fit(architecture: str) -> dict[str, float]:
+        if architecture not in fitted:
+            fitted[architecture] = {one.name: one.spread for one in load_spreads(architecture).coefficients}
+        return fitted[architecture]
+
     found = []
     for name, workload_id, digest, precision, weight_precision, runtime, batch in rows:
         key = workload_id, precision, runtime, weight_precision
-        if key not in kernels:
-            works.setdefault(workload_id, read_columns(runs.connection, workload_id))
-            kernels[key] = Varied.of(works[workload_id], *key[1:])  # type: ignore[arg-type]
+        works.setdefault(workload_id, read_columns(runs.connection, workload_id))
         hardware = records[digest]
-        if hardware.architecture not in fitted:
-            spreads = load_spreads(hardware.architecture)
-            fitted[hardware.architecture] = {one.name: one.spread for one in spreads.coefficients}
-        found.append(
-            Variation(
-                name=name,
-                hardware=hardware,
-                batch=batch,
-                varied=kernels[key],
-                use=use,
-                fitted=fitted[hardware.architecture],
-            )
-        )
+        one: dict[str, Any] = {"name": name, "batch": batch, "use": use}
+        if hardware.architecture == BOX:
+            told = {"precision": precision, "weight_precision": weight_precision, "runtime": runtime, "batch": batch}
+            found.append(_vary_box(runs.plan, works[workload_id], told, fit, one))
+            continue
+        if key not in kernels:
+            kernels[key] = Varied.of(works[workload_id], *key[1:])
+        found.append(Variation(**one, hardware=hardware, varied=kernels[key], fitted=fit(hardware.architecture)))
     return found
+
+
+def _vary_box(
+    plan: Plan,
+    work: WorkloadColumns,
+    told: Mapping[str, Any],
+    fit: Callable[[str], Mapping[str, float]],
+    one: Mapping[str, Any],
+) -> Variation:
+    """Return the run of a box as a function of its constants; `told` is its configuration, `one` the rest of it."""
+    from joulemap.box.constant import list_kinds
+    from joulemap.box.variation import VariedBox
+
+    entry, mode = next(pair for pair in plan.selection.pairs if name_pair(pair[0].id, pair[1]) == one["name"])
+    record = plan.selection.boxes[entry.described]
+    bound = bind_target(record, entry, mode, plan.calibration, plan.settings.boundary)
+    variant = "" if entry.variant is None else entry.id
+    hardware = cast("BoxHardware", change_target(bound, plan.changes.get((entry, mode), ()), variant))
+    return Variation(
+        **one,
+        hardware=hardware,
+        varied=VariedBox(work, Configuration(hardware=entry.id, power_mode=mode, **told)),
+        fitted={
+            f"{kind}.{name}": spread
+            for kind, chip in list_kinds(hardware).items()
+            for name, spread in fit(chip.architecture).items()
+        },
+    )
 
 
 def _read_runs(connection: Connection, ids: Sequence[int]) -> list[tuple[str, int, str, str, str, str, int]]:

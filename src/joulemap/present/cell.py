@@ -123,6 +123,10 @@ def _show_number(value: int | float | Decimal, name: str, unit: str) -> str:
     return f"{number:,.0f}" if abs(number) >= 10_000 and number.is_integer() else f"{number:.4g}"
 
 
+LEAST_RATE: Final = 1e-3
+"""A second: from it on to 1 a rate has no prefix, since that would be read as a unit, as in m/s."""
+
+
 def show_quantity(value: float | None, unit: str) -> str:
     """Return a number with SI prefix and unit, a rate as count per second; nothing for None."""
     if value is None:
@@ -130,7 +134,7 @@ def show_quantity(value: float | None, unit: str) -> str:
     if unit == "1":
         return f"{value:.4g}"
     if unit == "1/s":
-        return f"{format_si(value, '')}/s"
+        return f"{value:.3g}/s" if LEAST_RATE <= value < 1.0 else f"{format_si(value, '')}/s"
     return format_si(value, unit)
 
 

@@ -11,6 +11,7 @@ from joulemap.answer.run import overlaps
 from joulemap.answer.scope import join_words
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.metric import METRIC
+from joulemap.domain.role import ROLES
 from joulemap.domain.table import Table
 from joulemap.present.cell import show_chance, show_quantity, show_share, show_signed
 from joulemap.row.explain import CategoryDifference, RoleDifference, SubgraphDifference
@@ -129,7 +130,13 @@ def _tell_role(row: RoleDifference, answer: PairAnswer) -> str:
     noun = find_role(row).noun
     cost = "costs" if row.role == "static" else "cost"
     if not row.is_shared:
-        return f"{noun} {cost} {more} {most}{way and f': they {way}'}; {less} does without"
+        beside_j = sum(  # what devices of a box spend, under their own names
+            one.energy_a_j if row.difference_fj > 0 else one.energy_b_j
+            for one in answer.roles
+            if one.category == row.category and one.role not in ROLES
+        )
+        rest = f", {less} {show_quantity(beside_j, 'J')}" if beside_j else f"; {less} does without"
+        return f"{noun} {cost} {more} {most}{way and f': they {way}'}{rest}"
     if way == other:
         return f"{noun} {cost} {more} {most}{told}, {less} {least}{beside}"
     return f"{noun} {cost} {more} {most}: they {way}{told}; in {less} they {other}{beside}, for {least}"

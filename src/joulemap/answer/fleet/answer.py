@@ -32,13 +32,14 @@ from joulemap.answer.fleet.sentence import FleetSentences
 from joulemap.answer.llm.answer import SERVING, list_served
 from joulemap.answer.price import find_chip, price_parameters
 from joulemap.answer.scope import Scope, find_scope, find_stored_scope, join_words, widen
+from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import chance_above
 from joulemap.domain.fleet import Demand
 from joulemap.domain.settings import Price, Serving, Settings, Usage
 from joulemap.plan.hold import holding_plans, holding_runs
 from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_hardware
+from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity
 from joulemap.present.document import Document, Section, say_rest
@@ -190,13 +191,20 @@ def fleet(
     shares = {model: 1.0 - sum(demand.beside.values()), **demand.beside}
     _check_batched(shares)
     settings = attrs.evolve(settings, batch=settings.batch or BATCHES)
-    plan = plan_selected(tuple(shares), settings, select_hardware(settings, "catalogue"))
+    plan = plan_selected(tuple(shares), settings, _fill_boxes(select_hardware(settings, "catalogue")))
     with holding_runs(source, plan, needs_catalogue=True) as runs:
         found = _read(runs.connection, list(runs.ids), usage, prices)
         scope = find_scope(runs)
     scope.check_evaluated()
     rows = size_stations(found["stations"].rows, shares, levels, demand)
     return make_answer(scope, demand, shares, levels, rows, found)
+
+
+def _fill_boxes(selection: Selection) -> Selection:
+    """Return a selection in which a box of alike devices, named without a mode, has work for all of them."""
+    alike = {name for name, box in selection.boxes.items() if len(box.box.devices) == 1}
+    pairs = ((one, "throughput" if one.id in alike and mode == DEFAULT_MODE else mode) for one, mode in selection.pairs)
+    return attrs.evolve(selection, pairs=tuple(dict.fromkeys(pairs)))
 
 
 def _check_batched(models: Iterable[str]) -> None:

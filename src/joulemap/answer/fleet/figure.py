@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 
 from joulemap.answer.computed import make_table
-from joulemap.answer.fleet.row import OK, FleetRow, LevelRow, QueueRow, Sizing, first_of_each
+from joulemap.answer.fleet.row import OK, FleetRow, LevelRow, QueueRow, Sizing, first_of_each, show_carried
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure, make_figure
 
@@ -48,6 +48,6 @@ def draw_fleets(
 
 
 def _tell_growth(row: FleetRow) -> str:
-    carried = f"{row.label} carries {row.carried_ratio:.3g}x the highest rate"
+    carried = f"{row.label} carries {show_carried(row.carried_ratio)} the highest rate"
     verb = "fail" if " and " in row.fails_first else "fails"
     return f"{carried}; grown by half, {row.fails_first} {verb} first" if row.fails_first else carried

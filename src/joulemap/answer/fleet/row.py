@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from joulemap.answer.computed import told
+from joulemap.domain.fleet import MOST_CARRIED
 from joulemap.domain.use import add_up
 from joulemap.system.record import frozen
 
@@ -36,6 +37,9 @@ OBJECTIVES: Final[Mapping[Objective, tuple[str, str]]] = {
     "carbon": ("gco2_per_month", "g"),
 }
 """Objective -> the column that is least, and its unit."""
+
+NEARLY: Final = 0.98
+"""Of the most that is tried: what a fleet carries is found no nearer."""
 
 HALF_MORE: Final = 1.5
 """Times the highest rate at which it is told what fails."""
@@ -249,6 +253,11 @@ def tell_levels(label: str, station: Station, loads: Sequence[Load], idle_w: flo
         )
         for one in loads
     )
+
+
+def show_carried(ratio: float | None) -> str:
+    """Return how many times the highest rate a fleet carries, or that it is more than was tried; nothing for None."""
+    return "" if ratio is None else f"over {MOST_CARRIED:g}x" if ratio > NEARLY * MOST_CARRIED else f"{ratio:.3g}x"
 
 
 def tell_failure(carried: float, limit_w: float | None, power_w: float, grown_w: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from joulemap.answer.fleet.mixture import SAVED, MixedRow
 from joulemap.answer.fleet.pair import PairRow
-from joulemap.answer.fleet.row import LATE, OBJECTIVES, OK
+from joulemap.answer.fleet.row import LATE, OBJECTIVES, OK, show_carried
 from joulemap.answer.fleet.table import FleetTables
 from joulemap.answer.scope import TIE_RATIO, join_words
 from joulemap.domain.doubt import TOLD_APART
@@ -72,7 +72,7 @@ class FleetSentences(FleetTables):
             alone = f"{self.scope.mark(best.label)} alone: " if self._find_together() else ""
             told.append(
                 f"{alone}99 of 100 take {best.promise_fraction:.0%} of what is promised; it carries "
-                f"{best.carried_ratio:.3g}x the highest rate{fails}"
+                f"{show_carried(best.carried_ratio)} the highest rate{fails}"
             )
         goals = {row.objective: row for row in self.winners}
         energy = goals.get("energy")

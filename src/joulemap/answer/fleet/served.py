@@ -21,7 +21,7 @@ from joulemap.answer.fleet.row import (
     tell_levels,
 )
 from joulemap.answer.fleet.station import make_late
-from joulemap.capacity.size import MOST
+from joulemap.domain.fleet import MOST_CARRIED
 from joulemap.present.cell import show_quantity
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -150,7 +150,7 @@ def size_servers(
 def _size(server: Server, station: Station, levels: Sequence[Level]) -> Sizing:
     """Return the fleet of servers that share the requests evenly, or that one alone is too slow."""
     peak, demand, world = levels[0].rate_per_s, server.demand, server.case.world
-    rate = server.find_rate(peak, peak * MOST)
+    rate = server.find_rate(peak, peak * MOST_CARRIED)
     if rate == 0.0:
         alone = server.serve(LEAST * peak)
         told = (
@@ -237,7 +237,7 @@ def _name(case: Case) -> dict[str, Any]:
 
 def _count(server: Server, peak: float, rate: float) -> int | None:
     """Return how many servers there have to be; None where no number keeps the promises."""
-    found = server.find_rate(rate / server.slower, peak * MOST / server.slower)
+    found = server.find_rate(rate / server.slower, peak * MOST_CARRIED / server.slower)
     return math.ceil(peak / found) if found else None
 
 

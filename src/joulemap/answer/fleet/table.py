@@ -10,7 +10,7 @@ import attrs
 from joulemap.answer.answer import RunAnswer
 from joulemap.answer.fleet.mixture import MixedRow
 from joulemap.answer.fleet.pair import PairRow
-from joulemap.answer.fleet.row import OK, FleetRow, FleetWinner, LevelRow, QueueRow
+from joulemap.answer.fleet.row import OK, FleetRow, FleetWinner, LevelRow, QueueRow, show_carried
 from joulemap.domain.fleet import Demand
 from joulemap.domain.table import Table
 from joulemap.present.cell import show, show_plain, show_quantity
@@ -73,7 +73,7 @@ class FleetTables(RunAnswer):
                 ("wait", lambda row: show_quantity(row.wait_s, "s") if row.wait_s else ""),
                 ("busy", "busy_fraction"),
                 ("power", "power_w"),
-                ("carries", lambda row: "" if row.carried_ratio is None else f"{row.carried_ratio:.3g}x"),
+                ("carries", lambda row: show_carried(row.carried_ratio)),
                 ("J/request", "energy_per_request_j"),
                 *cells.values(),
                 ("way", "way"),

@@ -379,7 +379,6 @@ def flip(
     selection = select_hardware(attrs.evolve(settings, hardware=hardware))
     if len(selection.pairs) != 2:
         raise UsageError("name two different hardware after the model, A and B")
-    selection.check_chips("flip")
     plan = plan_selected((model,), settings, selection)
     billed = usage if metric in BILLED else None
     with holding_runs(source, plan) as runs:
@@ -413,8 +412,11 @@ def flip(
 def _try_batches(
     source: Source, model: str, settings: Settings, selection: Any, metric: VariedMetricName, usage: Usage | None
 ) -> list[BatchWinner]:
-    """Return who is better at each batch; none where the model ships at one batch alone, or brings its own inputs."""
-    if settings.inputs or settings.modules:
+    """Return who is better at each batch; none where the model ships at one batch alone, or brings its own inputs.
+
+    None for a box either, which would be placed anew at each.
+    """
+    if settings.inputs or settings.modules or selection.boxes:
         return []
     batches = tuple(sorted({*BATCHES, *settings.batch}))
     plan = plan_selected((model,), attrs.evolve(settings, batch=batches), selection)

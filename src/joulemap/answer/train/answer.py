@@ -19,6 +19,7 @@ from joulemap.answer.train.whole import PHASES
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
+from joulemap.plan.divide import open_boxes
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
@@ -299,9 +300,13 @@ def train(
     `batch` of the settings are samples of all devices. Runs are of one device, with full ledgers; energies of the
     answer are of all devices. What does not fit is a row, with what would. Raises UnknownNameError for a model or
     hardware that is not there, UsageError for what is asked wrongly, ModelError for a model that is not trained as it
-    is traced, UnsupportedError where nothing trains it.
+    is traced, UnsupportedError where nothing trains it. A box is its devices, all of them unless `training` says else.
     """
     settings = attrs.evolve(settings, hardware=settings.hardware if is_choice(settings) else HARDWARE)
+    select_hardware(settings).check_alike("train")
+    settings, alike = open_boxes(settings)
+    if alike and training.devices == TRAINING.devices:
+        training = attrs.evolve(training, devices=tuple(dict.fromkeys(alike.values())))
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
     ensure_all(source, [plan for step in steps for plan in step.plans])
@@ -311,7 +316,6 @@ def train(
     names: dict[int, str] = {}
     told = {**used, **paid, **pay}
     for step in steps:
-        step.plan.selection.check_chips("train", "--devices")
         beside = fetch_beside(source, step, told)
         with holding_runs(source, step.plan, needs_catalogue=True) as runs:
             found = fetch_steps(runs, told)
