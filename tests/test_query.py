@@ -15,7 +15,7 @@ from joulemap.domain.settings import Bounds
 from joulemap.row.database import StoredTable
 from joulemap.store.catalogue import write_metrics
 from joulemap.store.connection import Connection, configure, limit, writing
-from joulemap.store.contract import Parameter, Query, parse_query
+from joulemap.store.contract import Parameter, Query, parse_query, write_query
 from joulemap.store.library import find_query, list_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import check_query, parse_parameter, run_query, sample
@@ -59,6 +59,17 @@ def test_a_query_follows_the_house_rules(query: Query) -> None:
     assert not re.search(r"SELECT\s+\*", code)
     assert "ORDER BY" in code
     assert not code.rstrip().endswith(";")
+
+
+def test_what_is_shown_of_a_query_is_a_whole_query_file(tmp_path: Path) -> None:
+    for query in list_queries():
+        topic, _, name = query.name.partition(".")
+        path = tmp_path / topic / f"{name}.v{query.version}.sql"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(write_query(query))
+        shown = parse_query(path)
+        for field in ("title", "record", "summary", "grain", "order", "parameters", "columns", "written"):
+            assert getattr(shown, field) == getattr(query, field), (query.name, field)
 
 
 def test_the_types_of_rows_are_what_the_headers_say() -> None:

@@ -49,21 +49,22 @@ def show(
     output: Path | None = option(None, "Write it to this file, not to stdout.", "--output", "-o"),
     force: Force = False,
 ) -> None:
-    """Print a query file: its header and its SQL.
+    """Print a query: its header, with what each parameter and column is, and its SQL.
 
     \b
     joulemap query show compare.summary
     """
     from joulemap.cli.argument import named_files
     from joulemap.present.text import make_visible
+    from joulemap.store.contract import write_query
     from joulemap.store.library import find_query
     from joulemap.system.file import read_text
 
     check_suffix(output, ".sql", "a query file")
-    path = find_query(name, queries).path
-    text = read_text(path).rstrip()
+    query = find_query(name, queries)
+    text = write_query(query) if queries is None else read_text(query.path).rstrip()
     shown = text if output else make_visible(text, keep="\n\t")
-    emit(shown, output, (path, *(() if output is None else named_files(output))), force=force)
+    emit(shown, output, (query.path, *(() if output is None else named_files(output))), force=force)
 
 
 @app.command()

@@ -32,6 +32,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import attrs
+
 from joulemap.domain.table import Column
 from joulemap.system.errors import SqlError
 from joulemap.system.file import FileError, read_text
@@ -169,6 +171,21 @@ def parse_query(path: Path) -> Query:
         written=found["sql"].strip(),
         path=path,
     )
+
+
+def write_query(query: Query) -> str:
+    """Return the text of a file that says all of a query: what others declare for it stands there too."""
+    import json
+
+    def table(entry: Parameter | Column) -> str:
+        told = attrs.asdict(entry, filter=lambda field, value: field.name != "name" and value != field.default)
+        return "{ " + ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items()) + " }"
+
+    head = {"record": query.record, "summary": query.summary, "grain": query.grain, "order": query.order}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items() if value]
+    for name, entries in (("parameters", query.parameters), ("columns", query.columns)):
+        lines += [f"[{name}]", *(f"{entry.name} = {table(entry)}" for entry in entries)] if entries else []
+    return "\n".join(("/*", *lines, "*/", query.written))
 
 
 def read_toml(text: str) -> dict[str, Any]:
