@@ -12,6 +12,8 @@ energy_per_event_j = { type = "DOUBLE", null = true, unit = "J", meaning = "ener
 run_fraction = { type = "DOUBLE", null = true, meaning = "of the energy of the run or of the subgraph" }
 meaning = { type = "VARCHAR", meaning = "in words" }
 formula = { type = "VARCHAR", meaning = "how the count follows from actions of the ledger, operator by operator, with the numbers of the hardware" }
+energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
 */
 WITH chosen AS (
     SELECT r.run_id, r.hardware_digest, v.architecture, g.subgraph_index

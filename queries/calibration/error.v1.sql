@@ -4,7 +4,7 @@ summary = "How far a calibration is from its measurements: with class defaults, 
 grain = "one row per quantity and group of rows"
 order = ["quantity, latency first", "families after all, runtimes, precisions and batches", "runtime", "precision", "batch", "family"]
 [columns]
-quantity = {}
+quantity = { type = "VARCHAR", meaning = "latency or energy" }
 runtime = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
 precision = { type = "VARCHAR", null = true, meaning = "of the rows; null for all" }
 batch = { type = "INTEGER", null = true, meaning = "of the rows; null for all" }

@@ -7,6 +7,7 @@ order = ["position in run_ids", "run_id", "section, in the order geometry, memor
 section = { type = "VARCHAR", meaning = "geometry, memory, power or peak" }
 quantity = { type = "VARCHAR", meaning = "as in hardware_facts" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a count or ratio" }
+value = { type = "DOUBLE", meaning = "in unit" }
 */
 WITH number AS (
     SELECT

@@ -14,7 +14,7 @@ least_memory_fraction = { type = "DOUBLE", default = 0.5, meaning = "of the time
 hardware = {}
 aspect = { type = "VARCHAR", meaning = "energy_per_inference, latency and power against the median; utilization of the peak; idle: units without work; launch and memory: time that they bound" }
 verdict = { type = "VARCHAR", meaning = "strength, weakness or even" }
-value = {}
+value = { type = "DOUBLE", meaning = "in unit" }
 unit = { type = "VARCHAR", meaning = "J, s, W, or 1 for a fraction" }
 median_value = { type = "DOUBLE", meaning = "of all evaluated runs asked for" }
 median_ratio = { type = "DOUBLE", null = true, meaning = "median over value: above 1 is less than the median; null for an aspect that is held against itself" }

@@ -11,6 +11,7 @@ fusion_pattern = { type = "VARCHAR", meaning = "operations in order" }
 winner = { type = "VARCHAR", meaning = "hardware with the lowest metric; ties go to the first name" }
 metric = { type = "VARCHAR", meaning = "what was compared" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
 */
 WITH candidate AS (
     SELECT

@@ -11,6 +11,7 @@ unit = { type = "VARCHAR", meaning = "1, year, h/year, USD/kWh or g/kWh" }
 basis = { type = "VARCHAR", meaning = "where the number comes from; given where it was asked for" }
 source = { type = "VARCHAR", meaning = "document or arithmetic; the question where it was asked for" }
 note = { type = "VARCHAR", meaning = "what a reader must know to use it well" }
+value = { type = "DOUBLE", meaning = "in unit" }
 */
 WITH given AS (
     SELECT unnest([

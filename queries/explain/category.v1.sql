@@ -19,6 +19,8 @@ difference = { type = "DOUBLE", meaning = "what it makes of the difference, in u
 by_count_exact = { type = "HUGEINT", meaning = "of difference_exact, what more or less of it moved; of static power, a longer or shorter time" }
 by_price_exact = { type = "HUGEINT", meaning = "of difference_exact, what a higher or lower price of one moved; of static power, more or fewer watts" }
 by_presence_exact = { type = "HUGEINT", meaning = "of difference_exact, what only one of them has: roles without a counterpart, subgraphs that it bounds on one side alone" }
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH part AS (
     SELECT

@@ -16,7 +16,7 @@ price_unit = {}
 difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, twice, in fJ fs, exact: an energy term x (T of A + T of B), a time term x (E of A + E of B)" }
 difference = {}
 unit = {}
-share_fraction = {}
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH whole AS (
     SELECT sum(energy_fj) AS energy_fj, sum(latency_fs) AS latency_fs

@@ -12,6 +12,7 @@ difference_j = { type = "DOUBLE", unit = "J", meaning = "this effect of B minus 
 action_count = { type = "BIGINT", meaning = "actions that it moved" }
 largest_action = { type = "VARCHAR", null = true, meaning = "component.action that it moved most; null where it moved none" }
 largest_difference_j = { type = "DOUBLE", null = true, unit = "J", meaning = "what it moved that one" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH split AS (
     SELECT component, action, part, price_a, price_b, is_shared, by_count_fj, difference_fj

@@ -21,7 +21,7 @@ basis_a = { type = "VARCHAR", null = true, meaning = "where the price on A comes
 basis_b = { type = "VARCHAR", null = true, meaning = "where the price on B comes from" }
 difference_fj = { type = "BIGINT", unit = "fJ", meaning = "this term of B minus A" }
 difference_j = { type = "DOUBLE", unit = "J", meaning = "this term of B minus A" }
-share_fraction = {}
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH split AS (
     SELECT

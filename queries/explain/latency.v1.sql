@@ -13,6 +13,7 @@ price_a = { type = "DOUBLE", null = true, meaning = "time of one on A; null with
 price_b = { type = "DOUBLE", null = true, meaning = "time of one on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, in fs, exact" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH parted AS (
     SELECT resource, spent_a_fs AS spent_a, spent_b_fs AS spent_b, work_a, work_b, is_met, by_work_fs

@@ -11,6 +11,7 @@ price_a = { type = "DOUBLE", null = true, meaning = "bytes of one on A; null wit
 price_b = { type = "DOUBLE", null = true, meaning = "bytes of one on B; null without a count" }
 difference_exact = { type = "HUGEINT", meaning = "this term of B minus A, in B, exact" }
 unit = { type = "VARCHAR", meaning = "SI unit of difference" }
+share_fraction = { type = "DOUBLE", null = true, meaning = "of the whole difference; negative where it goes the other way" }
 */
 WITH side AS (
     SELECT

@@ -7,6 +7,7 @@ hardware = { type = "VARCHAR", meaning = "catalogue id" }
 [columns]
 quantity = { type = "VARCHAR", meaning = "dotted name" }
 unit = { type = "VARCHAR", meaning = "SI unit; 1 for a count or ratio" }
+value = { type = "DOUBLE", meaning = "in unit" }
 */
 SELECT fact_index, quantity, value, unit, basis, source, note
 FROM hardware_facts

@@ -21,6 +21,8 @@ aliases = { type = "VARCHAR", meaning = "other names, comma-separated" }
 is_projection = { type = "BOOLEAN", meaning = "key numbers are projections or estimates" }
 projection = { type = "VARCHAR", meaning = "why; empty where they are published" }
 unavailable = { type = "VARCHAR", meaning = "why not; empty where it can" }
+recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
+assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 */
 SELECT
     h.hardware,

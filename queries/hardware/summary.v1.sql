@@ -19,6 +19,8 @@ projection = { type = "VARCHAR", meaning = "why its key numbers are projections 
 unavailable = { type = "VARCHAR", meaning = "why it can be neither bought nor rented, or only at a price that is a guess; empty where it can" }
 doubts = { type = "VARCHAR[]", meaning = "what the sources disagree about" }
 hardware_digest = { type = "VARCHAR", meaning = "of its description" }
+recalled_fact_count = { type = "BIGINT", meaning = "those that are public but were not checked against their source" }
+assumed_fact_count = { type = "BIGINT", meaning = "those that are assumptions" }
 */
 SELECT
     h.hardware,

@@ -8,7 +8,7 @@ precision = { type = "VARCHAR", meaning = "as measured" }
 batch = {}
 runtime = {}
 group_count = { type = "BIGINT", meaning = "groups of operators with one operation and shapes" }
-operator_count = {}
+operator_count = { type = "BIGINT", meaning = "operators in them" }
 call_count = { type = "BIGINT", meaning = "calls of kernels, matched or not" }
 device_time_s = { type = "DOUBLE", unit = "s", meaning = "of all kernels, without the gaps between them" }
 matched_fraction = { type = "DOUBLE", meaning = "part of device_time_s that operators of the trace account for" }

@@ -7,6 +7,8 @@ order = ["kind", "operator_count descending", "text"]
 run_ids = { type = "INTEGER[]", meaning = "runs" }
 [columns]
 operator_count = { type = "BIGINT", null = true, meaning = "how many operators are uncounted; null for an assumption" }
+kind = { type = "VARCHAR", meaning = "uncounted: only its bytes are counted; assumed: a worst case stands for what depends on data" }
+text = { type = "VARCHAR", meaning = "ATen operator, or what was assumed and where" }
 */
 SELECT kind, text, CAST(sum(operator_count) AS BIGINT) AS operator_count
 FROM caveats

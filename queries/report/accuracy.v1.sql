@@ -12,6 +12,7 @@ basis = { type = "VARCHAR", meaning = "what the interval follows from" }
 measurement_count = { type = "BIGINT", null = true, meaning = "measurements behind it; null where they are of other classes" }
 group_count = { type = "BIGINT", null = true, meaning = "model families times boards that they are of; null where they are of other classes" }
 calibration = { type = "VARCHAR", meaning = "calibration of the run; none for the class defaults" }
+quantity = { type = "VARCHAR", meaning = "latency or energy" }
 */
 WITH uncertain AS MATERIALIZED (
     SELECT

@@ -6,6 +6,8 @@ subgraph_index = { type = "INTEGER", meaning = "execution order" }
 name = { type = "VARCHAR", meaning = "of the operator that leads it" }
 component = { type = "VARCHAR", meaning = "where it happens" }
 per = { type = "VARCHAR", meaning = "what one is: instruction, line, warp, token ..." }
+energy_fj = { type = "BIGINT", null = true, unit = "fJ", meaning = "of the actions that pay for it, which may pay for other events too, exact; null where none does" }
+energy_j = { type = "DOUBLE", null = true, unit = "J", meaning = "the same" }
 */
 WITH counted AS (
     SELECT

@@ -13,7 +13,7 @@ overtaken = { type = "VARCHAR", meaning = "hardware with the smaller metric at p
 batch = { type = "INTEGER", meaning = "the smallest batch of the sweep where the order is turned round" }
 overtaker_value = { type = "DOUBLE", meaning = "at batch, in unit" }
 overtaken_value = { type = "DOUBLE", meaning = "at batch, in unit" }
-unit = {}
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
 previous_batch = { type = "INTEGER", meaning = "the largest smaller batch where they were not equal" }
 previous_overtaker_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }
 previous_overtaken_value = { type = "DOUBLE", meaning = "at previous_batch, in unit" }

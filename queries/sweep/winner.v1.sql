@@ -11,7 +11,7 @@ metric = { type = "VARCHAR", values = "MetricName", meaning = "edp: energy x lat
 batch = {}
 winner = { type = "VARCHAR", meaning = "hardware with the least metric; ties go to the first name" }
 value = { type = "DOUBLE", meaning = "the winner's, in unit" }
-unit = {}
+unit = { type = "VARCHAR", meaning = "J, s or Js" }
 runner_up = {}
 advantage_ratio = {}
 probability_ahead = { type = "DOUBLE", null = true, meaning = "that the winner is better than the runner-up; null without one" }

@@ -20,6 +20,7 @@ bias_fraction = { type = "DOUBLE", null = true, meaning = "of those: mean signed
 worst_error_fraction = { type = "DOUBLE", null = true, meaning = "of those: signed relative error of the group that is furthest off" }
 worst_case = { type = "VARCHAR", null = true, meaning = "that group: model, precision, batch, operation, shapes" }
 seen_fraction = { type = "DOUBLE", meaning = "part of the groups that coefficients were chosen with in view" }
+operator_count = { type = "BIGINT", meaning = "operators in them" }
 */
 WITH pair AS (
     SELECT
