@@ -211,7 +211,6 @@ def survey(
 
     `watch` is shown the costs of each block that keep the limits, before it is told of it.
     """
-    began = time.perf_counter()
     found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
         from joulemap.design.task import survey_lake
@@ -222,10 +221,10 @@ def survey(
     else:
         watch.tell(0, len(found))
         for numbers, one in _cut(groups):
-            watch.see(found.add(evaluate_designs(one.space, numbers, one.loads)))
+            watch.see(found.add(one.found or evaluate_designs(one.space, numbers, one.loads)))
             found.evaluated_count += len(numbers)
             watch.tell(found.evaluated_count, len(found))
-    found.seconds = time.perf_counter() - began
+    found.seconds = time.perf_counter() - watch.began_s
     return found
 
 
@@ -233,6 +232,9 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
     """Yield the designs of groups in blocks that take about as long as it may be until something is told."""
     size = FIRST_BLOCK
     for one in groups:
+        if one.found is not None:
+            yield one.numbers, one
+            continue
         start = 0
         while start < len(one.numbers):
             began = time.perf_counter()

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
     from joulemap.design.survey import Survey
+    from joulemap.design.watch import Watch
 
 OBJECTIVES: Final = ("energy", "latency")
 """What designs are judged by unless something else is asked for."""
@@ -318,15 +319,15 @@ def explore(
     is_kept = lake is not None or jobs > 1 or bool(cluster)
     is_usual = not (vary or solve or target)
     posed = pose(source, names, settings, None if is_usual else vary, share, count, seed, keeps=is_kept)
+    watch = Watch(say=source.talk, move=source.progress)
     if search:
-        posed = _search(posed, search, wanted, bounds, count, seed)
+        posed = _search(posed, search, wanted, bounds, count, seed, watch)
     if solve or target:
         from joulemap.answer.explore.solve import solve_posed
 
         posed = solve_posed(posed, _texts(solve), _texts(target))
     with tempfile.TemporaryDirectory() as beside:
         place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        watch = Watch(say=source.talk, move=source.progress)
         done = survey(posed.groups, wanted, bounds, watch, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
     done.judge(posed.doubt)
@@ -368,19 +369,22 @@ def _list_best(done: Survey) -> list[int]:
 
 
 def _search(
-    posed: Posed, search: str, wanted: Sequence[Objective], bounds: tuple[Bound, ...], count: int | None, seed: int
+    posed: Posed,
+    search: str,
+    wanted: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    count: int | None,
+    seed: int,
+    watch: Watch,
 ) -> Posed:
     """Return a question whose designs are those that a search looked at."""
-    from joulemap.design.search import SEARCHES, search_space
+    from joulemap.design.search import SEARCHES, search_group
 
     check_name("search", search, SEARCHES)
     if count is None:
         raise UsageError("say how many designs are looked at: --search optuna --points 2000")
-    found = {
-        place: attrs.evolve(one, numbers=search_space(one, wanted, bounds, len(one.numbers), seed + place))
-        for place, one in enumerate(posed.groups)
-    }
-    return posed.keep(found)
+    groups = enumerate(posed.groups)
+    return posed.keep({place: search_group(one, wanted, bounds, seed + place, watch.tell) for place, one in groups})
 
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
