@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,10 @@ KEPT: Final = 1_000_000
 """Designs of a survey of which all is kept: what of others is asked for is evaluated again."""
 
 STEP: Final = 0.01
-"""Of a parameter, for what it does at the margin; one where it counts something."""
+"""Of a parameter, for what it does at the margin."""
+
+WHOLE_STEP: Final = 2.0
+"""Factor either way of one that counts something, whose next number may leave most of a tile empty."""
 
 
 @frozen(kw_only=True)
@@ -248,20 +252,22 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
 def find_slopes(
     group: Group, values: Mapping[str, float], objectives: Sequence[Objective]
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return of each parameter of a design, with all that follows it, d ln objective / d ln parameter."""
+    """Return of each parameter of a design, with all that follows it, d ln objective / d ln parameter.
+
+    Of one that counts something the mean from half of it to twice.
+    """
     names = list(values)
     rows = [dict(values)]
     for name in names:
         is_whole = group.space.law.constants[name].is_whole
         for sign in (-1.0, 1.0):
-            value = values[name] + sign if is_whole else values[name] * (1.0 + sign * STEP)
-            rows.append({**values, name: max(value, 1.0) if is_whole else value})
-    columns = {name: np.array([row[name] for row in rows]) for name in names}
-    found = evaluate_values(group.space, columns, group.loads, len(rows))
+            value = values[name] * (WHOLE_STEP**sign if is_whole else 1.0 + sign * STEP)
+            rows.append({**values, name: max(float(round(value)), 1.0) if is_whole else value})
+    found = evaluate_rows(group, rows)
     slopes: dict[str, tuple[float | None, ...]] = {}
     for place, name in enumerate(names):
         ends = [row if found.refusal[row] == "" else 0 for row in (2 * place + 1, 2 * place + 2)]
-        span = float(np.log(columns[name][ends[1]] / columns[name][ends[0]]))
+        span = math.log(rows[ends[1]][name] / rows[ends[0]][name])
         slopes[name] = tuple(
             float(np.log(found.value(one)[ends[1]] / found.value(one)[ends[0]])) / span if span else None
             for one in objectives
@@ -269,7 +275,7 @@ def find_slopes(
     return slopes
 
 
-def evaluate_one(group: Group, values: Mapping[str, float]) -> Outcomes:
-    """Return what one design takes."""
-    columns = {name: np.array([value]) for name, value in values.items()}
-    return evaluate_values(group.space, columns, group.loads, 1)
+def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:
+    """Return what some designs take, the values of whose parameters are named."""
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return evaluate_values(group.space, columns, group.loads, len(rows))
