@@ -154,7 +154,7 @@ class ExploreAnswer(Answer):
                 ("value", lambda row: show_objective(row.value, row.unit)),
                 ("80 %", lambda row: show_doubt(row.half_width)),
                 ("design", "design"),
-                ("better than the chip", lambda row: "" if row.own_ratio is None else f"{row.own_ratio:.3g}x"),
+                ("over the chip", lambda row: "" if row.own_ratio is None else f"{row.own_ratio:.3g}x"),
                 ("not told apart", lambda row: show_count(row.like_count, "other")),
             ),
             keep=("value", "design"),
