@@ -339,6 +339,8 @@ def test_a_folder_that_is_no_lake_is_neither_written_nor_read(tmp_path: Path) ->
         fill(tmp_path, [Cell(0)], evaluate_cell)
     with pytest.raises(DatabaseError, match="no lake"):
         survey(tmp_path)
+    with pytest.raises(UsageError, match="s3://bucket/designs is an object store"):
+        fill(Path("s3://bucket/designs"), [], evaluate_cell)
     (tmp_path / "joulemap-lake.json").write_text('{"format": 99}')
     with pytest.raises(UsageError, match="format 99"):
         survey(tmp_path)
