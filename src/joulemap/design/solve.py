@@ -103,6 +103,6 @@ def _find_crossing(function: Callable[[Floats], Floats], count: int) -> float | 
         if not len(found):
             return None
         first = int(found[np.argmin(np.abs(places[found] + places[found + 1]))])
-        low, high = places[first : first + 2].tolist()
+        low, high = float(places[first]), float(places[first + 1])
         if high - low <= TOLERANCE:
             return low if abs(values[first]) < abs(values[first + 1]) else high

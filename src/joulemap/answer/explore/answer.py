@@ -306,7 +306,6 @@ def explore(
     from joulemap.design.outcome import OBJECTIVES as KNOWN
     from joulemap.design.survey import survey
     from joulemap.design.watch import Watch
-    from joulemap.lake.task import read_cluster
 
     names = (models,) if isinstance(models, str) else tuple(models)
     for name in objectives:
@@ -319,7 +318,7 @@ def explore(
         raise UsageError(f"count is {count}, expected a whole number from 1")
     bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
     wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
-    if cluster and lake is None and not read_cluster(cluster)[1]:
+    if "//" in cluster and lake is None:
         raise UsageError(f"--cluster {cluster} needs --lake FOLDER, which its workers see under the same path")
     is_kept = lake is not None or jobs > 1 or bool(cluster)
     is_usual = not (vary or solve or target)
