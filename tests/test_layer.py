@@ -111,10 +111,10 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 22_160,
+    "answer": 22_195,
     "trace": 9_760,
     "decoder": 3_000,
-    "model": 9_860,
+    "model": 9_870,
     "store": 7_565,
     "domain": 6_185,
     "cli": 5_750,
@@ -134,8 +134,8 @@ LINES: dict[str, int] = {
     "serving": 2_450,
     "training": 1_540,
     "box": 3_210,
-    "design": 1_900,
-    "lake": 410,
+    "design": 1_950,
+    "lake": 385,
 }
 """room -> lines of Python that it may have, 200 where nothing is said. Who raises one says in the history what for."""
 

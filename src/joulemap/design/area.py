@@ -83,7 +83,9 @@ DATAPATH: Final[Mapping[str, Quantity]] = {
     "kpu": _assumed(0.13, "1", "as of a systolic array"),
     "npu": _assumed(0.10, "1", "between a systolic array and a GPU"),
     "dsp": _assumed(0.05, "1", "between a GPU and an NPU"),
-    "cgra": _assumed(0.05, "1", "between a GPU and an NPU"),
+    "cgra": _derived(
+        0.26, "1", "Plasticine: 64 units take what memories leave of 113 mm2 at 28 nm (Prabhakar et al., ISCA 2017)"
+    ),
     "dpu": _assumed(0.03, "1", "of an FPGA: logic takes tens of times its area as cells"),
     "cpu": _assumed(0.01, "1", "a core is mostly what keeps its units busy"),
 }

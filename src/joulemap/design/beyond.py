@@ -69,10 +69,11 @@ def find_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) ->
 
 
 def find_oversize(done: Survey, rows: Sequence[int]) -> Oversize | None:
-    """Return which of some designs are larger than one die can be; None for none."""
+    """Return which of some designs are larger than one die can be, and than their chip if that is built of several."""
     rows = list(rows)
     area = done.outcomes_at(rows).area_mm2
-    count = int((area > RETICLE.value).sum())
+    built = [0.0 if one.space.hardware.projection else float(one.space.law.area.find_mm2({})[0]) for one in done.groups]
+    count = int((area > np.maximum(RETICLE.value, built)[done.group[rows]]).sum())
     if not count:
         return None
     space = done.groups[int(done.group[rows[int(np.argmax(area))]])].space

@@ -10,6 +10,7 @@ from joulemap.design.space import Space
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
+    from joulemap.design.outcome import Outcomes
     from joulemap.model.workload import Integers
 
 
@@ -25,6 +26,8 @@ class Group:
     loads: tuple[Load, ...]
     numbers: Integers
     """Of the designs in their space."""
+    found: Outcomes | None = None
+    """What they take, where a search has seen it."""
 
     def end_block(self, start: int, most: int) -> int:
         """Return where designs from a place on end that are evaluated together: of a whole space they are a grid."""

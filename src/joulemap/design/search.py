@@ -6,9 +6,10 @@ objective tree-structured Parzen estimators (J. Bergstra et al., 2011).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
 import numpy as np
 
 from joulemap.design.outcome import Objective, Outcomes, evaluate_designs
@@ -29,18 +30,23 @@ UNABLE: Final = 1e6
 """Excess of a design that cannot run."""
 
 
-def search_space(
-    group: Group, objectives: Sequence[Objective], bounds: tuple[Bound, ...], count: int, seed: int
-) -> Integers:
-    """Return the numbers of designs that a search of so many looked at, each once.
+def search_group(
+    group: Group,
+    objectives: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    seed: int,
+    tell: Callable[[int, int], None],
+) -> Group:
+    """Return the designs that a search of so many as a group has looked at, each once; one with all its designs as is.
 
-    Raises MissingPackageError where Optuna is not installed.
+    `tell` is told (designs done, designs to do). Raises MissingPackageError where Optuna is not installed.
     """
-    space = group.space
+    space, count = group.space, len(group.numbers)
     if count >= space.size:
-        return np.arange(space.size, dtype=np.int64)
+        return group
     study = _begin(len(objectives), seed)
-    found: list[Integers] = []
+    looked: list[Integers] = []
+    found: list[Outcomes] = []
     asked = 0
     while asked < count:
         trials = [study.ask() for _ in range(min(POPULATION, count - asked))]
@@ -52,9 +58,11 @@ def search_space(
         numbers = space.number(places)
         outcomes = evaluate_designs(space, numbers, group.loads)
         _tell(study, trials, outcomes, objectives, bounds)
-        found.append(numbers)
-    whole: Integers = np.unique(np.concatenate(found))
-    return whole
+        looked.append(numbers)
+        found.append(outcomes)
+        tell(asked, count)
+    whole, first = np.unique(np.concatenate(looked), return_index=True)
+    return attrs.evolve(group, numbers=whole, found=Outcomes.join(found).take(first))
 
 
 def _begin(objective_count: int, seed: int) -> Any:

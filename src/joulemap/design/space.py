@@ -61,22 +61,25 @@ class Space:
     law: Law
 
     @classmethod
-    def of(cls, hardware: Hardware, vary: Mapping[str, str | Sequence[float]]) -> Self:
-        """Return the designs like a chip, by what was written; UsageError for what cannot be read or contradicts."""
+    def of(cls, hardware: Hardware, vary: Mapping[str, str | Sequence[float]], label: str = "--vary {}={}") -> Self:
+        """Return the designs like a chip, by what was written; UsageError for what cannot be read or contradicts.
+
+        `label` is how a constant and its values are written.
+        """
         constants = list_constants(hardware)
         parameters: dict[str, Parameter] = {}
         for written, values in vary.items():
-            label = f"--vary {written}={values}"
-            constant = constants[_find_name(written, constants, hardware.id, label)]
+            shown = label.format(written, values)
+            constant = constants[_find_name(written, constants, hardware.id, shown)]
             if constant.name in parameters:
-                raise UsageError(f"{label}: {constant.name} is varied twice")
+                raise UsageError(f"{shown}: {constant.name} is varied twice")
             try:
                 texts = [values] if isinstance(values, str) else list(values)
                 found = tuple(dict.fromkeys(one for text in texts for one in read_values(text, constant)))
             except ValueError as error:
-                raise UsageError(f"{label}: {error}") from error
+                raise UsageError(f"{shown}: {error}") from error
             if not found:
-                raise UsageError(f"{label}: there is no value")
+                raise UsageError(f"{shown}: there is no value")
             parameters[constant.name] = Parameter(constant=constant, values=found)
         check_together(parameters)
         highest = hardware.clock_die or hardware.full_clock
@@ -147,5 +150,7 @@ def _find_name(written: str, constants: dict[str, Constant], hardware: str, labe
         raise UsageError(f"{label}: it may be {' or '.join(matched)}: name one")
     names = [(short, short) for short, name in SHORT.items() if name in constants]
     near = find_nearest(written, [*names, *((name, name.partition(".")[2] or name) for name in constants)])
-    advice = f"did you mean {' or '.join(near)}?" if near else "see `joulemap sensitivity MODEL HARDWARE` for names"
+    known = ", ".join(("clock", *(name for name, _ in names), "tdp"))
+    more = f"it has {known} and more: `joulemap sensitivity MODEL {hardware}` lists them"
+    advice = f"did you mean {' or '.join(near)}?" if near else more
     raise UsageError(f"{label}: {hardware} has no constant {written!r}; {advice}")

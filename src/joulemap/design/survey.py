@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,10 @@ KEPT: Final = 1_000_000
 """Designs of a survey of which all is kept: what of others is asked for is evaluated again."""
 
 STEP: Final = 0.01
-"""Of a parameter, for what it does at the margin; one where it counts something."""
+"""Of a parameter, for what it does at the margin."""
+
+WHOLE_STEP: Final = 2.0
+"""Factor either way of one that counts something, whose next number may leave most of a tile empty."""
 
 
 @frozen(kw_only=True)
@@ -211,7 +215,6 @@ def survey(
 
     `watch` is shown the costs of each block that keep the limits, before it is told of it.
     """
-    began = time.perf_counter()
     found = Survey(groups=tuple(groups), objectives=tuple(objectives), bounds=bounds)
     if lake is not None:
         from joulemap.design.task import survey_lake
@@ -222,10 +225,10 @@ def survey(
     else:
         watch.tell(0, len(found))
         for numbers, one in _cut(groups):
-            watch.see(found.add(evaluate_designs(one.space, numbers, one.loads)))
+            watch.see(found.add(one.found or evaluate_designs(one.space, numbers, one.loads)))
             found.evaluated_count += len(numbers)
             watch.tell(found.evaluated_count, len(found))
-    found.seconds = time.perf_counter() - began
+    found.seconds = time.perf_counter() - watch.began_s
     return found
 
 
@@ -233,6 +236,9 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
     """Yield the designs of groups in blocks that take about as long as it may be until something is told."""
     size = FIRST_BLOCK
     for one in groups:
+        if one.found is not None:
+            yield one.numbers, one
+            continue
         start = 0
         while start < len(one.numbers):
             began = time.perf_counter()
@@ -246,20 +252,22 @@ def _cut(groups: Sequence[Group]) -> Iterator[tuple[Integers, Group]]:
 def find_slopes(
     group: Group, values: Mapping[str, float], objectives: Sequence[Objective]
 ) -> dict[str, tuple[float | None, ...]]:
-    """Return of each parameter of a design, with all that follows it, d ln objective / d ln parameter."""
+    """Return of each parameter of a design, with all that follows it, d ln objective / d ln parameter.
+
+    Of one that counts something the mean from half of it to twice.
+    """
     names = list(values)
     rows = [dict(values)]
     for name in names:
         is_whole = group.space.law.constants[name].is_whole
         for sign in (-1.0, 1.0):
-            value = values[name] + sign if is_whole else values[name] * (1.0 + sign * STEP)
-            rows.append({**values, name: max(value, 1.0) if is_whole else value})
-    columns = {name: np.array([row[name] for row in rows]) for name in names}
-    found = evaluate_values(group.space, columns, group.loads, len(rows))
+            value = values[name] * (WHOLE_STEP**sign if is_whole else 1.0 + sign * STEP)
+            rows.append({**values, name: max(float(round(value)), 1.0) if is_whole else value})
+    found = evaluate_rows(group, rows)
     slopes: dict[str, tuple[float | None, ...]] = {}
     for place, name in enumerate(names):
         ends = [row if found.refusal[row] == "" else 0 for row in (2 * place + 1, 2 * place + 2)]
-        span = float(np.log(columns[name][ends[1]] / columns[name][ends[0]]))
+        span = math.log(rows[ends[1]][name] / rows[ends[0]][name])
         slopes[name] = tuple(
             float(np.log(found.value(one)[ends[1]] / found.value(one)[ends[0]])) / span if span else None
             for one in objectives
@@ -267,7 +275,7 @@ def find_slopes(
     return slopes
 
 
-def evaluate_one(group: Group, values: Mapping[str, float]) -> Outcomes:
-    """Return what one design takes."""
-    columns = {name: np.array([value]) for name, value in values.items()}
-    return evaluate_values(group.space, columns, group.loads, 1)
+def evaluate_rows(group: Group, rows: Sequence[Mapping[str, float]]) -> Outcomes:
+    """Return what some designs take, the values of whose parameters are named."""
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return evaluate_values(group.space, columns, group.loads, len(rows))

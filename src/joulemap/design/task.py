@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,6 @@ import attrs
 import numpy as np
 
 from joulemap.design.outcome import DesignColumns, Load, Outcomes, combine, evaluate_load
-from joulemap.domain.block import Block
 from joulemap.lake.block import describe, vary
 from joulemap.lake.fill import Filled, fill
 from joulemap.store.point import read_points
@@ -24,6 +23,7 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.design.group import Group
     from joulemap.design.space import Space
+    from joulemap.domain.block import Block
     from joulemap.model.workload import Floats, Integers
 
 BLOCK: Final = 65_536
@@ -40,35 +40,38 @@ READ: Final = (
 """Columns of a shard that outcomes follow from."""
 
 
-@frozen(kw_only=True, eq=False)
+@frozen(eq=False)
 class DesignTask:
-    """A block of designs, of one of their models: another process is sent their numbers, and finds their values."""
+    """A block of designs, of one of their models: another process is sent their numbers, and finds their values.
 
-    block: Block
-    values: Mapping[str, Floats]
-    numbers: Integers
+    Nothing is found before it is asked for, since a scheduler reads tasks too.
+    """
+
     packed: bytes
     """Their space, load and block without values, alike in all blocks of a group: who hands blocks out writes them
     once, who evaluates them reads them once."""
+    numbers: range | Integers
 
     def __reduce__(self) -> tuple[Any, ...]:
-        first, count = int(self.numbers[0]), len(self.numbers)
-        is_range = np.array_equal(self.numbers, np.arange(first, first + count))
-        return _receive, (self.packed, range(first, first + count) if is_range else self.numbers)
+        return DesignTask, (self.packed, self.numbers)
 
+    @cached_property
+    def values(self) -> dict[str, Floats]:
+        """Parameter -> its value in each of the designs."""
+        return _unpack(self.packed)[0].values_at(np.asarray(self.numbers, dtype=np.int64))
 
-def _receive(packed: bytes, numbers: range | Integers) -> DesignTask:
-    """Return a task that was sent."""
-    space, _, plain = _unpack(packed)
-    if isinstance(numbers, range):
-        numbers = np.arange(numbers.start, numbers.stop, dtype=np.int64)
-    return _make_task(space, plain, numbers, packed)
+    @cached_property
+    def block(self) -> Block:
+        """What their points are."""
+        space, _, plain = _unpack(self.packed)
+        constants = space.law.constants
+        return vary(plain, space.hardware, {name: (constants[name].unit, one) for name, one in self.values.items()})
 
 
 def evaluate_task(task: DesignTask) -> DesignColumns:
     """Return the totals of a block."""
     space, load, _ = _unpack(task.packed)
-    return evaluate_load(space, task.values, load, task.block.point_count)
+    return evaluate_load(space, task.values, load, len(task.numbers))
 
 
 @lru_cache(maxsize=16)
@@ -132,25 +135,20 @@ def cut_blocks(groups: Sequence[Group], size: int = BLOCK) -> list[tuple[Group, 
 
 def make_tasks(parts: Sequence[tuple[Group, Integers]]) -> Iterator[tuple[int, DesignTask]]:
     """Yield the place of each part with a task for each of its models."""
-    packed: dict[int, tuple[Block, bytes]] = {}
+    packed: dict[int, bytes] = {}
     for place, (group, numbers) in enumerate(parts):
+        first, count = int(numbers[0]), len(numbers)
+        plain = range(first, first + count)
         for load in group.loads:
             if id(load) not in packed:
                 packed[id(load)] = _pack(group.space, load)
-            yield place, _make_task(group.space, packed[id(load)][0], numbers, packed[id(load)][1])
+            yield place, DesignTask(packed[id(load)], plain if np.array_equal(numbers, plain) else numbers)
 
 
-def _pack(space: Space, load: Load) -> tuple[Block, bytes]:
-    """Return what all blocks of a load have in common, and that as it is sent."""
+def _pack(space: Space, load: Load) -> bytes:
+    """Return what all blocks of a load have in common, as it is sent."""
     assert load.workload is not None
     plain = describe(
         load.workload, space.hardware, load.configuration, {}, calibration=load.calibration, rules=rule_version()
     )
-    return plain, zlib.compress(pickle.dumps((space, attrs.evolve(load, workload=None), plain)), 1)
-
-
-def _make_task(space: Space, plain: Block, numbers: Integers, packed: bytes) -> DesignTask:
-    values = space.values_at(numbers)
-    constants = space.law.constants
-    block = vary(plain, space.hardware, {name: (constants[name].unit, column) for name, column in values.items()})
-    return DesignTask(block=block, values=values, numbers=numbers, packed=packed)
+    return zlib.compress(pickle.dumps((space, attrs.evolve(load, workload=None), plain)), 1)

@@ -27,7 +27,7 @@ class Watch:
     """Logarithms of the objectives of the front so far."""
     _told: int = attrs.field(default=0, init=False)
     """Designs that were last told of."""
-    _began_s: float = attrs.field(factory=time.perf_counter, init=False)
+    began_s: float = attrs.field(factory=time.perf_counter, init=False)
 
     def see(self, costs: Floats) -> None:
         """Add the costs of a block of designs to what the front so far is of."""
@@ -41,7 +41,7 @@ class Watch:
         """
         if done > self._told:
             self._told = done
-            rate = (done - known) / max(time.perf_counter() - self._began_s, 1e-9)
+            rate = (done - known) / max(time.perf_counter() - self.began_s, 1e-9)
             front = "" if self._front is None else f"; {len(self._front):,} on the front so far"
             before = f", {known:,} of them before," if known else ","
             self.say(f"{done:,} of {total:,} designs{before} {rate:,.0f} a second{front}")

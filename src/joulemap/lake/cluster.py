@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from typing import Any, Final
 
-from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, read_cluster
+from joulemap.lake.task import BESIDE, HEED_S, TRIES, One, read_cluster
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
 
 LOOK_S: Final = 1.0
@@ -16,9 +16,11 @@ LOOK_S: Final = 1.0
 
 
 def run_on_cluster(
-    work: Callable[[One], Done], tasks: Iterator[One], cluster: str, news: Callable[[], None]
-) -> Generator[Done]:
-    """Yield what tasks came to, as workers end them. What a lost worker had is given to another.
+    work: Callable[[One], None], tasks: Iterator[One], cluster: str, news: Callable[[], None]
+) -> Generator[One]:
+    """Yield tasks as workers end them. What a lost worker had is given to another.
+
+    Nothing is asked of one that has ended well: its shard is there, and to fetch a result is half of the work here.
 
     Raises UsageError where there is no scheduler, MissingPackageError without Dask, JoulemapError where workers were
     lost with a task again and again.
@@ -29,7 +31,7 @@ def run_on_cluster(
         raise MissingPackageError("distributed", "dask") from error
     with contextlib.ExitStack() as stack:
         client = _open(stack, engine, cluster)
-        pending: dict[Any, None] = {}
+        pending: dict[Any, One] = {}
         source = iter(tasks)
         room, looked_s = 0, -LOOK_S
         while True:
@@ -37,7 +39,7 @@ def run_on_cluster(
                 room = BESIDE * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
                 looked_s = time.monotonic()
             while len(pending) < room and (task := next(source, None)) is not None:
-                pending[client.submit(work, task, key=f"block-{task.block.digest}", retries=TRIES)] = None
+                pending[client.submit(work, task, key=f"block-{task.block.digest}", retries=TRIES)] = task
             if not pending:
                 return
             try:
@@ -46,11 +48,12 @@ def run_on_cluster(
                 news()
                 continue
             for future in ended:
-                del pending[future]
                 try:
-                    yield future.result()
+                    if future.status != "finished":
+                        future.result()
                 except engine.KilledWorker as error:
                     raise JoulemapError(f"workers of {cluster} were lost with one block: {error}") from error
+                yield pending.pop(future)
 
 
 def _open(stack: contextlib.ExitStack, engine: Any, cluster: str) -> Any:

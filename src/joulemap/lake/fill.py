@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.lake.task import BESIDE, HEED_S, TRIES, Done, One, run_task
+from joulemap.lake.task import BESIDE, HEED_S, TRIES, One, run_task
 from joulemap.store.lake import survey
 from joulemap.store.shard import open_lake
 from joulemap.system.errors import JoulemapError
@@ -43,18 +42,6 @@ class Filled:
     written_count: int = 0
     point_count: int = 0
     """Points that were evaluated now."""
-    refused_count: int = 0
-    """Of those, that the hardware cannot run."""
-    evaluate_s: float = 0.0
-    """Of all processes together."""
-    write_s: float = 0.0
-    """The same, for shards."""
-    wall_s: float = 0.0
-
-    @property
-    def point_per_s(self) -> float:
-        """Points that were evaluated in a second."""
-        return self.point_count / self.wall_s if self.wall_s > 0.0 else 0.0
 
 
 def fill(
@@ -74,12 +61,11 @@ def fill(
     Raises UsageError for a folder that cannot be a lake, or a cluster that is not there.
     """
     open_lake(lake)
-    began, told = time.perf_counter(), Filled()
+    told = Filled()
     work = partial(run_task, lake.absolute(), evaluate)
     missing = _list_missing(lake, tasks, told)
 
     def news() -> None:
-        told.wall_s = time.perf_counter() - began
         if tell is not None:
             tell(told)
 
@@ -90,15 +76,12 @@ def fill(
     elif jobs > 1:
         results = _run_in_processes(work, missing, jobs, news)
     else:
-        results = (work(task) for task in missing)
+        results = _run_here(work, missing)
     with contextlib.closing(results):
-        for one in results:
+        for task in results:
             told.written_count += 1
-            told.questions.add(one.question)
-            told.point_count += one.point_count
-            told.refused_count += one.refused_count
-            told.evaluate_s += one.evaluate_s
-            told.write_s += one.write_s
+            told.questions.add(task.block.digest)
+            told.point_count += task.block.point_count
             news()
     news()
     return told
@@ -118,15 +101,21 @@ def _list_missing(lake: Path, tasks: Iterable[One], told: Filled) -> Iterator[On
         yield task
 
 
+def _run_here(work: Callable[[One], None], tasks: Iterator[One]) -> Generator[One]:
+    for task in tasks:
+        work(task)
+        yield task
+
+
 def _run_in_processes(
-    work: Callable[[One], Done], tasks: Iterator[One], jobs: int, news: Callable[[], None]
-) -> Generator[Done]:
-    """Yield what tasks came to, in the order in which processes end them; one that is killed is replaced."""
+    work: Callable[[One], None], tasks: Iterator[One], jobs: int, news: Callable[[], None]
+) -> Generator[One]:
+    """Yield tasks in the order in which processes end them; one that is killed is replaced."""
     tries: dict[str, int] = {}
     again: list[One] = []
     source = iter(tasks)
     pool = _open_pool(jobs)
-    pending: dict[Future[Done], One] = {}
+    pending: dict[Future[None], One] = {}
     try:
         while True:
             while len(pending) < BESIDE * jobs and (task := again.pop() if again else next(source, None)) is not None:
@@ -140,10 +129,12 @@ def _run_in_processes(
             for future in ended:
                 task = pending.pop(future)
                 try:
-                    yield future.result()
+                    future.result()
                 except BrokenProcessPool:
                     broken = True
                     again.append(task)
+                else:
+                    yield task
             if broken:
                 again += pending.values()
                 pending.clear()

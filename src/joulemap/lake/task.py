@@ -1,17 +1,13 @@
-"""A task: a block that is to be evaluated, in whatever process, and what it came to."""
+"""A task: a block that is to be evaluated, in whatever process."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-import numpy as np
-
 from joulemap.store.shard import write_shard
 from joulemap.system.errors import UsageError
-from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.block import Block
@@ -38,25 +34,9 @@ HEED_S: Final = 0.2
 """How often who waits is told, so that it can stop the filling."""
 
 
-@frozen
-class Done:
-    """A block that has its shard now."""
-
-    question: str
-    point_count: int
-    refused_count: int
-    evaluate_s: float
-    write_s: float
-
-
-def run_task(lake: Path, evaluate: Callable[[One], Points], task: One) -> Done:
-    """Evaluate a task and keep its points: what a process does with one."""
-    began = time.perf_counter()
-    points = evaluate(task)
-    evaluated = time.perf_counter()
-    shard = write_shard(lake, task.block, points)
-    refused = int(np.count_nonzero(np.asarray(points.refusal) != ""))
-    return Done(shard.question, task.block.point_count, refused, evaluated - began, time.perf_counter() - evaluated)
+def run_task(lake: Path, evaluate: Callable[[One], Points], task: One) -> None:
+    """Evaluate a task and keep its points: what a process does with one. Its shard is all that comes of it."""
+    write_shard(lake, task.block, evaluate(task))
 
 
 def read_cluster(text: str) -> tuple[str, int]:

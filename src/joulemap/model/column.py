@@ -107,6 +107,15 @@ def drop_axes(column: Floats) -> Floats:
     return column.reshape(shape[first:])
 
 
+def merge_axes(column: Floats) -> Floats:
+    """Return a column with one place of each axis of points along which nothing differs."""
+    for axis in range(column.ndim - 1):
+        first = column.take([0], axis=axis)
+        if column.shape[axis] > 1 and (column == first).all():
+            column = first
+    return column
+
+
 def decide(found: Any) -> bool:
     """Return what is the same of all hardware that are evaluated together."""
     return bool(np.asarray(found).flat[0])

@@ -548,6 +548,8 @@ class _Pace:
     hardware: Hardware
     placement: Placement
     law: PowerLaw
+    _last: list[Any] = attrs.field(factory=list, init=False)
+    """Times and clock that were asked about last, and the answer: a clock that was found is asked about again."""
 
     def settle(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> tuple[Floats, Floats]:
         """Return the clock that the cap leaves each workload that takes so long, and what an action then costs it."""
@@ -619,9 +621,12 @@ class _Pace:
 
     def _times_at(self, times: Placement | Overlap, clock: Floats) -> tuple[Floats, Floats]:
         """Return what units and memory of each kernel take at these clocks, of which the longer counts."""
-        compute, memory = self._own_times if times is self.placement else self._times_of(times)
-        each, stretch = map(self.kernels.kernel_workload, (clock, self.law.stretch(clock)))
-        return balance(compute / each, memory * stretch, self.placement.sharpness)
+        if not self._last or self._last[0] is not times or self._last[1] is not clock:
+            compute, memory = self._own_times if times is self.placement else self._times_of(times)
+            each, stretch = map(self.kernels.kernel_workload, (clock, self.law.stretch(clock)))
+            self._last[:] = times, clock, balance(compute / each, memory * stretch, self.placement.sharpness)
+        found: tuple[Floats, Floats] = self._last[2]
+        return found
 
     @cached_property
     def _own_times(self) -> tuple[Floats, Floats]:

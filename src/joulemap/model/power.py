@@ -146,14 +146,13 @@ class PowerLaw:
         `seconds_at` gives the latency of each at a clock of each; energies are those of its actions at the full
         voltage, on the chip and off it.
         """
-        full = np.ones(
-            np.broadcast_shapes(chip_j.shape, np.shape(self.limit_w), np.shape(seconds_at(np.ones_like(chip_j))))
-        )
+        at_full = seconds_at(np.ones_like(chip_j))
+        full = np.ones(np.broadcast_shapes(chip_j.shape, np.shape(self.limit_w), np.shape(at_full)))
 
         def excess_at(clock: Floats) -> Floats:
             return self.power(clock, seconds_at(clock), chip_j, memory_j) - self.limit_w
 
-        excess = excess_at(full)
+        excess = self.power(full, at_full, chip_j, memory_j) - self.limit_w
         if not (excess > 0.0).any():
             return full
         low = full * self.turning

@@ -51,6 +51,8 @@ MOST_POINTS: Final = 1 << 20
 """Of a shard: its number and the number of a row in it are a run id, which must be exact as a double too."""
 
 NAME: Final = re.compile(r"([0-9a-f]{32})-([0-9a-f]{16})\.parquet")
+REMOTE: Final = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)")
+"""Address of what is no folder, as a path has it."""
 PART: Final = re.compile(r"\.[0-9a-f]{32}\..+\.part")
 
 WORKLOAD: Final = (
@@ -158,7 +160,12 @@ def open_lake(folder: Path) -> None:
 
 
 def is_lake(folder: Path) -> bool:
-    """Return whether a folder is a lake; UsageError for one of another format."""
+    """Return whether a folder is a lake; UsageError for one of another format, or a place that is no folder."""
+    if found := REMOTE.match(str(folder)):
+        raise UsageError(
+            f"{found[1]}://{found[2]} is an object store, a lake is a folder: name one, and copy what is new between "
+            "the two (`aws s3 sync`, `rclone copy`): shards are never changed"
+        )
     try:
         found = json.loads((folder / MARKER).read_text(encoding="utf-8")).get("format")
     except (FileNotFoundError, NotADirectoryError):

@@ -27,6 +27,7 @@ from joulemap.answer.explore.tell import (
     say_beyond,
     say_missed,
     say_sure,
+    say_targets,
     show_objective,
 )
 from joulemap.domain.block import name_column
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from joulemap.answer.explore.pose import Posed
     from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
+    from joulemap.design.solve import Target
     from joulemap.design.survey import Survey
+    from joulemap.design.watch import Watch
 
 OBJECTIVES: Final = ("energy", "latency")
 """What designs are judged by unless something else is asked for."""
@@ -88,7 +91,7 @@ class ExploreAnswer(Answer):
     survey: Survey = attrs.field(repr=False, eq=False)
     sure: str = ""
     beyond: tuple[str, ...] = ()
-    """In what the best designs and the front are beyond what is built, a line each."""
+    """What targets are missed, and in what the best designs and the front are beyond what is built, a line each."""
     is_limited: bool = False
     """Whether designs have to keep any limit beside that they run."""
     is_usual: bool = False
@@ -151,7 +154,7 @@ class ExploreAnswer(Answer):
                 ("value", lambda row: show_objective(row.value, row.unit)),
                 ("80 %", lambda row: show_doubt(row.half_width)),
                 ("design", "design"),
-                ("than the chip", lambda row: "" if row.own_ratio is None else f"{row.own_ratio:.3g}x"),
+                ("over the chip", lambda row: "" if row.own_ratio is None else f"{row.own_ratio:.3g}x"),
                 ("not told apart", lambda row: show_count(row.like_count, "other")),
             ),
             keep=("value", "design"),
@@ -315,18 +318,22 @@ def explore(
         raise UsageError(f"count is {count}, expected a whole number from 1")
     bounds = read_bounds(limits, max_area_mm2, max_die_cost_usd)
     wanted = tuple(KNOWN[name] for name in dict.fromkeys(objectives))
+    if "//" in cluster and lake is None:
+        raise UsageError(f"--cluster {cluster} needs --lake FOLDER, which its workers see under the same path")
     is_kept = lake is not None or jobs > 1 or bool(cluster)
     is_usual = not (vary or solve or target)
     posed = pose(source, names, settings, None if is_usual else vary, share, count, seed, keeps=is_kept)
+    watch = Watch(say=source.talk, move=source.progress)
     if search:
-        posed = _search(posed, search, wanted, bounds, count, seed)
+        posed = _search(posed, search, wanted, bounds, count, seed, watch)
+    targets: list[Target] = []
     if solve or target:
-        from joulemap.answer.explore.solve import solve_posed
+        from joulemap.answer.explore.solve import read_target, solve_posed
 
-        posed = solve_posed(posed, _texts(solve), _texts(target))
+        targets = [read_target(text) for text in _texts(target)]
+        posed = solve_posed(posed, _texts(solve), targets)
     with tempfile.TemporaryDirectory() as beside:
         place = Path(lake) if lake is not None else Path(beside) / "lake" if is_kept else None
-        watch = Watch(say=source.talk, move=source.progress)
         done = survey(posed.groups, wanted, bounds, watch, place, jobs, cluster)
     parameters = list(dict.fromkeys(one.name for group in posed.groups for one in group.space.parameters))
     done.judge(posed.doubt)
@@ -356,7 +363,10 @@ def explore(
         spelling=posed.spelling,
         survey=done,
         sure=say_sure(done, wanted),
-        beyond=say_beyond(done, _list_best(done), tuple(load_catalogue().hardware.values())),
+        beyond=(
+            *say_targets(done, wanted[0], targets),
+            *say_beyond(done, _list_best(done), tuple(load_catalogue().hardware.values())),
+        ),
         is_limited=bool(bounds),
         is_usual=is_usual,
     )
@@ -368,19 +378,22 @@ def _list_best(done: Survey) -> list[int]:
 
 
 def _search(
-    posed: Posed, search: str, wanted: Sequence[Objective], bounds: tuple[Bound, ...], count: int | None, seed: int
+    posed: Posed,
+    search: str,
+    wanted: Sequence[Objective],
+    bounds: tuple[Bound, ...],
+    count: int | None,
+    seed: int,
+    watch: Watch,
 ) -> Posed:
     """Return a question whose designs are those that a search looked at."""
-    from joulemap.design.search import SEARCHES, search_space
+    from joulemap.design.search import SEARCHES, search_group
 
     check_name("search", search, SEARCHES)
     if count is None:
         raise UsageError("say how many designs are looked at: --search optuna --points 2000")
-    found = {
-        place: attrs.evolve(one, numbers=search_space(one, wanted, bounds, len(one.numbers), seed + place))
-        for place, one in enumerate(posed.groups)
-    }
-    return posed.keep(found)
+    groups = enumerate(posed.groups)
+    return posed.keep({place: search_group(one, wanted, bounds, seed + place, watch.tell) for place, one in groups})
 
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:

@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 MOST_UNKNOWN: Final = 2
 
 
-def solve_posed(posed: Posed, names: Sequence[str], targets: Sequence[str]) -> Posed:
+def solve_posed(posed: Posed, names: Sequence[str], asked: Sequence[Target]) -> Posed:
     """Return the one design of each group whose constants meet targets; UsageError for what cannot be solved.
 
     Raises UnsupportedError where none meets them, with the reason of the first.
     """
-    asked = [read_target(text) for text in targets]
     if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
         raise UsageError(
             f"--solve takes one or two constants and as many targets, found {len(names)} and {len(asked)}: "
@@ -39,7 +38,7 @@ def solve_posed(posed: Posed, names: Sequence[str], targets: Sequence[str]) -> P
         own = {one.name: list(one.values) for one in group.space.parameters}
         if group.space.size > 1:
             raise UsageError("--solve finds one design: vary other constants to one value each")
-        unknown = Space.of(group.space.hardware, dict.fromkeys(names, "x1"))
+        unknown = Space.of(group.space.hardware, dict.fromkeys(names, "x1"), label="--solve {}")
         values = solve_values(group, [one.name for one in unknown.parameters], asked)
         if isinstance(values, str):
             reasons.append(f"{group.hardware}: {values}")

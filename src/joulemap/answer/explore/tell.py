@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.computed import told
 from joulemap.domain.value import show_constant
@@ -14,8 +15,13 @@ if TYPE_CHECKING:
     from joulemap.answer.explore.pose import Posed
     from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
+    from joulemap.design.solve import Target
     from joulemap.design.survey import Survey
     from joulemap.domain.hardware import Hardware
+
+
+SAME: Final = 1e-3
+"""Share up to which a target is met: as many digits as are shown."""
 
 
 @frozen(kw_only=True)
@@ -41,7 +47,9 @@ class Margin:
     value: float = told("at the design, in unit")
     unit: str = told("SI unit")
     of: str = told("what it moves")
-    elasticity: float | None = told("d ln of that / d ln parameter: percent for each percent")
+    elasticity: float | None = told(
+        "d ln of that / d ln parameter, percent for each percent; of a number of parts the mean from half to twice"
+    )
 
 
 @frozen(kw_only=True)
@@ -102,12 +110,12 @@ def name_question(posed: Posed) -> str:
 
 def find_best(posed: Posed, done: Survey, objective: Objective) -> BestDesign:
     """Return the best design by an objective."""
-    from joulemap.design.survey import evaluate_one
+    from joulemap.design.survey import evaluate_rows
 
     row = done.find_best(objective)
     outcomes = done.outcomes_at([row])
     value = float(outcomes.value(objective)[0])
-    own = evaluate_one(done.groups[int(done.group[row])], {})
+    own = evaluate_rows(done.groups[int(done.group[row])], [{}])
     ratio = None if own.refusal[0] else (float(own.value(objective)[0]) / value) ** objective.sign
     return BestDesign(
         objective=objective.name,
@@ -179,6 +187,18 @@ def say_beyond(done: Survey, rows: Sequence[int], chips: Sequence[Hardware]) -> 
     return tuple(lines)
 
 
+def say_targets(done: Survey, wanted: Objective, targets: Sequence[Target]) -> tuple[str, ...]:
+    """Return which targets the best design does not meet: where parts are counted, no number of them may."""
+    outcomes = done.outcomes_at([done.find_best(wanted)])
+    found = [(one, float(outcomes.value(one.objective)[0])) for one in targets]
+    return tuple(
+        f"nothing makes {one.objective.label} {show_objective(one.value, one.objective.unit)}, this is the nearest: "
+        f"{show_objective(value, one.objective.unit)}"
+        for one, value in found
+        if not math.isclose(value, one.value, rel_tol=SAME)
+    )
+
+
 def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
     """Return how far off the values of the best designs may be."""
     parts = []
@@ -195,10 +215,11 @@ def say_sure(done: Survey, wanted: Sequence[Objective]) -> str:
 def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
     """Return that no design keeps the limits, and by how much the nearest misses them."""
     row = done.nearest_miss
+    none = f"none of {len(done):,} designs" if len(done) > 1 else "no design"
     if row is None:
         refusals = done.count_refusals()
         told_first = "; ".join(f"{count:,} x {reason}" for reason, count in refusals[:2])
-        return f"none of {len(done):,} designs runs it: {told_first}"
+        return f"{none} runs it: {told_first}"
     missed, outcomes = [], done.outcomes_at([row])
     for bound in bounds:
         excess, unit = float(bound.excess(outcomes)[0]), bound.objective.unit
@@ -207,4 +228,4 @@ def say_missed(done: Survey, bounds: Sequence[Bound]) -> str:
             limit = show_objective(bound.value, unit)
             missed.append(f"{bound.objective.label} {value}, {excess:.3g} times beyond {bound.option} {limit}")
     where = describe_design(done, row)
-    return f"none of {len(done):,} designs keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"
+    return f"{none} keeps the limits; the nearest, {where}, misses: {'; '.join(missed)}"

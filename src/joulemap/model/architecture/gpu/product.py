@@ -30,7 +30,7 @@ from typing import Final
 import numpy as np
 
 from joulemap.model.architecture.gpu.device import Engine
-from joulemap.model.column import before_points, drop_axes
+from joulemap.model.column import before_points, drop_axes, merge_axes
 from joulemap.model.placement import p_norm
 from joulemap.model.traffic import ceil_divide
 from joulemap.model.workload import Booleans, Floats
@@ -149,15 +149,15 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
     seconds = smooth_max(compute, np.broadcast_to(shapes.memory_s, shape)) + split_s
     crowded = share > SPLIT_WAVES[engine.mode]
     seconds = np.where((split > 1.0) & (crowded | ~shapes.splits), np.inf, seconds)
-    best = np.argmin(seconds.reshape(-1, *seconds.shape[2:]), axis=0)
-    best = drop_axes(best)
-    places = *np.divmod(best, split.size), *np.indices(best.shape, sparse=True)
+    best = merge_axes(drop_axes(np.argmin(seconds.reshape(-1, *seconds.shape[2:]), axis=0)))
+    tile, part = np.divmod(best, split.size)
 
     def chosen(values: Floats) -> Floats:
-        shape = *values.shape[:2], *values.shape[-best.ndim :]
-        some = [place if count > 1 else 0 for place, count in zip(places, shape, strict=True)]
-        some[-1] = places[-1] if shape[-1] > 1 else 0 * places[-1]
-        return drop_axes(values.reshape(shape)[tuple(some)])
+        values = values.reshape(*values.shape[:2], *values.shape[-best.ndim :])
+        points = np.ix_(*map(np.arange, values.shape[2:-1]), np.arange(best.shape[-1]))
+        first = (place if count > 1 else 0 for place, count in zip((tile, part), values.shape, strict=False))
+        some = *first, *points[:-1], points[-1] if values.shape[-1] > 1 else 0 * points[-1]
+        return drop_axes(values[some])
 
     rows, columns, count = chosen(tile_m), chosen(tile_n), chosen(tiles)
     launched, rounds = chosen(tiles * split), chosen(waves)
