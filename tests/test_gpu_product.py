@@ -275,7 +275,7 @@ def test_an_engine_builds_convolutions_of_more_tiles_and_its_blocks_take_a_turn(
 
 def test_a_linear_layer_at_fp8_quantizes_its_activations_first() -> None:
     # a block for each of 8192 rows of 4,000, which it takes as 4,096 and 904 more, at 64 instructions; all are read at
-    # two bytes and written at one, through DRAM. A result has two bytes, each of which costs one and a half that are read
+    # two bytes and written at one, through DRAM. A result has two bytes, each of which costs one and a half
     toy, rows, inner, outputs = with_fp8(), 8192, 4000, 4096
     times, _ = timed(product(rows, inner, outputs), "fp8", hardware=toy)
     merged, _ = timed(product(rows, inner, outputs), "fp8", "fused", toy)
