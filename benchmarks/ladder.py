@@ -111,6 +111,8 @@ EFFECTS: Final[Mapping[str, Mapping[str, float]]] = {
     "experts: choice": _all("experts_choice_clocks", 0.0),
     "experts: block": _all("experts_tile_clocks", 0.0),
     "experts: operands of a block": _all("experts_unit_bytes", 1e9),
+    "quantization: row": {"row_elements.quantize": 0.0},
+    "quantization: block": {"row_blocks.quantize": 0.0},
     "wait between groups": {"chain_clocks.group": 0.0},
     "slots of small groups": {"issue_slots.group": 0.0},
     "sort winograd": _at("peak_share.vector", "peak_share.winograd.vector"),
@@ -236,13 +238,15 @@ class Bench:
 
 
 def make_bench(tables: Sequence[str], every: int, kinds: Collection[str] | None = None) -> Bench:
-    """Return the single operators of these public tables on GPUs, every n-th of each place; of these kinds, or all."""
+    """Return the single operators of these public tables on GPUs, of these kinds, or all; about one in `every`.
+
+    Tables go through sizes in step, so that every n-th row would be of one size: a hash of the operator draws.
+    """
     catalogue = load_catalogue()
     public = load_public_tables()
     grouped: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     columns: list[tuple[str, str, str, int, float, SingleOperator]] = []
     left_out: dict[str, int] = defaultdict(int)
-    passed: dict[tuple[str, str, str], int] = defaultdict(int)
     for name in tables:
         for row in public[name].read():
             operator = find_operator(row.model) if is_operator(row.model) else None
@@ -259,9 +263,7 @@ def make_bench(tables: Sequence[str], every: int, kinds: Collection[str] | None 
                 left_out[f"{row.hardware} has no {row.precision}"] += 1
             else:
                 kind = f"{operator.kind} {row.precision}"
-                place = (name, row.hardware, kind)
-                passed[place] += 1
-                if passed[place] % every == 0 and (kinds is None or kind in kinds):
+                if zlib.crc32(row.model.encode()) % every == 0 and (kinds is None or kind in kinds):
                     grouped[row.hardware, row.precision, row.runtime].append(len(columns))
                     columns.append((name, row.hardware, kind, _fold(operator), row.latency_s, operator))
     groups = tuple(
@@ -804,7 +806,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="append", choices=sorted(load_public_tables()), help="only these tables")
     parser.add_argument("--effect", action="append", choices=sorted(EFFECTS), help="only without these")
-    parser.add_argument("--every", type=int, default=1, help="every n-th row of each table, board and kind")
+    parser.add_argument("--every", type=int, default=1, help="about one row in n, the same shapes of all boards")
     parser.add_argument("--models", action="store_true", help="whole models instead, each family left out in turn")
     parser.add_argument("--boards", action="store_true", help="also what no other board determines")
     options = parser.parse_args()

@@ -61,9 +61,11 @@ HEAD: Final = """\
 Each number is |predicted / measured - 1| of rows that somebody else measured: `median` and `mean` of them, and `bias`,
 the mean with its sign (above 0 is predicted too slow, or too much). **No coefficient, no calibration and no interval
 was chosen with a row of this page in view**, but for [single operators](#operators-each-board-left-out), whose section
-says so; rows that were are [counted below](#rows-that-are-not-here). Intervals are judged on what they were made
-without: the board of whole models, the source of what is served; 4 in 5 should hold. joulemap had the names of model,
-chip, precision, engine and batch. [Accuracy](accuracy.md) tells how errors are counted, and those of rows in view.
+says so, and those of L40S at fp8: the form of the kernel that quantizes was mended with their errors in view, its
+numbers are of H200 and B200 alone. Rows that were in view are [counted below](#rows-that-are-not-here). Intervals are
+judged on what they were made without: the board of whole models, the source of what is served; 4 in 5 should hold.
+joulemap had the names of model, chip, precision, engine and batch. [Accuracy](accuracy.md) tells how errors are
+counted, and those of rows in view.
 """
 
 BESIDE: Final = """\
@@ -74,9 +76,9 @@ which joulemap is. What others predict is as it was published, row by row; nothi
 
 BOARDS: Final = """\
 Rows that coefficients saw, scored as if they had not: the class of GPUs is fitted to all boards but one, and scored on
-that one, in turn (`benchmarks/ladder.py`, one row in sixteen). The forms of the model were chosen with all of them in
-view. Beside it a roofline of 72 % of the peak, 80 % of the bandwidth and 2 us, and one of three numbers for each kind
-that are fitted in the same way.
+that one, in turn (`benchmarks/ladder.py`, about one row in sixteen, drawn by shape). The forms of the model were chosen
+with all of them in view. Beside it a roofline of 72 % of the peak, 80 % of the bandwidth and 2 us, and one of three
+numbers for each kind that are fitted in the same way.
 """
 
 

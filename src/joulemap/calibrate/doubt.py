@@ -14,6 +14,10 @@ widened. Work of a sort that its class has no rows of (the first step of a langu
 measured) takes the spread of all work of the class, each sort counted once, shrunk towards that of all classes, and
 is no surer than whole models of the class that are none such.
 
+Whole models with which a coefficient was chosen say how far a fit came, not how far a board that nobody fitted may be
+off: of such a one no group is surer than the finest that holds it where they are left out. A class that has none but
+these is one that nobody measured. Operators are left out of this: their tables hold a class together, board by board.
+
 Runs that are alike in a factor share its part of the variance. The parts follow from products of standardized errors:
 of one board, of one model in a class, of one model on a board, of one case (model, batch, precision and runtime in a
 class), each the mean product of pairs that share it less what those pairs share besides.
@@ -44,6 +48,9 @@ CLASS_LEVEL: Final = 2
 
 MODEL_LEVEL: Final = 3
 """Of one sort of work of a class."""
+
+OWN_LEVEL: Final = 6
+"""Of one hardware."""
 
 ABOVE: Final = (0, 0, 0, 1, 3, 4, 5)
 """level -> the level of the group that one is shrunk towards."""
@@ -80,6 +87,8 @@ class Residual:
     measured: float
     half_width: float | None = None
     """Of the interval that the run states; None for a single operator."""
+    seen: str = ""
+    """What was chosen with it in view; empty for nothing."""
 
     def key(self, level: int) -> Key:
         """Return the group of a level that it is in."""
@@ -93,6 +102,24 @@ class Residual:
 
 def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     """Return the half-width of every group that has rows, of one quantity, the coarsest first."""
+    fresh = _fit_groups([one for one in residuals if one.work == MODEL and not one.seen])
+    scales = [
+        attrs.evolve(one, half_width=max(one.half_width, unseen.half_width))
+        if one.work == MODEL and one.level < OWN_LEVEL and (unseen := find_scale(fresh, one))
+        else one
+        for one in _fit_groups(residuals)
+    ]
+    of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
+    return tuple(
+        attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
+        if one.level == CLASS_LEVEL
+        else one
+        for one in scales
+    )
+
+
+def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
+    """Return the half-width of every group, whatever was seen of its rows."""
     levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in ALIKE]
     for one in residuals:
         for level, groups in enumerate(levels):
@@ -123,16 +150,10 @@ def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
                     **dict(zip(LEVELS, key, strict=True)),
                 )
             )
-    of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
-    return tuple(
-        attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
-        if one.level == CLASS_LEVEL
-        else one
-        for one in scales
-    )
+    return scales
 
 
-def find_scale(scales: Iterable[ErrorScale], residual: Residual) -> ErrorScale | None:
+def find_scale(scales: Iterable[ErrorScale], residual: Residual | ErrorScale) -> ErrorScale | None:
     """Return the finest group that has an error's attributes; None where there is none, not even of all."""
     fitting = [one for one in scales if all(getattr(one, name) in ("", getattr(residual, name)) for name in LEVELS)]
     return max(fitting, key=lambda one: one.level, default=None)

@@ -41,8 +41,9 @@ from joulemap.model.traffic import ceil_divide, holds_weights, is_resident
 from joulemap.model.workload import Booleans, Floats, Integers, put
 from joulemap.system.record import define, frozen
 
-QUANTIZED_BYTES: Final = 16.0
-"""DRAM traffic for each activation that is quantized: read twice at 16 bits, written at 8, scales beside it."""
+QUANTIZED_BLOCK: Final = 2048.0
+"""Elements of a row that a thread block quantizes at a time. Source: fp8 linear layers of few columns and 32,768 rows
+on H200 and B200 (aiconfigurator, commit 095f58a51c, vLLM 0.24) take longer by as much for each 2,048 along K."""
 
 STATE_ROWS: Final = 8.0
 """Sequences that an instruction of a tensor core takes at least. Source: PTX ISA, mma.m16n8k16."""
@@ -307,9 +308,7 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     products too.
     """
     work = kernels.work
-    light, index, conv = (
-        engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in ("light", "index", "conv")
-    )
+    light, index = (engine.seconds("gap_clocks") + engine.seconds(f"start_clocks.{one}") for one in ("light", "index"))
     zero = np.zeros(work.operator_count)
     if kernels.runtime in MERGING:
         passes = kernels.leads & _is_followed(kernels) & work.has_macs & ~traits.is_attention
@@ -326,13 +325,31 @@ def _passes(kernels: KernelColumns, engine: Engine, traits: Traits) -> _Passes:
     converts = work.of_kind("batch_norm") & (engine.width == "narrow")
     quantizes = _quantizes(kernels, engine)
     moved = np.where(biased, 2.0 * work.output_element_count * kernels.carried_bytes, 0.0)
-    moved = np.where(quantizes, QUANTIZED_BYTES * work.gemm_m * work.gemm_k * np.maximum(work.gemm_groups, 1.0), moved)
     issue = np.where(biased, work.output_element_count * engine.value("issue_slots.index") / engine.slots_hz, 0.0)
     start = np.where(biased | work.of_operation("roll"), index, np.where(converts, light, 0.0))
-    start = np.where(quantizes, conv, start)
+    found = _Passes(
+        start_s=start, busy_s=smooth_max(issue, stream_seconds(engine, moved)), issue_s=issue, moved_bytes=moved
+    )
+    return _quantize(kernels, engine, quantizes, found) if quantizes.any() else found
+
+
+def _quantize(kernels: KernelColumns, engine: Engine, quantizes: Booleans, passes: _Passes) -> _Passes:
+    """Return the passes with those that quantize activations, before their products begin.
+
+    A thread block for each row finds its largest element and divides by it, QUANTIZED_BLOCK elements at a time; what it
+    does once for a row is `row_elements.quantize` more. A unit is full of `row_blocks` of them.
+    """
+    work = kernels.work
+    rows = work.gemm_m * np.maximum(work.gemm_groups, 1.0)
+    length = ceil_divide(work.gemm_k, QUANTIZED_BLOCK) * QUANTIZED_BLOCK + engine.value("row_elements.quantize")
+    unit = length * engine.value("issue_slots.quantize") / engine.slots_hz * engine.units
+    issue = rows * unit / engine.units
+    moved = rows * work.gemm_k * (kernels.carried_bytes + kernels.item_bytes)
+    busy = smooth_max(smooth_max(issue, engine.value("row_blocks.quantize") * unit), stream_seconds(engine, moved))
+    start = engine.seconds("gap_clocks") + engine.seconds("start_clocks.light")
     return _Passes(
-        start_s=start,
-        busy_s=smooth_max(issue, stream_seconds(engine, moved)),
-        issue_s=issue,
-        moved_bytes=moved,
+        start_s=np.where(quantizes, start + busy, passes.start_s),
+        busy_s=np.where(quantizes, 0.0, passes.busy_s),
+        issue_s=np.where(quantizes, issue, passes.issue_s),
+        moved_bytes=np.where(quantizes, moved, passes.moved_bytes),
     )
