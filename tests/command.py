@@ -18,8 +18,8 @@ from joulemap.cli.app import run
 
 Done = subprocess.CompletedProcess[str]
 
-CACHING = ("joulemap.plan.", "joulemap.store.")
-"""Rooms whose own functions remember folders and variables, which are another command's affair."""
+CACHING = ("joulemap.plan.catalogue", "joulemap.store.library")
+"""Modules whose own functions remember folders and variables, which are another command's affair."""
 
 
 def run_here(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> Done:
@@ -78,7 +78,7 @@ def _find_caches(_: int) -> list[functools._lru_cache_wrapper[object]]:
     return [
         value
         for name, module in list(sys.modules.items())
-        if name.startswith(CACHING)
+        if name in CACHING
         for value in vars(module).values()
         if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == name
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import os
@@ -37,6 +38,7 @@ def pytest_configure() -> None:
     Torch leaves so many objects that collecting garbage as often as usual takes a twentieth of all time.
     """
     gc.set_threshold(100_000, 20, 100)
+    atexit.register(gc.unfreeze)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         os.environ["JOULEMAP_CACHE"] = tempfile.mkdtemp(prefix="joulemap-cache-")
         os.environ["JOULEMAP_CALIBRATION"] = str(Path(os.environ["JOULEMAP_CACHE"]) / "calibration")
@@ -59,6 +61,18 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to `make test-slow` what samples leave out, before slow ones are."""
     sample(items)
+
+
+def pytest_collection_finish() -> None:
+    """Take what modules are made of out of what is collected as garbage: it stays until the end."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Leave what remains to the end of the process: pytest would look for garbage in it five times."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

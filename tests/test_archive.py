@@ -271,7 +271,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("damage", thin(DAMAGES, 2))
 def test_a_damaged_or_foreign_folder_is_refused_whole(damage: str, own_archive: Path, tmp_path: Path) -> None:
     breaking, message = DAMAGES[damage]
@@ -304,7 +304,7 @@ def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, mo
     from joulemap.store import archive
 
     path = tmp_path / "new.duckdb"
-    Workspace(path).compare("resnet18", hardware=["tpu_v4"])
+    Workspace(path).evaluate("mlp", hardware=["tpu_v4"])
     before = tables(path)
     insert = archive._insert
 
@@ -319,6 +319,7 @@ def test_a_write_that_fails_stores_nothing(own_archive: Path, tmp_path: Path, mo
     assert tables(path) == before
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_views_are_written_for_other_programs(form: ArchiveFormat, source: Path, tmp_path: Path) -> None:
     workspace = Workspace(source)

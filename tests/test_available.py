@@ -23,8 +23,8 @@ from test_choice import BOUGHT, RENTED, ask
 
 SOLD = ("hailo_8", "tpu_v4", "l4", "jetson_orin_nano_8gb")
 UNSOLD = ("kpu_t64", "kpu_t256", "kpu_t768", "plasticine")
-ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": (1, 8)}
-WORDS = ("--precision", "int8,bf16", "--batch", "1,8")
+ONE: dict[str, Any] = {"precision": ("int8", "bf16"), "batch": 1}
+WORDS = ("--precision", "int8,bf16", "--batch", "1")
 OWN = {"run_id", "workload_id", "dominated_by_run_id", "run_ids", "next_steps"}
 
 DREAM = attrs.evolve(BOUGHT, hardware="dream", purchase_usd=1.0, unavailable="never made")
@@ -139,9 +139,8 @@ def told(answer: RunAnswer) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.sample(2)
-@pytest.mark.parametrize("question", ["pareto", "recommend", "cost"])
 @pytest.mark.sample(1)
+@pytest.mark.parametrize("question", ["pareto", "recommend", "cost"])
 def test_what_cannot_be_had_changes_nothing_of_what_can(question: str, workspace: Workspace) -> None:
     method = getattr(workspace, question)
     without = told(method("resnet18", Settings(hardware=SOLD, **ONE)))
@@ -220,6 +219,7 @@ def test_a_mode_is_capped_at_the_watts_of_its_name() -> None:
                 assert mode.tdp.value <= point.value, f"{hardware.id}@{mode.name}"
 
 
+@pytest.mark.slow
 def test_no_mode_answers_with_more_power_than_it_is_named_for(workspace: Workspace) -> None:
     named = [
         f"{hardware.id}@{mode.name}"

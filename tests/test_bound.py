@@ -69,7 +69,7 @@ def test_rows_are_counted_while_they_come(database: Path) -> None:
             workspace.sql(statement, bounds=Bounds(max_rows=5000))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -130,7 +130,7 @@ def examples() -> list[str]:
     return [*first, "hailo_8", "coral_edge_tpu", "mi300x", "h200_sxm"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", examples())
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_stack_gives_what_each_evaluation_gives(

@@ -241,6 +241,7 @@ def test_a_healthy_database_passes(joulemap: Run, database: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ok: everything is as it was written, and every part adds up\n")
 
 
+@pytest.mark.slow
 def test_queries_that_see_unlike_many_keys_break_no_rule(joulemap: Run, tmp_path: Path) -> None:
     # of 2,048 queries the first 127 see fewer than 128 keys: 124.03 in the mean, which is rounded up
     path = tmp_path / "window.duckdb"
@@ -366,6 +367,7 @@ READING = (
 )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.apart
 @pytest.mark.parametrize("command", thin(READING, 3), ids=" ".join)
 def test_a_damaged_ledger_is_one_line_and_exit_5(command: tuple[str, ...], joulemap: Run, own_database: Path) -> None:

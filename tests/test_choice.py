@@ -261,6 +261,7 @@ def test_what_is_drawn_is_as_sure_as_the_closed_form(doubted: Connection) -> Non
 # Use
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_rent_is_inversely_proportional_to_utilization(factor: float, made_up: Connection) -> None:
     (base,) = ask(made_up, "cost.million", [RENTED], utilization=0.4)

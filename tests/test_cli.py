@@ -284,7 +284,7 @@ def test_no_argument_shows_the_help_with_the_exit_codes(joulemap: Run) -> None:
 
 
 def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path: Path) -> None:
-    done = joulemap("compare", "squeezenet1_1", "--hardware", "tpu_v4,h100_sxm5", "--details", "--wide")
+    done = joulemap("compare", "mlp", "--hardware", "tpu_v4,h100_sxm5", "--details", "--wide")
     assert done.returncode == 0
     assert done.stderr == ""
     for word in ("Recommendations", "Comparison", "How sure: ", "tpu_v4", "h100_sxm5", "/132 SMs"):
@@ -295,12 +295,12 @@ def test_the_first_comparison_traces_stores_and_answers(joulemap: Run, tmp_path:
     for step in steps:
         assert joulemap(*step.split()).returncode == 0, step
     assert joulemap("db", "check").stdout == "ok: everything is as it was written, and every part adds up\n"
-    alone = joulemap("compare", "squeezenet1_1", "--hardware", "tpu_v4").stdout
+    alone = joulemap("compare", "mlp", "--hardware", "tpu_v4").stdout
     assert "Comparison" in alone
     assert "Recommendations" not in alone
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",
     thin(
@@ -552,6 +552,7 @@ def test_a_reader_that_leaves_early_is_no_error(database: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("where", ["> /dev/full", ">&-"])
 def test_an_answer_that_cannot_be_written_is_one_line(where: str, database: Path) -> None:
     command = f"{sys.executable} -m joulemap query list {where}"

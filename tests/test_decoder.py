@@ -229,6 +229,7 @@ def is_same(first: WorkloadColumns, second: WorkloadColumns) -> list[str]:
     ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "name", ["llama-3.2-1b", "gemma-3-12b", "gpt-oss-20b", "qwen3.5-122b-a10b", "moonlight-16b-a3b"]
 )
@@ -251,6 +252,7 @@ def test_heads_that_do_not_divide_are_padded() -> None:
     assert (Split(devices=6).heads(8), Split(devices=6).queries(64, 8)) == (2, 12)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "tokens"),
     [("llama-3.2-1b", 1), pytest.param("gemma-3-1b", 1, marks=pytest.mark.slow), ("gpt-oss-20b", 16)],

@@ -111,7 +111,7 @@ def test_warps_are_threads_in_step(name: str, warp: int, analyses: Mapping[str, 
     assert found["sm", "thread_blocks"] == found["chip", "tiles"]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CHIPS)
 def test_the_run_is_the_sum_of_its_subgraphs(
     name: str, workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]
@@ -184,7 +184,7 @@ def test_a_subgraph_has_events_of_its_own(workspace: Workspace) -> None:
         workspace.analyze(MODEL, hardware, precision=precision, runtime=runtime, subgraph="nowhere")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CHIPS)
 def test_overhead_is_what_is_neither_arithmetic_nor_off_chip_memory_nor_board_nor_static(
     name: str, workspace: Workspace, analyses: Mapping[str, AnalyzeAnswer]

@@ -379,6 +379,7 @@ def test_commands_write_files(joulemap: Run, database: Path, tmp_path: Path) -> 
     assert shown.stdout == (tmp_path / "x.json").read_text()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -110,7 +110,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("level", PARTS)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_are_the_run_exactly(name: str, level: FusionDivision, answers: Mapping[str, FusionAnswer]) -> None:

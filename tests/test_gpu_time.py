@@ -434,7 +434,7 @@ def test_a_kernel_takes_at_least_each_of_its_parts(precision: str, runtime: str)
         assert ((times.issue_s + times.product_s)[seen] <= times.busy_s[seen] * (1 + 1e-9)).all(), name
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("hardware", CHIPS)
 @pytest.mark.parametrize(("precision", "runtime"), SETTINGS)
 def test_nothing_is_faster_than_the_roofline(precision: str, runtime: str, hardware: Hardware) -> None:

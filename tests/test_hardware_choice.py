@@ -149,7 +149,7 @@ def test_hardware_is_listed_with_commas_or_spaces(written: str | list[str], expe
     assert [entry.id for entry, _ in select_hardware(Settings(hardware=written)).pairs] == expected
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "arguments",
     [

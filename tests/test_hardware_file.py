@@ -142,7 +142,7 @@ def test_a_missing_key_says_what_it_may_be(table: str, key: str, tmp_path: Path)
         load_hardware(write(tmp_path, "\n".join(lines)))
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("hardware", EVERY)
 def test_a_template_is_its_hardware_under_another_name(hardware: Hardware, tmp_path: Path) -> None:
     mine = load_hardware(write(tmp_path, copy_text(hardware.id), "mine.toml"))

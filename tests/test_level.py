@@ -26,7 +26,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return Workspace(tmp_path_factory.mktemp("level") / "results.duckdb")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def book() -> Book:
     """Two hardware on three parts: a wins the first, b the second, the third is a tie; c is refused."""
     book = Book()
@@ -175,6 +175,7 @@ def test_placements_add_up_to_the_run(workspace: Workspace) -> None:
         assert [one.latency_s for one in own] == sorted((one.latency_s for one in own), reverse=True)
 
 
+@pytest.mark.slow
 def test_a_scenario_ranks_each_chip_at_the_mode_that_fits(joulemap: Run, workspace: Workspace) -> None:
     place = ("--precision", "int8", "--format", "json", "--db", workspace.path)
     done = joulemap("compare", "resnet18", "--scenario", "robot", "--sort", "efficiency", *place)

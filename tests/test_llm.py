@@ -267,6 +267,7 @@ def test_what_cannot_be_served_is_told_in_a_line(
     assert all(word in done.stderr for word in told), done.stderr
 
 
+@pytest.mark.slow
 def test_hardware_that_nobody_asked_for_is_left_out_where_it_lacks_the_precision(workspace: Workspace) -> None:
     answer = workspace.llm(MODEL, precision="fp4", batch=1)
     assert {row.hardware for row in answer.rows} == {"b200_sxm"}

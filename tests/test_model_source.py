@@ -61,14 +61,14 @@ def test_only_what_counts_and_fuses_is_in_the_key_of_what_ships(tmp_path: Path) 
 def test_a_users_file_is_a_model_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(NET)
     workspace = Workspace(tmp_path / "x.duckdb")
-    answer = workspace.compare(f"{tmp_path}/mine.py:net", inputs=["4,16"])
+    answer = workspace.compare(f"{tmp_path}/mine.py:net", inputs=["4,16"], hardware="tpu_v4")
     assert answer.rows[0].batch == 4
     (macs,) = {row[0] for row in workspace.sql("SELECT mac_count FROM runs").rows}
     assert macs == 4 * (16 * 8 + 8 * 4)
-    pair = workspace.compare(f"{tmp_path}/mine.py:with_inputs", batch=2)
+    pair = workspace.compare(f"{tmp_path}/mine.py:with_inputs", batch=2, hardware="tpu_v4")
     assert pair.rows[0].peak_memory_bytes is not None
     assert pair.rows[0].peak_memory_bytes >= 4 * (16 * 32 + 32 + 32 * 4 + 4)
-    assert workspace.compare(f"{tmp_path}/mine.py:instance").rows[0].status == "ok"
+    assert workspace.compare(f"{tmp_path}/mine.py:instance", hardware="tpu_v4").rows[0].status == "ok"
 
 
 def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

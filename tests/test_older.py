@@ -70,6 +70,7 @@ def test_what_an_older_option_is_called_here_is_an_option() -> None:
     assert {name for name in OLDER.values() if name} <= known
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("older", "here"),
     [

@@ -36,7 +36,7 @@ ONE_OF_EACH_CLASS: dict[Precision, tuple[str, ...]] = {
 """Precision -> hardware, one of each class."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def book() -> Book:
     """10 J of three parts."""
     book = Book()
@@ -251,7 +251,7 @@ def test_commands_that_look_inside_lead_on(joulemap: Run, database: Path) -> Non
         assert joulemap(*step).returncode == ExitCode.OK, step
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("command", [("analyze", "resnet18", "tpu_v4"), ("compare", "resnet18", "tpu_v4", "l4")])
 @pytest.mark.parametrize(
     ("short", "full"),

@@ -124,7 +124,7 @@ def summed(counts: ActionCounts, names: list[str]) -> Floats | None:
     return sum(found[1:], found[0]) if found else None
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("change", BETTER)
 @EACH
 def test_better_hardware_is_never_slower(hardware: Hardware, change: str) -> None:
@@ -216,7 +216,7 @@ def test_fusing_moves_no_more_in_a_memory_of_any_size(target: str, factor: float
     assert (fused <= separate * (1.0 + 1e-12)).all()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @EACH
 def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) -> None:
     single, double = uncapped_runs(hardware.id), uncapped_runs(hardware.id, 2)
@@ -232,7 +232,7 @@ def test_twice_the_batch_moves_and_costs_at_least_as_much(hardware: Hardware) ->
         assert two.subgraphs.dram_bytes.sum() <= bound, key
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @EACH
 def test_twice_the_batch_costs_at_most_twice_where_everything_fits(hardware: Hardware) -> None:
     _skip_contexts(hardware)

@@ -31,8 +31,8 @@ def net():
 
 @pytest.fixture(scope="module")
 def answer(tmp_path_factory: pytest.TempPathFactory) -> ReportAnswer:
-    """resnet18 on the four default hardware."""
-    return Workspace(tmp_path_factory.mktemp("report") / "results.duckdb").report("resnet18")
+    """mlp on the four default hardware."""
+    return Workspace(tmp_path_factory.mktemp("report") / "results.duckdb").report("mlp")
 
 
 @pytest.fixture(scope="module")

@@ -192,7 +192,7 @@ PARTS: Final = ("coral_edge_tpu", "engine", 128)
 """Hardware that is placed more than once for an answer: at its share of several streams, and for part of a batch."""
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "runtime", "batch"), [*((name, "fused", 1) for name in CLASS_HARDWARE.values()), STREAMS, PARTS]
 )

@@ -258,7 +258,7 @@ DRAWN: dict[str, tuple[str, ...]] = {
 """Command -> what it is asked; each answer is in the database."""
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", thin(sorted(DRAWN), 2))
 def test_a_command_draws_what_fits_and_pipes_it_plain(name: str, joulemap: Run, database: Path) -> None:
     variables = {"JOULEMAP_DB": str(database), "COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm-256color"}

@@ -57,6 +57,7 @@ BUDGETS = {
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("command", BUDGETS, ids=" ".join)
 def test_a_command_makes_no_more_than_its_budget(command: tuple[str, ...], own_database: Path) -> None:
     environment = {**os.environ, "JOULEMAP_DB": str(own_database)}

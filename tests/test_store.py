@@ -165,10 +165,10 @@ def test_a_reader_asks_with_its_own_macros_and_views(own_database: Path, monkeyp
 
 
 @pytest.mark.sample(1)
-def test_a_writer_replaces_macros_and_views_and_leaves_none(
-    own_database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_replaces_macros_and_views_and_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_database = tmp_path / "own.duckdb"
     workspace = Workspace(own_database)
+    workspace.evaluate("gemm(m=8,n=8,k=7)", hardware="tpu_v4")
     with monkeypatch.context() as elsewhere:
         other_surface(elsewhere)
         with contextlib.closing(duckdb.connect(str(own_database))) as plain:

@@ -169,7 +169,7 @@ def test_the_power_cap_is_that_of_all_cores_at_work() -> None:
     assert found.interval_fs > free.interval_fs
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", ["fused", "graph", "eager"])
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
 def test_samples_run_one_after_another_where_a_runtime_takes_one(precision: str, runtime: str) -> None:
@@ -242,7 +242,7 @@ def test_a_rate_is_between_one_batch_at_a_time_and_the_roofline(hardware: Hardwa
                 assert used.max() <= 1 + 1e-6, (hardware.id, precision, batch)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8])
 def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
     work = shipped("resnet18", batch)
@@ -253,7 +253,7 @@ def test_more_cores_and_more_bandwidth_make_no_rate_lower(batch: int) -> None:
             assert rates == sorted(rates, reverse=True), hardware.id
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("model", ["vit_b_16", "swin_t", "googlenet"])
 @pytest.mark.parametrize("batch", [1, 8])
 def test_a_fabric_with_more_of_anything_is_no_slower_in_fewer_contexts(model: str, batch: int) -> None:
@@ -283,7 +283,7 @@ def test_streams_of_an_engine_serve_batches_of_their_own() -> None:
     assert run(whole, "int8", convolution(), "fused").throughput_limit == "latency"
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "precision", "per_s"), OPENVINO)
 def test_published_rates_of_streams(model: str, precision: str, per_s: float) -> None:
     xeon = load_catalogue().find("xeon_8490h")

@@ -39,7 +39,7 @@ def ask(book: Book, name: str, **parameters: object) -> list[dict[str, Any]]:
     return run_query(book.connection, find_query(name), parameters).records()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def book() -> Book:
     """100 operations per second, 10 bytes per second, 4 units; 60 operations and 20 bytes in 4 s and 8 J."""
     book = Book()
@@ -107,6 +107,7 @@ def test_flags_name_where_the_cost_is(book: Book) -> None:
 def test_bandwidth_is_held_against_what_the_class_sustains(
     book: Book, architecture: str, memory_type: str, name: str
 ) -> None:
+    book.connection.execute("BEGIN TRANSACTION")
     book.connection.execute(
         "UPDATE internal.hardware_version SET architecture = ?, memory_type = ?", [architecture, memory_type]
     )
@@ -117,6 +118,7 @@ def test_bandwidth_is_held_against_what_the_class_sustains(
     assert (row["bandwidth_utilization_fraction"], row["sustained_bandwidth_fraction"]) == (0.5, 1.0)
     assert row["flags"] == ["low_compute", "high_bandwidth"]
     assert [flag["value_fraction"] for flag in ask(book, "utilization.flag", run_ids=[1])] == [0.15, 1.0]
+    book.connection.execute("ROLLBACK")
 
 
 def test_a_limit_that_is_just_kept_raises_no_flag(book: Book) -> None:
@@ -456,10 +458,9 @@ def test_an_empty_database_answers_with_no_rows(joulemap: Run) -> None:
     for query in ("utilization.pairing", "run.list"):
         done = joulemap("query", "run", query, "--format", "json")
         assert (done.returncode, done.stdout) == (0, "[]\n")
-    for query in ("utilization.summary", "utilization.flag", "sweep.point", "sweep.series", "sweep.winner",
-                  "sweep.crossing", "edp.comparison"):  # fmt: skip
+    for query in ("utilization.flag", "sweep.winner", "edp.comparison"):
         done = joulemap("query", "run", query, "-p", "run_ids=[]", "--format", "csv")
         assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), query
-    for query in ("edp.total", "edp.distribution", "edp.operator", "edp.cut", "edp.pattern", "edp.bound"):
+    for query in ("edp.total", "edp.cut"):
         done = joulemap("query", "run", query, "-p", "run_id=1", "--format", "csv")
         assert (done.returncode, done.stdout) == (ExitCode.UNKNOWN_NAME, ""), query

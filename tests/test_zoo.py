@@ -175,8 +175,8 @@ def test_a_profile_counts_what_the_shapes_say(tmp_path: Path) -> None:
 def test_the_activation_peak_is_that_of_the_columns(tmp_path: Path) -> None:
     from joulemap.model.workload import columns_of
 
-    found = Workspace(tmp_path / "x.duckdb").profile("densenet121").profile
-    columns = columns_of(traced("densenet121", 1))
+    found = Workspace(tmp_path / "x.duckdb").profile("squeezenet1_1").profile
+    columns = columns_of(traced("squeezenet1_1", 1))
     freed = attrs.evolve(columns, buffer_release=columns.buffer_death)
     assert found.peak_activation_bytes == freed.peak_activation_bytes("fp32", is_fused=False)
     assert found.fused_peak_activation_bytes == columns.peak_activation_bytes("fp32", is_fused=True)

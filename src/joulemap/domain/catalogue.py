@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 import attrs
@@ -237,15 +238,21 @@ def find_alike(entries: Mapping[str, HardwareEntry], name: str) -> list[Hardware
     asked = unmark(name)
     if asked in entries:
         return [entries[asked]]
-    folded, words = fold_name(asked), split_words(asked)
-    exact = [entry for entry in entries.values() if folded in map(fold_name, entry.names)]
+    folded, words = _compare(asked)
+    exact = [entry for entry in entries.values() if any(_compare(one)[0] == folded for one in entry.names)]
     if exact or find_class(asked):
         return exact
     return [
         entry
         for entry in entries.values()
-        if any(has_words(words, split_words(one), entry.needless_words) for one in entry.names)
+        if any(has_words(words, _compare(one)[1], entry.needless_words) for one in entry.names)
     ]
+
+
+@lru_cache(8192)
+def _compare(name: str) -> tuple[str, Counter[str]]:
+    """Return a name folded, and its words; remembered, because one that is looked up is compared with all."""
+    return fold_name(name), split_words(name)
 
 
 def is_step(name: str) -> bool:
