@@ -70,16 +70,16 @@ def test_one_group_of_errors_is_its_own_interval() -> None:
     assert scales[-1].row_count == 2
 
 
-def test_rows_in_view_of_a_coefficient_make_no_other_board_surer() -> None:
-    # an npu's 0.1 was fitted to; of what nobody fitted there is a gpu alone, off by 0.4: another npu takes its spread,
-    # widened, and so does all of its class; the npu itself keeps h^2 = (0.1^2 + F above^2) / (1 + F), as if unseen
+def test_a_class_whose_rows_were_all_in_view_of_a_coefficient_is_one_that_nobody_measured() -> None:
+    # an npu's 0.1 was fitted to: another npu is as far off as all classes may be, widened; the npu itself and the gpu,
+    # which nobody fitted, are as if unseen
     rows = [attrs.evolve(A, error=0.4), attrs.evolve(A, architecture="npu", hardware="b", error=0.1, seen="its pace")]
-    plain = {(one.level, one.hardware): one for one in fit_scales([attrs.evolve(one, seen="") for one in rows])}
-    for one in fit_scales(rows):
-        if one.hardware:
-            assert_close(one.half_width, plain[one.level, one.hardware].half_width, rel=1e-12)
-        elif one.architecture:
-            assert_close(one.half_width, 0.4 * (WIDENED if one.architecture == "npu" else 1.0), rel=1e-12)
+    plain = fit_scales([attrs.evolve(one, seen="") for one in rows])
+    of_all = next(one.half_width for one in plain if one.level == 1)
+    assert of_all > 0.1
+    for one, unseen in zip(fit_scales(rows), plain, strict=True):
+        is_unmeasured = one.architecture == "npu" and not one.hardware
+        assert_close(one.half_width, of_all if is_unmeasured else unseen.half_width, rel=1e-12)
 
 
 def test_a_group_is_shrunk_towards_the_one_above() -> None:

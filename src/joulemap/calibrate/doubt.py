@@ -15,8 +15,7 @@ measured) takes the spread of all work of the class, each sort counted once, shr
 is no surer than whole models of the class that are none such.
 
 Whole models with which a coefficient was chosen say how far a fit came, not how far a board that nobody fitted may be
-off: of such a one no group is surer than the finest that holds it where they are left out. A class that has none but
-these is one that nobody measured. Operators are left out of this: their tables hold a class together, board by board.
+off: a class that has none but these is, for another of its boards, one that nobody measured.
 
 Runs that are alike in a factor share its part of the variance. The parts follow from products of standardized errors:
 of one board, of one model in a class, of one model on a board, of one case (model, batch, precision and runtime in a
@@ -102,13 +101,16 @@ class Residual:
 
 def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     """Return the half-width of every group that has rows, of one quantity, the coarsest first."""
-    fresh = _fit_groups([one for one in residuals if one.work == MODEL and not one.seen])
-    scales = [
-        attrs.evolve(one, half_width=max(one.half_width, unseen.half_width))
-        if one.work == MODEL and one.level < OWN_LEVEL and (unseen := find_scale(fresh, one))
-        else one
-        for one in _fit_groups(residuals)
-    ]
+    scales = _fit_groups(residuals)
+    models = [one for one in residuals if one.work == MODEL]
+    tested = {one.architecture for one in models if not one.seen}
+    if models and (of_all := find_scale([one for one in scales if one.level < CLASS_LEVEL], models[0])):
+        scales = [
+            attrs.evolve(one, half_width=max(one.half_width, of_all.half_width))
+            if one.work == MODEL and CLASS_LEVEL <= one.level < OWN_LEVEL and one.architecture not in tested
+            else one
+            for one in scales
+        ]
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
     return tuple(
         attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
@@ -153,7 +155,7 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
     return scales
 
 
-def find_scale(scales: Iterable[ErrorScale], residual: Residual | ErrorScale) -> ErrorScale | None:
+def find_scale(scales: Iterable[ErrorScale], residual: Residual) -> ErrorScale | None:
     """Return the finest group that has an error's attributes; None where there is none, not even of all."""
     fitting = [one for one in scales if all(getattr(one, name) in ("", getattr(residual, name)) for name in LEVELS)]
     return max(fitting, key=lambda one: one.level, default=None)
