@@ -15,7 +15,7 @@ measured) takes the spread of all work of the class, each sort counted once, shr
 is no surer than whole models of the class that are none such.
 
 Whole models with which a coefficient was chosen say how far a fit came, not how far a board that nobody fitted may be
-off: a class that has none but these is, for another of its boards, one that nobody measured.
+off: a class that has none but these is, for another of its boards, one that nobody measured, if there are others.
 
 Runs that are alike in a factor share its part of the variance. The parts follow from products of standardized errors:
 of one board, of one model in a class, of one model on a board, of one case (model, batch, precision and runtime in a
@@ -104,7 +104,7 @@ def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     scales = _fit_groups(residuals)
     models = [one for one in residuals if one.work == MODEL]
     tested = {one.architecture for one in models if not one.seen}
-    if models and (of_all := find_scale([one for one in scales if one.level < CLASS_LEVEL], models[0])):
+    if tested and (of_all := find_scale([one for one in scales if one.level < CLASS_LEVEL], models[0])):
         scales = [
             attrs.evolve(one, half_width=max(one.half_width, of_all.half_width))
             if one.work == MODEL and CLASS_LEVEL <= one.level < OWN_LEVEL and one.architecture not in tested
