@@ -179,10 +179,13 @@ def write_query(query: Query) -> str:
 
     def table(entry: Parameter | Column) -> str:
         told = attrs.asdict(entry, filter=lambda field, value: field.name != "name" and value != field.default)
-        return "{ " + ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items()) + " }"
+        return f"{{ {', '.join(map(spell, told.items()))} }}"
+
+    def spell(item: tuple[str, object]) -> str:
+        return f"{item[0]} = {json.dumps(item[1], ensure_ascii=False)}"
 
     head = {"record": query.record, "summary": query.summary, "grain": query.grain, "order": query.order}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items() if value]
+    lines = [spell(item) for item in head.items() if item[1]]
     for name, entries in (("parameters", query.parameters), ("columns", query.columns)):
         lines += [f"[{name}]", *(f"{entry.name} = {table(entry)}" for entry in entries)] if entries else []
     return "\n".join(("/*", *lines, "*/", query.written))
