@@ -54,6 +54,7 @@ def score(row: dict[str, str], workspace: Workspace, folder: Path, runtime: str)
     training = Training(
         devices=(int(row["device_count"]),),
         tensor_devices=int(row["tensor_devices"]),
+        sequence_parallel=row["sequence_parallel"] == "true",
         pipeline_devices=int(row["pipeline_devices"]),
         optimizer=row["optimizer"],
         recompute=row["recompute"] == "true",

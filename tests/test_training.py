@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,76 @@ def test_attention_is_computed_again_and_keeps_what_pytorch_keeps() -> None:
     assert_close(kept_bytes(workload), kept, rel=0.01)
 
 
+GPT = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_positions": 32, "vocab_size": 128}
+
+
+def step_of_gpt(folder: Path, layers: int, rest: str) -> Workload:
+    """Return a step of two sequences of 32 tokens."""
+    path = folder / f"{layers}.json"
+    path.write_text(json.dumps({**GPT, "n_layer": layers}))
+    return step(f"train({path}(tokens=32,logits=all{rest}))", 2)
+
+
+@pytest.mark.parametrize(
+    ("rest", "precision", "kept", "norms", "heads"),
+    [
+        # 34 a token and column, less 2 of masks of dropout, which a trace of inference has none of
+        ("", "bf16", 32.0, 1.0, 1.0),
+        # 10 + 24 / t, less these: each device keeps what norms and sums read, all of it
+        (",devices=2", "bf16", 8.0 + 24.0 / 2, 1.0, 0.5),
+        # 34 / t
+        (",devices=2,sequence_parallel=true", "bf16", 32.0 / 2, 0.5, 0.5),
+        # inputs of products, 2 + 2 + 8 of 32, are half as wide, but that of the third, which attention's gradient reads
+        ("", "fp8", 32.0 - 1.0 - 1.0 - 4.0, 1.0, 1.0),
+    ],
+)
+def test_a_layer_keeps_what_the_formula_says(
+    rest: str, precision: str, kept: float, norms: float, heads: float, tmp_path: Path
+) -> None:
+    """Korthikanti et al., 2022: s b h (34 + 5 a s / h) / t, the second part of scores, which are computed again here.
+
+    Beside them are statistics of four bytes: two of each row of two norms, one of each row of each head.
+    """
+    held = []
+    for layers in (1, 2):
+        workload = step_of_gpt(tmp_path, layers, rest)
+        work = columns_of(workload)
+        end = max(index for index, one in enumerate(workload.operators) if one.name == "loss")
+        memory = measure(work, precision, "fused")
+        held.append(work.live_bytes(precision, is_fused=True)[end] - memory.gradients - memory.states)
+    rows = 2 * 32
+    assert_close(held[1] - held[0], rows * (64 * kept + 4 * 2 * 2 * norms + 4 * 4 * heads), rel=1e-12)
+
+
+def test_tokens_that_devices_divide_are_exchanged_as_the_same_bytes(tmp_path: Path) -> None:
+    """A sum is a scatter and a gather of it; gradients gather once more what the forward pass let go of."""
+    whole, parts = (step_of_gpt(tmp_path, 2, rest) for rest in (",devices=2", ",devices=2,sequence_parallel=true"))
+    sums, halves = (
+        Counter(
+            (one.operation, is_again(one)) for one in made.operators
+            if one.kind == "communication" for _ in range(one.output_element_count // (2 * 32 * 64))
+        )
+        for made in (whole, parts)
+    )  # fmt: skip
+    # two of each layer and one of the tokens, forward; as many of their gradients, each of one instead of all devices
+    assert sums == {("all_reduce", False): 2 * 5}
+    assert halves == {("reduce_scatter", False): 5 + 5, ("all_gather", False): 5 + 5, ("all_gather", True): 5}
+    assert backward_macs(whole) == backward_macs(parts)
+    assert not [one for one in parts.operators if one.name.endswith("join") and one.operation == "pad"]
+
+
+def test_products_alone_are_narrow_at_eight_bits() -> None:
+    """192 weights: two bytes and a copy of one for products, gradients of two, states of twelve; operands of one."""
+    module = torch.nn.Sequential(torch.nn.Linear(8, 16, bias=False), torch.nn.Linear(16, 4, bias=False))
+    workload = step_of(module, torch.zeros(2, 8))
+    work = columns_of(workload)
+    memory = measure(work, "fp8", "graph")
+    assert (memory.weights, memory.gradients, memory.states) == (3 * 192, 2 * 192, 12 * 192)
+    (place,) = (index for index, one in enumerate(workload.operators) if one.name == "1.backward.weight")
+    moved = work.access_bytes * work.access_scale("fp8")
+    assert moved[work.access_operator == place].tolist() == [2 * 4, 2 * 16, 2 * 64]
+
+
 def test_recomputation_keeps_less_and_computes_no_more_than_a_forward_pass() -> None:
     plain, again = step("train(resnet18)", 8), step("train(resnet18,recompute=true)", 8)
     repeated = sum(one.mac_count for one in again.operators if is_again(one))
@@ -258,8 +329,12 @@ def test_an_answer_adds_up_and_hides_what_it_can(tmp_path: Path) -> None:
 
 def test_a_module_is_trained_at_the_batch_of_its_example(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "train.duckdb")
-    answer = workspace.train(torch.nn.Linear(16, 8), torch.zeros(4, 16), hardware="l4", batch=4)
-    assert [(row.status, row.batch) for row in answer.rows] == [("ok", 4)]
+    answer = workspace.train(
+        torch.nn.Linear(16, 8), torch.zeros(4, 16), hardware=("l4", "t4"), batch=4, precision="fp8"
+    )
+    assert [(row.status, row.batch, row.reason) for row in answer.rows] == [
+        ("ok", 4, ""), ("unsupported", 4, "t4 does not run it at fp8"),
+    ]  # fmt: skip
     assert "not hidden" not in str(answer)
 
 
@@ -364,8 +439,13 @@ def test_what_is_not_trained_as_it_is_traced_is_refused() -> None:
             ["resnet18", "--batch", "250", "--devices", "8"],
             "batch 250 cannot be divided over 8 devices: take 248 or 256",
         ),
-        (["resnet18", "--precision", "int8"], "precision is int8, expected one of bf16, fp16, tf32, fp32, fp64"),
+        (["resnet18", "--precision", "int8"], "precision is int8, expected one of fp8, bf16, fp16, tf32, fp32, fp64"),
         (["resnet18", "--optimizer", "adamx"], "optimizer is 'adamx', expected one of sgd, momentum, adam, adamw"),
+        (["llama-3.1-8b", "--sequence-parallel"], "sequence_parallel divides tokens over devices, and there is one"),
+        (
+            ["llama-3.1-8b", "--devices", "8", "--tensor-devices", "8", "--tokens", "100", "--sequence-parallel"],
+            "100 tokens cannot be divided by 8 devices",
+        ),
         (["resnet18", "--tokens", "64"], "resnet18 is no language model known by its sizes: leave out --tokens"),
         (["llama-3.1-8b", "--devices", "12", "--tensor-devices", "8"], "12 devices cannot be divided in groups of 8"),
         (["llama-3.1-8b", "--devices", "4", "--pipeline-devices", "4"], "4 stages (--pipeline-devices) are not filled"),

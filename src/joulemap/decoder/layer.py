@@ -27,14 +27,14 @@ def decode(graph: Graph, decoder: Decoder, rows: Rows, split: Split, *, has_logi
         graph.keep(x)
         return
     if decoder.final_norm:
-        x = one.norm("norm", x, rows.count, decoder.hidden)
-    _tell_logits(one, x)
+        x = one.norm("norm", x, one.held, decoder.hidden)
+    _tell_logits(one, one.gather("norm", x))
 
 
 def _receive(one: Pass) -> int:
     """Return the tokens from the stage before: each device sends its part to one of the next."""
     width, split = one.decoder.hidden, one.split
-    x = one.graph.enter((one.rows.count, width))
+    x = one.graph.enter((one.held, width))
     elements = -(-one.rows.count * width // split.devices)
     return one.collect("receive", "send", x, split.world * split.stages, elements)
 
@@ -44,15 +44,15 @@ def _embed(one: Pass) -> int:
     width, tokens = decoder.embedding_width or decoder.hidden, graph.enter((rows.count,), "int64")
     table = one.split.part(decoder.vocabulary)
     x = graph.run("embed_tokens", "embedding", (tokens,), rows=rows.count, columns=width, table=table)
-    x = one.collect("embed_tokens", "all_reduce", x, one.split.devices, rows.count * width)
+    x = one.sum_up("embed_tokens", x, width)
     if width != decoder.hidden:
-        x = one.linear("project_in", x, decoder.hidden, width)
+        x = one.linear("project_in", x, decoder.hidden, width, m=one.held)
     if decoder.positions:
-        places = graph.enter((rows.count,), "int64")
-        sizes: dict[str, Any] = {"rows": rows.count, "columns": decoder.hidden, "table": decoder.positions}
+        places = graph.enter((one.held,), "int64")
+        sizes: dict[str, Any] = {"rows": one.held, "columns": decoder.hidden, "table": decoder.positions}
         x = one.each("embed_positions", "add", x, graph.run("embed_positions", "embedding", (places,), **sizes))
     if decoder.embedding_norm:
-        x = one.norm("embed_norm", x, rows.count, decoder.hidden)
+        x = one.norm("embed_norm", x, one.held, decoder.hidden)
     table, each = decoder.per_layer
     if each:
         columns = each * len(decoder.layers)
@@ -67,7 +67,7 @@ def _embed(one: Pass) -> int:
 
 def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
     """Return the tokens behind a layer."""
-    rows, width = one.rows.count, one.decoder.hidden
+    rows, width = one.held, one.decoder.hidden
     parts = [part for part in (layer.mixer, layer.network) if part is not None]
     made, before = list[int](), x
     for place, part in enumerate(parts):
@@ -76,7 +76,8 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
             before = one.norm(f"{path}.{name}", x, rows, width)
         elif not layer.is_parallel:
             before = x
-        result = _mix(one, path, part, before) if part is layer.mixer else _think(one, path, part, before, x)
+        taken = one.gather(f"{path}.{name}", before)
+        result = _mix(one, path, part, taken) if part is layer.mixer else _think(one, path, part, taken, x)
         if layer.is_parallel:
             made.append(result)
             continue

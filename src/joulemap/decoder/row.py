@@ -41,6 +41,8 @@ class Split:
     expert_devices: int = 1
     data_devices: int = 1
     stages: int = 1
+    splits_tokens: bool = False
+    """Whether tokens are divided over `devices` between the parts of a layer, and gathered before each."""
 
     @property
     def world(self) -> int:
@@ -126,6 +128,8 @@ class Pass:
     """What each token has for each layer; -1 for none."""
     angles: dict[int, int] = attrs.field(factory=dict)
     """Elements that are turned -> the table of angles of these tokens."""
+    gathered: dict[int, int] = attrs.field(factory=dict)
+    """Part of the tokens -> all of them."""
     keeps: bool = False
     """Whether quantizers leave the weights of what is told now at 16 bits."""
     shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
@@ -162,10 +166,25 @@ class Pass:
         sizes: dict[str, Any] = {"elements": elements, "devices": devices}
         return self.graph.run(path, operation, (x,), suffix=operation, dtype=EXCHANGED, **sizes)
 
+    @property
+    def held(self) -> int:
+        """Tokens that a device holds between the parts of a layer."""
+        return self.split.part(self.rows.count) if self.split.splits_tokens else self.rows.count
+
     def sum_up(self, path: str, x: int, width: int = 0) -> int:
-        """Return the sum of what all devices have of each token, of the width of the model or another."""
+        """Return the sum of what all devices have of each token that one holds, of the model's width or another."""
         elements = self.rows.count * (width or self.decoder.hidden)
-        return self.collect(path, "all_reduce", x, self.split.devices, elements)
+        operation: Collective = "reduce_scatter" if self.split.splits_tokens else "all_reduce"
+        return self.collect(path, operation, x, self.split.devices, elements)
+
+    def gather(self, path: str, x: int) -> int:
+        """Return all tokens, of those that each device holds."""
+        if not self.split.splits_tokens:
+            return x
+        if x not in self.gathered:
+            elements = self.rows.count * self.decoder.hidden
+            self.gathered[x] = self.collect(path, "all_gather", x, self.split.devices, elements)
+        return self.gathered[x]
 
     def find_angles(self, rotary: int) -> int:
         """Return the table of angles by which so many elements are turned."""

@@ -4,6 +4,10 @@ What one of several devices does of it: heads, inner columns and the vocabulary 
 the link (tensor parallel); experts lie whole on some (expert parallel); sequences are divided before attention, and
 their tokens sent to where their experts are (data parallel); layers lie on stages that work one after another and
 hand their tokens on (pipeline parallel): a pass is then what the last stage does, or one before it, without logits.
+What lies between the products of a layer, norms and sums, may be divided by tokens (sequence parallel): sums are then
+scattered, and gathered before the next products, which are as many bytes.
+
+Source: Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022 (sequence parallel).
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ ARGUMENTS: Final = (
     Argument("expert_devices", default=1),
     Argument("data_devices", default=1),
     Argument("pipeline_devices", default=1),
+    Argument("sequence_parallel", default=False),
     Argument("cache", default="", choices=CACHES),
     Argument("routing", default=""),
     Argument("engine", default=""),
@@ -66,6 +71,8 @@ class Step:
     """Over which sequences are divided, each of `devices`."""
     pipeline_devices: int = 1
     """Stages that layers are divided among; the pass is that of one of them."""
+    sequence_parallel: bool = False
+    """Whether `devices` divide tokens between the products that they divide."""
     cache: str = ""
     """What keys and values are stored at; empty for the precision of the run."""
     routing: str = ""
@@ -94,7 +101,9 @@ class Step:
     def arguments(self) -> tuple[str, ...]:
         """What a name says of it: `cached=2048`, without what is so anyway."""
         told = [(one.name, getattr(self, one.name), one.default) for one in ARGUMENTS]
-        return tuple(f"{name}={value}" for name, value, default in told if value != default)
+        return tuple(
+            f"{name}={'true' if value is True else value}" for name, value, default in told if value != default
+        )
 
     def spell(self, name: str, *, is_whole: bool = False) -> str:
         """Return the one spelling of the pass of a model of this name; `is_whole` where a bare name is no pass."""
@@ -128,7 +137,7 @@ def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
         routing=step.routing,
     )
     graph = Graph()
-    split = Split(step.devices, step.expert_devices, step.data_devices, step.pipeline_devices)
+    split = Split(step.devices, step.expert_devices, step.data_devices, step.pipeline_devices, step.sequence_parallel)
     decode(graph, decoder, rows, split, has_logits=step.logits != "none")
     graph.name_kernels(step.kernels)
     return graph
@@ -156,7 +165,21 @@ def check_step(decoder: Decoder, step: Step) -> None:
         raise UsageError(f"{decoder.name}: chunk_cached is {step.chunk_cached}, expected a chunk behind it")
     if step.logits == "none" and step.pipeline_devices == 1:
         raise UsageError(f"{decoder.name}: a pass without logits is one of several pipeline_devices")
+    if step.sequence_parallel:
+        _check_tokens(decoder, step)
     check_devices(decoder, step.devices, step.expert_devices, step.data_devices, step.pipeline_devices)
+
+
+def _check_tokens(decoder: Decoder, step: Step) -> None:
+    """Raise UsageError where tokens are not divided over the devices that divide products."""
+    if step.devices == 1:
+        raise UsageError(f"{decoder.name}: sequence_parallel divides tokens over devices, and there is one")
+    if step.tokens % step.devices:
+        raise UsageError(f"{decoder.name}: {step.tokens:,} tokens cannot be divided by {step.devices} devices")
+    if step.chunk or step.data_devices > 1:
+        raise UsageError(f"{decoder.name}: sequence_parallel goes with no chunk and no data_devices")
+    if decoder.per_layer[1] or any(getattr(layer.network, "beside", None) for layer in decoder.layers):
+        raise UsageError(f"{decoder.name}: layers take their tokens by more than one way, so that none divides them")
 
 
 def count_stage(decoder: Decoder, stages: int) -> int:

@@ -516,6 +516,8 @@ class Training:
     """All that work together, one number or several to compare."""
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
     """Of those, that divide each product of a language model."""
+    sequence_parallel: bool = False
+    """Whether these divide its tokens between products, so that none keeps all of what norms and sums make."""
     pipeline_devices: int = attrs.field(default=1, validator=_is_count)
     """Stages of a language model's layers, each with its share of the devices."""
     accumulate: int = attrs.field(default=1, validator=_is_count)

@@ -254,6 +254,12 @@ class WorkloadColumns(Work):
         each = self.first_reads
         return float((self.access_tensor_bytes * self.stored_scale(precision, weight_precision))[each].sum())
 
+    def copy_bytes_at(self, precision: str) -> float:
+        """Return the bytes of weights of products that are held narrow beside wide ones; 0 where no precision is."""
+        each = np.intersect1d(self.first_reads, np.flatnonzero(self._quantized))
+        copied = self.access_tensor_bytes[each] * self.access_scale(precision)[each]
+        return float(copied.sum()) if precision in OPERAND_ONLY else 0.0
+
     @cached_property
     def first_reads(self) -> Integers:
         """The first access by which each weight is read."""
@@ -278,8 +284,8 @@ class WorkloadColumns(Work):
 
     @cached_property
     def _takes_narrow(self) -> Booleans:
-        """Products of such weights."""
-        mask = np.zeros(self.operator_count, dtype=bool)
+        """Products of such weights, and their gradients."""
+        mask: Booleans = self.has_word(OPERANDS) & ~self.is_kept
         mask[self.access_operator[self._quantized]] = True
         return mask
 
@@ -406,6 +412,10 @@ def precision_scale(item_bytes: Floats, precision: str) -> Floats:
     """Return the factor from traced bytes to bytes at `precision`; 1 where an element is not floating point."""
     return np.where(item_bytes > 0, PRECISION_BYTES[precision] / np.maximum(item_bytes, 1.0), 1.0)
 
+
+OPERANDS: Final = "operands"
+"""Word of a product of two activations that takes both as narrow as products with weights: the gradient of weights.
+Source: Transformer Engine, introduction.rst at 1498424b (linear layer data flow)."""
 
 SPLIT_CALLS: Final[Mapping[str, int]] = {
     "aten.scaled_dot_product_attention.default": 3,

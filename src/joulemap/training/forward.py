@@ -15,6 +15,9 @@ from joulemap.training.tape import Call, Use, Value
 FIXED: Final = 4
 """Bytes of an element of what is kept in single precision whatever products are computed in: statistics, losses."""
 
+SENT_BYTES: Final = 2
+"""Bytes of an element that the devices of a pass send one another, whatever its precision."""
+
 INDEX_BYTES: Final = 8
 """Of a place in a pooling window, as PyTorch keeps it."""
 
@@ -74,7 +77,7 @@ def read_forward(workload: Workload) -> Forward:
     same: dict[int, int] = {}
     parts: dict[int, int] = {}
     for index, operator in enumerate(workload.operators):
-        reads = tuple((same.get(one.tensor_index, one.tensor_index), one.byte_count) for one in of[index] if
+        reads = tuple((same.get(one.tensor_index, one.tensor_index), _measure(made, one)) for one in of[index] if
                       one.role != "output")  # fmt: skip
         writes = tuple((one.tensor_index, one.byte_count) for one in of[index] if one.role == "output")
         if operator.aten == "aten.cat.default" and operator.operation == APPEND and len(reads) == 1:
@@ -95,7 +98,9 @@ def read_forward(workload: Workload) -> Forward:
 
 def _read_values(workload: Workload) -> list[Value]:
     """Return the tensors of a pass."""
-    items = {access.tensor_index: access.item_bytes for access in workload.accesses}
+    items = [0] * len(workload.tensors)
+    for access in workload.accesses:
+        items[access.tensor_index] = max(items[access.tensor_index], access.item_bytes)
     found = []
     for index, one in enumerate(workload.tensors):
         release = 0 if one.buffer_index is None else workload.buffers[one.buffer_index].release_index
@@ -104,7 +109,7 @@ def _read_values(workload: Workload) -> list[Value]:
                 shape=one.shape,
                 dtype=one.dtype,
                 byte_count=one.byte_count,
-                item_bytes=items.get(index, 0),
+                item_bytes=items[index],
                 role=one.role,
                 name=one.name,
                 memory=one.buffer_index,
@@ -112,6 +117,13 @@ def _read_values(workload: Workload) -> list[Value]:
             )
         )
     return found
+
+
+def _measure(made: Forward, access: Access) -> int:
+    """Return the bytes of what an access reads, as its value has them: what devices send is told in 16 bits."""
+    item_bytes = made.values[access.tensor_index].item_bytes
+    is_sent = item_bytes and not access.item_bytes
+    return access.byte_count * item_bytes // SENT_BYTES if is_sent else access.byte_count
 
 
 def _sort(workload: Workload) -> tuple[list[list[Access]], list[list[int]]]:

@@ -23,6 +23,7 @@ import attrs
 
 from joulemap.domain.workload import Operator
 from joulemap.fuse.group import GATHERING, JOINING
+from joulemap.model.workload import OPERANDS
 from joulemap.system.record import frozen
 from joulemap.training.forward import ATTENTION, LOSS, SAVES_INPUT, SAVES_OUTPUT, Forward
 from joulemap.training.tape import Call, Use
@@ -159,6 +160,7 @@ def _multiply(one: Backward) -> Iterator[Gradient]:
         yield one.part(wanted, "input", weight, gemm_m=m, gemm_n=k // taps, gemm_k=n * taps, tap_count=taps, **counts)
     if weight[0] in one.needs and place:
         kind = PLAIN.get(told.kind, told.kind)
+        counts["variant"] = f"{told.variant} {OPERANDS}".strip()
         yield one.part((weight,), "weight", *sources, kind=kind, gemm_m=n, gemm_n=k, gemm_k=m, **counts)
     for use in others:
         if use[0] in one.needs:

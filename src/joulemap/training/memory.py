@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joulemap.domain.configuration import MERGING
+from joulemap.domain.configuration import MERGING, carried_precision
 from joulemap.model.workload import WorkloadColumns, precision_scale
 from joulemap.system.record import frozen
 
@@ -27,14 +27,20 @@ class Memory:
 
 
 def measure(work: WorkloadColumns, precision: str, runtime: str) -> Memory:
-    """Return what a device holds of a training step; its storages from first to last are gradients and states."""
+    """Return what a device holds of a training step; its storages from first to last are gradients and states.
+
+    Where products alone are narrow, weights are held at 16 bits with a copy for products beside them. Source:
+    Transformer Engine, performance_considerations.rst at 0bd7f52c (memory usage, weights in BF16).
+    """
+    carried = carried_precision(precision)
+    weights = work.weight_bytes_at(carried)
     is_kept = (work.buffer_birth == 0) & (work.buffer_death == work.operator_count - 1)
     is_scaled = work.buffer_item_bytes > 0.0
-    held = work.buffer_bytes * precision_scale(work.buffer_item_bytes, precision)
+    held = work.buffer_bytes * precision_scale(work.buffer_item_bytes, carried)
     peak = work.peak_activation_bytes(precision, is_fused=runtime in MERGING)
     gradients, states = (float(np.sum(held[is_kept & mask])) for mask in (is_scaled, ~is_scaled))
     return Memory(
-        weights=work.weight_bytes_at(precision),
+        weights=weights + work.copy_bytes_at(precision),
         gradients=gradients,
         states=states,
         activations=peak - gradients - states,

@@ -147,7 +147,9 @@ class _Step(Exchange):
         return self.memories[key]
 
     def _is_kept(self, value: int) -> bool:
-        """Whether what the forward pass made of a value is there when gradients read it."""
+        """Whether what the forward pass made of a value is there when gradients read it; what is gathered is let go."""
+        if value in self.made_at and self.forward.calls[self.made_at[value]].operator.operation == "all_gather":
+            return False
         if not self.recipe.recompute or value not in self.made_at:
             return True
         piece = self.segments[self.made_at[value]]

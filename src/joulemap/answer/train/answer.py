@@ -86,6 +86,7 @@ class TrainAnswer(RunAnswer):
         told = [training.optimizer]
         told += [f"ZeRO {training.zero}"] * bool(training.zero) + ["recomputation"] * training.recompute
         told += [f"{training.tensor_devices} devices a product"] * (training.tensor_devices > 1)
+        told += ["tokens divided over them"] * training.sequence_parallel
         told += [f"{training.pipeline_devices} stages"] * (training.pipeline_devices > 1)
         told += [f"{training.accumulate} small batches"] * (training.accumulate > 1)
         precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))

@@ -25,8 +25,9 @@ from joulemap.training.recipe import OPTIMIZERS, Recipe
 if TYPE_CHECKING:
     from joulemap.plan.selection import Selection
 
-TRAINED: Final = ("bf16", "fp16", "tf32", "fp32", "fp64")
-"""Precisions that weights learn at here: narrower products keep wider weights beside them, which is not told."""
+TRAINED: Final = ("fp8", "bf16", "fp16", "tf32", "fp32", "fp64")
+"""Precisions of products that weights learn by here; at fp8 all else is of 16 bits. Source: Transformer Engine,
+introduction.rst at 1498424b (mixed precision with 8 bits)."""
 
 WIDE: Final = ("tf32", "fp32", "fp64")
 """Of those, that an optimizer works on as they are, with no wider copy."""
@@ -141,7 +142,8 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
     from joulemap.decoder.name import is_pass, split_pass
 
     if not is_pass(model):
-        given = {"--tensor-devices": training.tensor_devices > 1, "--pipeline-devices": training.pipeline_devices > 1}
+        given = {"--tensor-devices": training.tensor_devices > 1, "--pipeline-devices": training.pipeline_devices > 1,
+                 "--sequence-parallel": training.sequence_parallel}  # fmt: skip
         option = next((name for name, is_given in {"--tokens": training.tokens is not None, **given}.items()
                        if is_given), "")  # fmt: skip
         if option:
@@ -154,6 +156,7 @@ def _name_model(model: str, training: Training) -> tuple[str, bool]:
     told = [f"tokens={training.tokens or TOKENS}", "logits=all"]
     told += [f"devices={training.tensor_devices}"] * (training.tensor_devices > 1)
     told += [f"pipeline_devices={training.pipeline_devices}"] * (training.pipeline_devices > 1)
+    told += ["sequence_parallel=true"] * training.sequence_parallel
     return f"{parts[0]}({','.join(told)})", True
 
 

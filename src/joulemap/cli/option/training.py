@@ -20,6 +20,7 @@ class TrainingOptions:
 
     devices: str = option("1", "That work together, each with a part of the batch; comma-separated.")
     tensor_devices: int = option(1, "Of those, that divide each product of a language model.", min=1)
+    sequence_parallel: bool = option(False, "Divide tokens over --tensor-devices between products, as Megatron-LM.")
     pipeline_devices: int = option(1, "Stages of a language model's layers, as many devices in each.", min=1)
     accumulate: int = option(1, "Small batches whose gradients are added up; they fill a pipeline.", min=1)
     tokens: int | None = option(None, "Of each sequence of a language model.", min=1, shown="2048")
@@ -36,6 +37,7 @@ class TrainingOptions:
         return Training(
             devices=read_counts("--devices", self.devices),
             tensor_devices=self.tensor_devices,
+            sequence_parallel=self.sequence_parallel,
             pipeline_devices=self.pipeline_devices,
             accumulate=self.accumulate,
             tokens=self.tokens,
@@ -58,7 +60,7 @@ class TrainedRunOptions(RunOptions):
         "-b",
         shown="256; of a language model a sequence for each device",
     )
-    precision: str = precisions("bf16", "Of activations and products, comma-separated: bf16, fp16, tf32, fp32.")
+    precision: str = precisions("bf16", "Of activations and products: bf16, fp16, tf32, fp32, fp8 of products alone.")
     weight_precision: str = option("", hidden=True)
 
     def repeat(self) -> tuple[str, ...]:
