@@ -87,6 +87,8 @@ class Format:
     """Whether a text of it is CSV."""
     group: str = ""
     """The column of CSV that names a run of several rows; empty where each row is one."""
+    last: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """Columns of CSV that name a run of which each row tells all so far: the last counts."""
     split: str = ""
     """A pattern that stands before each run of a text; empty for one run."""
     end: str = ""
@@ -194,7 +196,9 @@ def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
         for whole in content.objects:
             yield from ({**whole, **one} for one in (whole[form.each] if form.each else [whole]))
     elif form.is_table:
-        rows = csv.DictReader(io.StringIO(content.text, newline=""))
+        rows: Iterable[dict[str, Any]] = csv.DictReader(io.StringIO(content.text, newline=""))
+        if form.last:
+            rows = {tuple(filter(None, map(row.get, form.last))) or at: row for at, row in enumerate(rows)}.values()
         yield from _merge(rows, form.group) if form.group else rows
     else:
         parts = re.split(form.split, content.text, flags=re.MULTILINE) if form.split else [content.text]

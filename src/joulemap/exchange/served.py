@@ -23,6 +23,9 @@ ONE_DEVICE: Final = "one device is taken, which the file does not tell: --device
 STEADY: Final = 3.0
 """Requests over those at a time below which start and end count as much as what is steady."""
 
+LIBRARY: Final = re.compile(r"^(?:Accelerate|BLIS|MKL|NVPL|OpenBLAS|BLAS), ")
+"""What llama.cpp names before a processor: the library that multiplies for it."""
+
 GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
 """How weights are stored, in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
 
@@ -134,7 +137,9 @@ def take_llama_bench(cells: Cells, one: Mapping[str, Any], _content: Content, _s
     prompt, made, depth, layers = (
         number(find(one, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth", "n_gpu_layers")
     )
-    chips = str(find(one, "gpu_info") or "").split(", ") if layers else [str(find(one, "cpu_info") or "")]
+    processor = LIBRARY.sub("", str(find(one, "cpu_info") or ""))
+    chips = (str(find(one, "gpu_info") or "") if layers else "").split(", ")
+    chips = chips if chips[0] else [processor]
     split = "tensor_parallel" if find(one, "split_mode") == "row" else "pipeline_parallel"
     stem = re.split(r"[/\\]", str(find(one, "model_filename") or ""))[-1].removesuffix(".gguf")
     said = GGUF_TYPE.search(str(find(one, "model_type") or ""))

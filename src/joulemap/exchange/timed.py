@@ -132,7 +132,8 @@ def take_zeus(cells: Cells, row: Mapping[str, Any], content: Content, stated: St
 
 def take_codecarbon(cells: Cells, row: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
     """Return a run of CodeCarbon's emissions.csv: of the GPU where there is one, else of the CPU."""
-    count, project = _need_passes(stated, content.path, "runs"), row["project_name"]
+    count = _need_passes(stated, content.path, "runs")
+    project = " ".join(filter(None, (row["project_name"], row.get("task_name"))))
     devices, gpu = count_devices(row["gpu_model"])
     if devices > 1:
         raise ValueError(f"project {project!r} has the energy of {devices} GPUs, expected one")
