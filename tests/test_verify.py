@@ -200,6 +200,13 @@ def test_a_meter_that_writes_again_while_it_runs_tells_one_run(tmp_path: Path) -
     assert [round(one.latency_s, 3) for one in change("codecarbon.csv", tmp_path, *swaps)] == [3.0, 6.182]
 
 
+def test_a_chip_of_a_processor_and_a_gpu_has_the_energy_of_both(tmp_path: Path) -> None:
+    """0.3928191067550344 and 0.1931873318846627 kWh over 1,000 passes."""
+    swaps = ("AMD EPYC 7643 48-Core Processor", "Apple M1"), ("1 x NVIDIA RTX A5000", "Apple M1")
+    (one,) = change("codecarbon.csv", tmp_path, *swaps)
+    assert_close(one.energy_j, (0.3928191067550344 + 0.1931873318846627) * 3600.0, rel=1e-9)
+
+
 def test_a_processor_is_the_hardware_where_a_build_has_no_gpu(tmp_path: Path) -> None:
     """llama.cpp counts layers on the GPU of builds that have none, and names a library before the processor."""
     swaps = ("AMD Ryzen 7 7800X3D 8-Core Processor", "Accelerate, Apple M4 Pro"), ("NVIDIA GeForce RTX 4080", "")

@@ -29,9 +29,13 @@ LIBRARY: Final = re.compile(r"^(?:Accelerate|BLIS|MKL|NVPL|OpenBLAS|BLAS), ")
 GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
 """How weights are stored, in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
 
-
-POOLED: Final = ("total_tokens_per_device_s", "time_to_first_token_s", "request_latency_s")
-POOLED += ("power_per_device_w", "energy_per_output_token_j")
+POOLED: Final = (
+    "total_tokens_per_device_s",
+    "time_to_first_token_s",
+    "request_latency_s",
+    "power_per_device_w",
+    "energy_per_output_token_j",
+)
 """Columns that are of all pools together."""
 
 

@@ -24,8 +24,10 @@ WIDTHS: Final = ("FP4", "INT4", "INT8", "FP8", "FP16", "BF16")
 GPU_WORK: Final = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of a trace that are work of a GPU."""
 
-FIGURES: Final = {"Offline": ("samples_per_second", "throughput_per_s", 1.0)}
-FIGURES |= {"SingleStream": ("mean_latency_ns", "latency_s", 1e-9)}
+FIGURES: Final = {
+    "Offline": ("samples_per_second", "throughput_per_s", 1.0),
+    "SingleStream": ("mean_latency_ns", "latency_s", 1e-9),
+}
 """Scenario of MLPerf -> the line with its figure, its column, and the unit."""
 
 OFFLINE_BATCH: Final = 256
@@ -131,16 +133,19 @@ def take_zeus(cells: Cells, row: Mapping[str, Any], content: Content, stated: St
 
 
 def take_codecarbon(cells: Cells, row: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
-    """Return a run of CodeCarbon's emissions.csv: of the GPU where there is one, else of the CPU."""
+    """Return a run of CodeCarbon's emissions.csv: of the GPU where there is one, else of the CPU, of both on a chip."""
     count = _need_passes(stated, content.path, "runs")
     project = " ".join(filter(None, (row["project_name"], row.get("task_name"))))
     devices, gpu = count_devices(row["gpu_model"])
     if devices > 1:
         raise ValueError(f"project {project!r} has the energy of {devices} GPUs, expected one")
-    column = "gpu_energy" if gpu else "cpu_energy"
+    columns = ["gpu_energy"] if gpu else ["cpu_energy"]
+    if gpu and gpu == row["cpu_model"]:
+        columns.append("cpu_energy")
     beside = "" if gpu else ", which CodeCarbon may have taken from a table of its own"
-    of = f"CodeCarbon, project {project!r}, {column}{beside}"
-    figures = _divide(float(row["duration"]), float(row[column]) * JOULES_PER_KWH, count, of)
+    of = f"CodeCarbon, project {project!r}, {' and '.join(columns)}{beside}"
+    joules = sum(float(row[column]) for column in columns) * JOULES_PER_KWH
+    figures = _divide(float(row["duration"]), joules, count, of)
     return {**cells, **figures, "hardware": gpu or row["cpu_model"], "model": project}
 
 
