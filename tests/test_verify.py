@@ -179,6 +179,46 @@ def test_what_is_missing_is_asked_for_by_its_option(name: str, stated: dict[str,
         list(read_file(DATA / name, {**NOTHING, **stated}))
 
 
+def change(name: str, tmp_path: Path, *swaps: tuple[str, str], **stated: Any) -> list[Any]:
+    """The rows of a sample in which texts are others."""
+    text = (DATA / name).read_text(encoding="utf-8")
+    for before, after in swaps:
+        assert before in text
+        text = text.replace(before, after)
+    place = tmp_path / name
+    place.write_text(text, encoding="utf-8")
+    return [one.row for one in read_file(place, {**NOTHING, **(stated or SAMPLES[name][0])})]
+
+
+def test_a_meter_that_writes_again_while_it_runs_tells_one_run(tmp_path: Path) -> None:
+    """Each row of a run of CodeCarbon tells all since its start: the last counts. Its tasks are runs of their own."""
+    head, row = (DATA / "codecarbon.csv").read_text(encoding="utf-8").splitlines()
+    early = row.replace("6182.034128322266", "3000.0")
+    (one,) = change("codecarbon.csv", tmp_path, (row, f"{early}\n{row}"))
+    assert_close(one.latency_s, 6.182034128, rel=1e-9)
+    swaps = (head, f"task_name,{head}"), (row, f"load,{early}\ninfer,{row}")
+    assert [round(one.latency_s, 3) for one in change("codecarbon.csv", tmp_path, *swaps)] == [3.0, 6.182]
+
+
+def test_a_chip_of_a_processor_and_a_gpu_has_the_energy_of_both(tmp_path: Path) -> None:
+    """0.3928191067550344 and 0.1931873318846627 kWh over 1,000 passes."""
+    swaps = ("AMD EPYC 7643 48-Core Processor", "Apple M1"), ("1 x NVIDIA RTX A5000", "Apple M1")
+    (one,) = change("codecarbon.csv", tmp_path, *swaps)
+    assert_close(one.energy_j, (0.3928191067550344 + 0.1931873318846627) * 3600.0, rel=1e-9)
+
+
+def test_a_processor_is_the_hardware_where_a_build_has_no_gpu(tmp_path: Path) -> None:
+    """llama.cpp counts layers on the GPU of builds that have none, and names a library before the processor."""
+    swaps = ("AMD Ryzen 7 7800X3D 8-Core Processor", "Accelerate, Apple M4 Pro"), ("NVIDIA GeForce RTX 4080", "")
+    rows = change("llama_bench.json", tmp_path, *swaps, model="qwen2-7b")
+    assert rows[0].hardware == "apple_m4_pro"
+
+
+def test_tokens_that_were_guessed_ahead_are_told(tmp_path: Path) -> None:
+    (row,) = change("vllm.json", tmp_path, ('"completed"', '"spec_decode_num_drafts": 1260, "completed"'))
+    assert row.speculative == "1260"
+
+
 def test_requests_in_flight_follow_from_littles_law() -> None:
     """8.3254 requests a second, each 54.6 ms and 269.17 steps of 13.578 ms: 30.88 at once, a quarter on a replica."""
     row = next(read_file(DATA / "vllm.json", NOTHING)).row

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import json
 import math
 import re
@@ -16,6 +17,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 import attrs
@@ -38,6 +40,9 @@ UNSAFE: Final = {b"\x80": "a pickle, which runs code when it is read", b"PK": "a
 
 UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 """How a text begins that another shell has redirected."""
+
+BEFORE: Final = 5_000
+"""Characters before a run in which its settings are looked for."""
 
 JSON: Final = re.compile(r"\s*(?:\{|\[\s*[\[{])")
 """How JSON of objects begins; a log may begin with a bracket too."""
@@ -66,7 +71,10 @@ class Format:
     name: str
     url: str
     """Of its documentation, or of the source that writes it."""
+    kind: str
+    """Served, single, or window: a single run of several passes."""
     reader: str
+    """What makes a row of what was found."""
     told: str = ""
     """What a file of it has, in words; empty where `needs` says so."""
     needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
@@ -75,7 +83,20 @@ class Format:
     """A pattern of its text."""
     each: str = ""
     """Where a list of runs stands in an object; empty where each object is a run."""
-    engine: str = ""
+    is_table: bool = False
+    """Whether a text of it is CSV."""
+    group: str = ""
+    """The column of CSV that names a run of several rows; empty where each row is one."""
+    last: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """Columns of CSV that name a run of which each row tells all so far: the last counts."""
+    split: str = ""
+    """A pattern that stands before each run of a text; empty for one run."""
+    end: str = ""
+    """A pattern behind a run, where what follows is said of the next; empty where nothing is."""
+    patterns: Mapping[str, str] = attrs.field(factory=dict)
+    """Key -> where it stands in a text; a text without them has lines `key: value`."""
+    fixed: Cells = attrs.field(factory=dict)
+    """Column -> what it is in each run."""
     columns: Mapping[str, list[str]] = attrs.field(factory=dict)
     """Column -> paths of it."""
 
@@ -104,11 +125,6 @@ class Content:
         except (ValueError, RecursionError) as error:
             raise CatalogueError(f"{self.path}: JSON that breaks or ends early: {error}; write it again") from error
         return [one for one in found if isinstance(one, dict)]
-
-    @property
-    def rows(self) -> Iterator[dict[str, str]]:
-        """The rows of CSV, by its first line."""
-        return csv.DictReader(io.StringIO(self.text, newline=""))
 
     def describe(self) -> str:
         """Return what the file looks like, in words."""
@@ -174,15 +190,40 @@ def read_lines(text: str) -> dict[str, str]:
     return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(said)}
 
 
-def locate(path: Path, scenario: str) -> Cells:
-    """Return the model, hardware and devices that folders of MLPerf's results name: SYSTEM/MODEL/SCENARIO above it."""
-    folders, found = path.absolute().parts, Cells()
-    if scenario in folders[2:]:
-        place = folders.index(scenario)
-        found["model"] = re.sub(r"-99(\.9)?$|-interactive$", "", folders[place - 1])
-        if system := re.search(r"([A-Za-z]+\d+[\w.-]*?)x(\d+)(?:_|$)", folders[place - 2].partition("_")[2]):
-            found |= {"hardware": system[1], "device_count": int(system[2])}
-    return found
+def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
+    """Yield what a file says of each run: an object of JSON, a row of CSV, or what a part of a text tells."""
+    if content.objects:
+        for whole in content.objects:
+            yield from ({**whole, **one} for one in (whole[form.each] if form.each else [whole]))
+    elif form.is_table:
+        rows: Iterable[dict[str, Any]] = csv.DictReader(io.StringIO(content.text, newline=""))
+        if form.last:
+            rows = {tuple(filter(None, map(row.get, form.last))) or at: row for at, row in enumerate(rows)}.values()
+        yield from _merge(rows, form.group) if form.group else rows
+    else:
+        parts = re.split(form.split, content.text, flags=re.MULTILINE) if form.split else [content.text]
+        for before, part in itertools.pairwise(parts if len(parts) > 1 else ["", *parts]):
+            own, *_ = re.split(form.end, part, flags=re.MULTILINE) if form.end else [part]
+            above = re.split(form.end, before[-BEFORE:], flags=re.MULTILINE)[-1] if form.end else ""
+            yield {**_read_part(above, form), **_read_part(own, form)}
+
+
+def _merge(rows: Iterable[dict[str, str]], key: str) -> Iterator[dict[str, Any]]:
+    """Yield rows of one name as one, with the medians of their numbers and how many they are, `#`."""
+    groups: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        groups.setdefault(row[key], []).append(row)
+    for name, group in groups.items():
+        medians = {column: median(float(row[column]) for row in group) for column in group[0] if column != key}
+        yield {**medians, key: name, "#": len(group)}
+
+
+def _read_part(text: str, form: Format) -> dict[str, str]:
+    """Return what a part of a text tells: what the patterns of its format find, else its lines."""
+    if not form.patterns:
+        return read_lines(text)
+    found = ((key, re.search(pattern, text, re.MULTILINE)) for key, pattern in form.patterns.items())
+    return {key: said[1].strip() for key, said in found if said}
 
 
 def find(data: Any, path: str) -> Any:
@@ -229,20 +270,20 @@ def need(data: Any, path: str) -> float:
 def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
     """Return the columns that stand in data: texts, and numbers above 0, in seconds where their keys say a unit."""
     found: Cells = {}
-    for column, paths in columns.items():
-        for path in paths:
-            value = find(data, path)
-            count = number(value)
-            if column in TEXTS and value not in (None, ""):
-                found[column] = str(value)
-                break
-            if column not in TEXTS and count is not None and count < 0.0:
-                raise ValueError(f"{path} is {count:g}, expected a number above 0")
-            if column not in TEXTS and count:
-                unit = find(data, path.removesuffix("avg") + "unit") if path.endswith(".avg") else ""
-                units = (SCALE[end] for key in path.split(".") if (end := key.rpartition("_")[2]) in ("ms", "ns"))
-                found[column] = count * next(units, SCALE.get(str(unit), 1.0))
-                break
+    for column, path in ((name, path) for name, paths in columns.items() for path in paths):
+        value = find(data, path)
+        count = number(value)
+        if column in found or value in (None, ""):
+            continue
+        if column in TEXTS:
+            found[column] = str(value)
+        elif count is not None and count < 0.0:
+            raise ValueError(f"{path} is {count:g}, expected a number above 0")
+        elif count:
+            beside = find(data, path.removesuffix("avg") + "unit") if path.endswith(".avg") else ""
+            ends = [key.rpartition("_")[2] for key in path.split(".")]
+            unit = next((end for end in ends if end in ("ms", "ns")), str(beside))
+            found[column] = count * SCALE.get(unit, 1.0)
     return found
 
 

@@ -6,7 +6,8 @@ Time, bytes and MACs belong to operators, energy to their actions. Amounts are w
 in femtojoules, time in femtoseconds, as the database has them. The tables of a profile may stand in any order among its
 samples, so each name is written where it is first needed, and memory holds the names alone.
 
-Source: https://github.com/google/pprof/blob/main/proto/profile.proto
+Source: https://github.com/google/pprof/blob/main/proto/profile.proto, in the encoding of
+https://protobuf.dev/programming-guides/encoding/
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from typing import Final
 
 import attrs
 
-from joulemap.exchange.message import bytes_field, number_field, packed_field, varint
 from joulemap.exchange.subject import Subject
 from joulemap.row.export import Sample
 from joulemap.system.record import define
@@ -46,6 +46,14 @@ DURATION_NANOS, COMMENT, DEFAULT_SAMPLE_TYPE = 10, 13, 14
 """Fields of a profile."""
 
 FS_PER_NS: Final = 1_000_000
+
+VARINT: Final = 0
+DELIMITED: Final = 2
+
+MASK: Final = (1 << 64) - 1
+"""Negative numbers are written as their two's complement of 64 bits."""
+
+SMALL: Final = [bytes([number]) for number in range(0x80)]
 
 
 @define
@@ -192,3 +200,30 @@ def _compress(fields: Iterable[bytes]) -> Iterator[bytes]:
             waiting, size = [], 0
     yield engine.compress(b"".join(waiting))
     yield engine.flush()
+
+
+def varint(number: int) -> bytes:
+    """Return a whole number of at most 64 bits, seven bits a byte, the low ones first."""
+    if 0 <= number <= 0x7F:
+        return SMALL[number]
+    rest, found = number & MASK, bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+def number_field(field: int, value: int) -> bytes:
+    """Return a field that holds a whole number; nothing for 0, which a reader takes a missing one for."""
+    return varint(field << 3 | VARINT) + varint(value) if value else b""
+
+
+def bytes_field(field: int, content: bytes) -> bytes:
+    """Return a field that holds a text, a message or packed numbers."""
+    return varint(field << 3 | DELIMITED) + varint(len(content)) + content
+
+
+def packed_field(field: int, values: Iterable[int]) -> bytes:
+    """Return a repeated field of whole numbers."""
+    return bytes_field(field, b"".join(map(varint, values)))

@@ -8,24 +8,12 @@ Source: Little, A Proof for the Queuing Formula L = lambda W, Operations Researc
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, Final
 
-from joulemap.exchange.measured import (
-    Cells,
-    Content,
-    Format,
-    Stated,
-    count_devices,
-    find,
-    locate,
-    need,
-    number,
-    pick,
-    read_lines,
-)
+from joulemap.exchange.measured import Cells, Content, Stated, count_devices, find, need, number
+from joulemap.exchange.timed import locate_run
 from joulemap.system.errors import UsageError
 
 COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
@@ -35,48 +23,60 @@ ONE_DEVICE: Final = "one device is taken, which the file does not tell: --device
 STEADY: Final = 3.0
 """Requests over those at a time below which start and end count as much as what is steady."""
 
+LIBRARY: Final = re.compile(r"^(?:Accelerate|BLIS|MKL|NVPL|OpenBLAS|BLAS), ")
+"""What llama.cpp names before a processor: the library that multiplies for it."""
+
 GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
 """How weights are stored, in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
 
-
-def read_served(content: Content, form: Format, stated: Stated) -> Iterator[Cells]:
-    """Yield the runs of a file as its format says; KeyError for what it must have."""
-    for whole in content.objects or list(_read_printed(content.text)):
-        for one in whole[form.each] if form.each else [whole]:
-            if number(find(one, "completed")) == 0.0:
-                raise ValueError("no request was completed")
-            is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
-            told = _take_answers(one) if find(one, "disagg") is True else {**whole, **one}
-            cells = {"engine": form.engine, "assumed": set(), **pick(told, form.columns)}
-            if form.engine == "" and (not cells["engine"] or cells["engine"].startswith("openai")):
-                cells |= {"engine": "sglang" if is_sglang else "vllm", "assumed": {"engine"}}
-            if "scenario" in cells:
-                cells = _take_scenario(cells, content)
-            if not form.columns.keys() & {"prompt_tokens", "all_prompt_tokens"}:
-                cells = _ask(cells, content, stated)
-            yield _settle(cells)
+POOLED: Final = (
+    "total_tokens_per_device_s",
+    "time_to_first_token_s",
+    "request_latency_s",
+    "power_per_device_w",
+    "energy_per_output_token_j",
+)
+"""Columns that are of all pools together."""
 
 
-def _take_answers(one: dict[str, Any]) -> dict[str, Any]:
+def take_served(cells: Cells, one: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+    """Return the run of a served model that columns tell; KeyError for what it must have."""
+    if number(find(one, "completed")) == 0.0:
+        raise ValueError("no request was completed")
+    if find(one, "disagg") is True:
+        cells = _take_answers(cells, one)
+    cells["assumed"] = set()
+    if cells.get("engine", "openai").startswith("openai"):
+        is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
+        cells |= {"engine": "sglang" if is_sglang else "vllm", "assumed": {"engine"}}
+    return _settle(cells)
+
+
+def take_asked(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+    """Return the run of a served model whose file does not tell lengths of requests."""
+    return take_served(_ask(cells, content, stated), one, content, stated)
+
+
+def _take_answers(cells: Cells, one: Mapping[str, Any]) -> Cells:
     """Return a run of two pools as the servers that answer: their step, at the sequences that each has in work."""
     servers, devices = need(one, "decode_num_workers"), need(one, "num_decode_gpu")
     step = number(find(one, "mean_tpot")) or need(one, "median_tpot")
     at_once = need(one, "output_tput_per_gpu") * devices * step / servers
-    names = ("hw", "model", "framework", "precision", "spec_decoding", "isl", "osl", "date", "output_tput_per_gpu")
-    told = {key: one.get(key) for key in names}
-    shared = {"tp": one.get("decode_tp"), "ep": one.get("decode_ep"), "num_gpus": devices / servers}
-    return {**told, **shared, "conc": at_once, "mean_tpot": step, "scope": "decode_step"}
+    kept = {name: value for name, value in cells.items() if name not in POOLED}
+    own = {"device_count": devices / servers, "concurrency": at_once, "inter_token_latency_s": step}
+    return {**kept, **own, "scope": "decode_step"}
 
 
-def _take_scenario(cells: Cells, content: Content) -> Cells:
-    """Return columns of MLPerf's summary of a language model; lengths of answers follow from rates."""
+def take_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+    """Return the run of MLPerf's summary of a language model; lengths of answers follow from rates."""
     scenario = cells.pop("scenario")
     if scenario not in ("Offline", "Server"):
         raise ValueError(f"it tells scenario {scenario}: Offline or Server of a language model can be compared")
-    cells = {**locate(content.path, scenario), **cells}
+    cells = {**locate_run(content.path, scenario), **cells}
     cells["output_tokens"] = need(cells, "output_tokens_per_s") / need(cells, "requests_per_s")
-    left = ("request_latency_s", "requests_per_s") if scenario == "Offline" else ("requests",)
-    return {name: value for name, value in cells.items() if name not in left}
+    for name in ("request_latency_s", "requests_per_s") if scenario == "Offline" else ("requests",):
+        cells.pop(name, None)
+    return take_asked(cells, one, content, stated)
 
 
 def _ask(cells: Cells, content: Content, stated: Stated) -> Cells:
@@ -89,16 +89,6 @@ def _ask(cells: Cells, content: Content, stated: Stated) -> Cells:
         raise UsageError(f"{content.path} does not tell {what}tokens of a request: add {', '.join(missing)}")
     asked = {column: float(stated[name]) for column, name in names.items()}
     return {**cells, **asked, **({"request_rate": "inf"} if at_once else {})}
-
-
-def _read_printed(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the results that a benchmark prints, as its files have them."""
-    parts = re.split(r"^[#> ]*=+ Serving Benchmark Result =+\s*$", text, flags=re.MULTILINE)
-    if len(parts) == 1:
-        yield dict(read_lines(text))
-    for before, block in itertools.pairwise(parts):
-        own = re.split(r"^[#> ]*=+\s*$", block, flags=re.MULTILINE)[0]
-        yield {**read_lines(before[-5_000:].rpartition("=====")[2]), **read_lines(own)}
 
 
 def _settle(raw: Cells) -> Cells:
@@ -146,34 +136,37 @@ def _settle(raw: Cells) -> Cells:
     return {**cells, "notes": notes}
 
 
-def read_llama_bench(content: Content, _form: Format, _stated: Stated) -> Iterator[Cells]:
-    """Yield the tests of `llama-bench -o json`, `jsonl` or `csv`: a prompt, tokens behind a depth, or both."""
-    for one in content.objects or list(content.rows):
-        prompt, made, depth = (number(find(one, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth"))
-        layers = number(find(one, "n_gpu_layers")) or 0.0
-        chips = str(find(one, "gpu_info") or "").split(", ") if layers else [str(find(one, "cpu_info") or "")]
-        split = "tensor_parallel" if find(one, "split_mode") == "row" else "pipeline_parallel"
-        stem = re.split(r"[/\\]", str(find(one, "model_filename") or ""))[-1].removesuffix(".gguf")
-        said = GGUF_TYPE.search(str(find(one, "model_type") or ""))
-        kind = re.sub(r" - (\w)\w+", r"_\1", said[1]).lower() if said else ""
-        cells: Cells = {
-            "engine": "llamacpp",
-            "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
-            "hardware": chips[0],
-            "date": str(find(one, "test_time") or "")[:10],
-            "commit": str(find(one, "build_commit") or ""),
-            "weight_precision": f"gguf_{kind}" if kind else "",
-            "file_bytes": need(one, "model_size"),
-            "device_count": len(chips),
-            split: len(chips),
-            "prompt_tokens": prompt or depth,
-            "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
-            "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],
-        }
-        if made:
-            cells["output_tokens"] = made
-        if prompt and made:
-            cells["request_latency_s"] = need(one, "avg_ns") * 1e-9
-        else:
-            cells["total_tokens_per_s" if prompt else "output_tokens_per_s"] = need(one, "avg_ts")
-        yield {**cells, "cached_tokens": depth} if prompt and depth else cells
+def take_llama_bench(cells: Cells, one: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+    """Return a test of `llama-bench -o json`, `jsonl` or `csv`: a prompt, tokens behind a depth, or both."""
+    prompt, made, depth, layers = (
+        number(find(one, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth", "n_gpu_layers")
+    )
+    processor = LIBRARY.sub("", str(find(one, "cpu_info") or ""))
+    chips = (str(find(one, "gpu_info") or "") if layers else "").split(", ")
+    chips = chips if chips[0] else [processor]
+    split = "tensor_parallel" if find(one, "split_mode") == "row" else "pipeline_parallel"
+    stem = re.split(r"[/\\]", str(find(one, "model_filename") or ""))[-1].removesuffix(".gguf")
+    said = GGUF_TYPE.search(str(find(one, "model_type") or ""))
+    kind = re.sub(r" - (\w)\w+", r"_\1", said[1]).lower() if said else ""
+    cells |= {
+        "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
+        "hardware": chips[0],
+        "date": str(find(one, "test_time") or "")[:10],
+        "commit": str(find(one, "build_commit") or ""),
+        "weight_precision": f"gguf_{kind}" if kind else "",
+        "file_bytes": need(one, "model_size"),
+        "device_count": len(chips),
+        split: len(chips),
+        "prompt_tokens": prompt or depth,
+        "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
+        "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],
+    }
+    if made:
+        cells["output_tokens"] = made
+    if prompt and depth:
+        cells["cached_tokens"] = depth
+    if prompt and made:
+        cells["request_latency_s"] = need(one, "avg_ns") * 1e-9
+    else:
+        cells["total_tokens_per_s" if prompt else "output_tokens_per_s"] = need(one, "avg_ts")
+    return cells

@@ -34,6 +34,15 @@ KERNELS: Final = 1
 PARTS: Final = ("compute", "memory", "control", "static")
 """What every energy is split into."""
 
+TOLD: Final = ("operation", "kind", "aten", "module_path", "output_shape", "operator_index", "fusion_pattern")
+"""What a slice of an operator tells of it."""
+
+SHARED: Final = ("subgraph", "subgraph_index", "bottleneck", "units_used_count", "units_total_count", "unit_name")
+"""What a slice tells of the subgraph of its operators."""
+
+SUMMED: Final = ("kernel_count", "mac_count", "moved_bytes", "dram_bytes", "latency_fs", "energy_fj")
+"""What a slice tells of its operators together."""
+
 
 def write_trace(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[int, int]) -> Iterator[bytes]:
     """Yield a trace in JSON; `live_bytes` are those of activations during each operator, by its index."""
@@ -109,25 +118,16 @@ def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
 
 
 def _draw_operator(step: Step, start_fs: int) -> dict[str, Any]:
-    told = {
-        "operation": step.operation,
-        "kind": step.kind,
-        "aten": step.aten,
-        "module_path": step.module_path,
-        "output_shape": step.output_shape,
-        "operator_index": step.operator_index,
-        "fusion_pattern": step.fusion_pattern,
-    }
-    return _slice(step.name, "operator", (step,), start_fs, told)
+    return _slice(step.name, "operator", (step,), start_fs, {name: getattr(step, name) for name in TOLD})
 
 
 def _slice(
     name: str, category: str, steps: Sequence[Step], start_fs: int, told: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return a slice from a time on, with what its operators take together."""
-    first, latency_fs = steps[0], sum(step.latency_fs for step in steps)
-    energy_fj = sum(step.energy_fj for step in steps)
-    start, end = _place(start_fs), _place(start_fs + latency_fs)
+    shared = {name: getattr(steps[0], name) for name in SHARED}
+    summed = {name: sum(getattr(step, name) for step in steps) for name in SUMMED}
+    start, end = _place(start_fs), _place(start_fs + summed["latency_fs"])
     shape = {"ph": "X", "dur": (end - start) / GRID} if end > start else {"ph": "i", "s": "t"}
     return {
         **shape,
@@ -136,22 +136,7 @@ def _slice(
         "pid": PROCESS,
         "tid": KERNELS,
         "ts": start / GRID,
-        "args": {
-            **told,
-            "subgraph": first.subgraph,
-            "subgraph_index": first.subgraph_index,
-            "kernel_count": sum(step.kernel_count for step in steps),
-            "bottleneck": first.bottleneck,
-            "units_used_count": first.units_used_count,
-            "units_total_count": first.units_total_count,
-            "unit_name": first.unit_name,
-            "mac_count": sum(step.mac_count for step in steps),
-            "moved_bytes": sum(step.moved_bytes for step in steps),
-            "dram_bytes": sum(step.dram_bytes for step in steps),
-            "start_fs": start_fs,
-            "latency_fs": latency_fs,
-            "energy_fj": energy_fj,
-        },
+        "args": {**told, **shared, **summed, "start_fs": start_fs},
     }
 
 

@@ -10,7 +10,7 @@ least misfit.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -48,7 +48,17 @@ MOST: Final = 3
 BETTER: Final = 0.95
 """Share of the misfit below which a cause is told."""
 
-COLUMNS: Final = {
+VARIED: Final[Mapping[str, tuple[str, str, Mapping[str, Any]]]] = {
+    "weight_precision": ("precision", "weights of {new} instead of {old}", {"file_bytes": None}),
+    "cache_precision": ("cache", "keys and values in {new}", {}),
+    "engine": ("engine", "{new} instead of {old}", {"date": ""}),
+    "batch": ("batch", "{new:.3g} requests in flight instead of {old:.3g}", {}),
+    "precision": ("precision", "{new} instead of {old}", {}),
+    "runtime": ("runtime", "runtime {new} instead of {old}", {}),
+}
+"""Column that is varied -> the cause, what is said of it, and what else is no longer told then."""
+
+TOLD: Final = {
     "precision": {"precision", "weight_precision"},
     "runtime": {"runtime"},
     "engine": {"engine"},
@@ -86,11 +96,7 @@ class CauseRow:
     is_inside: bool | None = told("whether that number is inside then")
 
 
-def find_causes(
-    source: Source,
-    outside: Sequence[Outside],
-    calibration: str | Calibration,
-) -> list[CauseRow]:
+def find_causes(source: Source, outside: Sequence[Outside], calibration: str | Calibration) -> list[CauseRow]:
     """Return causes that explain rows outside their intervals better, the best first."""
     chosen = sorted(outside, key=lambda pair: -pair[1].miss(measured_of(pair[0])))[:MOST]
     tried = [(owner, one) for owner, (row, found, _) in enumerate(chosen) for one in _suppose(source, row, found)]
@@ -111,16 +117,11 @@ def find_causes(
     return [attrs.evolve(row, rank=number) for number, row in enumerate(better, start=1)]
 
 
-def _judge(
-    cause: str,
-    change: str,
-    group: Sequence[tuple[int, Forecast]],
-    chosen: Sequence[Outside],
-) -> CauseRow:
+def _judge(cause: str, change: str, group: Sequence[tuple[int, Forecast]], chosen: Sequence[Outside]) -> CauseRow:
     """Return a cause over the rows that it was evaluated for."""
     told_of = [(measured_of(chosen[owner][0]), found, chosen[owner][1]) for owner, found in group]
     measured, found, own = told_of[0]
-    columns, assumed = COLUMNS.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
+    columns, assumed = TOLD.get(cause), {name for owner, _ in group for name in chosen[owner][2]}
     shared = [name for name in measured if name in own.figures and name in found.figures]
     name = max(shared, key=lambda one: own.figures[one].miss(measured[one]))
     figure = found.figures[name]
@@ -142,29 +143,36 @@ def _judge(
     )
 
 
-def _vary(cause: str, change: str, row: Measurement | ServingRow, **fields: Any) -> Supposed:
-    return cause, change, Case(row=attrs.evolve(row, **fields))
-
-
 def _suppose(source: Source, row: Measurement | ServingRow, found: Forecast) -> Iterator[Supposed]:
     """Yield what may have been otherwise than it is told of a measurement."""
     entry = known_hardware().get(row.hardware.partition("@")[0])
     if entry is None:
         return
     for cause, change, name in _list_points(row, entry):
-        yield _vary(cause, change, row, hardware=name)
+        yield cause, change, Case(row=attrs.evolve(row, hardware=name))
+    for column, values in _list_values(row, entry).items():
+        cause, words, beside = VARIED[column]
+        old = getattr(row, column) or "bf16"
+        for new in values:
+            if new != old:
+                yield cause, words.format(new=new, old=old), Case(row=attrs.evolve(row, **{column: new}, **beside))
     if isinstance(row, ServingRow):
         yield from _suppose_served(row)
-        return
-    for precision in entry.precisions:
-        if precision != row.precision:
-            yield _vary("precision", f"{precision} instead of {row.precision}", row, precision=precision)
-    for runtime in RUNTIMES if row.runtime != "engine" else ():  # which engine ran is known from its own log
-        if runtime != row.runtime:
-            yield _vary("runtime", f"runtime {runtime} instead of {row.runtime}", row, runtime=runtime)
-    if row.latency_s is not None:
+    elif row.latency_s is not None:
         is_slow = row.latency_s > found.figures["latency_s"].value
         yield from _suppose_copy(source, row, entry) if is_slow else _suppose_kept(row, entry)
+
+
+def _list_values(row: Measurement | ServingRow, entry: HardwareEntry) -> Mapping[str, Iterable[Any]]:
+    """Return what each column may have been; nothing for one that is known from elsewhere."""
+    if not isinstance(row, ServingRow):  # which engine ran is known from its own log
+        return {"precision": entry.precisions, "runtime": RUNTIMES if row.runtime != "engine" else ()}
+    return {
+        "weight_precision": STORED,
+        "cache_precision": ("bf16" if row.cache_precision == "fp8" else "fp8",),
+        "engine": ENGINES,
+        "batch": (row.batch / 2.0,) if row.batch > 1.0 else (),
+    }
 
 
 def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterator[tuple[str, str, str]]:
@@ -185,26 +193,15 @@ def _list_points(row: Measurement | ServingRow, entry: HardwareEntry) -> Iterato
 
 
 def _suppose_served(row: ServingRow) -> Iterator[Supposed]:
-    own, count = row.weight_precision or "bf16", row.device_count or 1
-    for stored in STORED:
-        if stored != own:
-            change = f"weights of {stored} instead of {own}"
-            yield _vary("precision", change, row, weight_precision=stored, file_bytes=None)
-    cached = "bf16" if row.cache_precision == "fp8" else "fp8"
-    yield _vary("cache", f"keys and values in {cached}", row, cache_precision=cached)
-    for engine in ENGINES:
-        if engine != row.engine:
-            yield _vary("engine", f"{engine} instead of {row.engine}", row, engine=engine, date="")
-    for other in {max(1, count // 2), count * 2} - {count}:
-        words = f"{show_count(other, 'device')} instead of {count}"
-        yield _vary("devices", words, row, device_count=other, tensor_parallel=other)
-    if row.batch > 1.0:
-        half = row.batch / 2.0
-        yield _vary("batch", f"{half:.3g} requests in flight instead of {row.batch:.3g}", row, batch=half)
+    """Yield other numbers of devices, and that half of a prompt was in the cache."""
+    count = row.device_count or 1
+    for new in {max(1, count // 2), count * 2} - {count}:
+        change = f"{show_count(new, 'device')} instead of {count}"
+        yield "devices", change, Case(row=attrs.evolve(row, device_count=new, tensor_parallel=new))
     if row.scope == "prefill_step" and row.prompt_tokens:
         half, kept = row.prompt_tokens / 2.0, row.cached_tokens or 0.0
-        change = "half of the prompt found in the cache"
-        yield _vary("cache", change, row, prompt_tokens=half, cached_tokens=kept + half)
+        cached = attrs.evolve(row, prompt_tokens=half, cached_tokens=kept + half)
+        yield "cache", "half of the prompt found in the cache", Case(row=cached)
 
 
 def _suppose_copy(source: Source, row: Measurement, entry: HardwareEntry) -> Iterator[Supposed]:

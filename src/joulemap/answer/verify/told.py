@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,9 +16,9 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.weight import GGUF, read_weight_format
-from joulemap.exchange.measured import Cells, Content, Format, Stated, open_content, recognize
-from joulemap.exchange.served import read_llama_bench, read_served
-from joulemap.exchange.timed import read_codecarbon, read_mlperf, read_timers, read_trace, read_trtexec, read_zeus
+from joulemap.exchange.measured import Cells, Content, Format, Stated, list_runs, open_content, pick, recognize
+from joulemap.exchange.served import take_asked, take_llama_bench, take_scenario, take_served
+from joulemap.exchange.timed import take_codecarbon, take_mlperf, take_timer, take_trace, take_trtexec, take_zeus
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
@@ -27,32 +27,29 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.domain.serving import ServingRow
 
-Read = Callable[[Content, Format, Stated], Iterable[Cells]]
+Take = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
 
-SERVED: Final[Mapping[str, Read]] = {
-    "served": read_served,
-    "llama_bench": read_llama_bench,
+READERS: Final[Mapping[str, Take]] = {
+    "served": take_served,
+    "asked": take_asked,
+    "scenario": take_scenario,
+    "llama_bench": take_llama_bench,
+    "trtexec": take_trtexec,
+    "trace": take_trace,
+    "timers": take_timer,
+    "mlperf": take_mlperf,
+    "zeus": take_zeus,
+    "codecarbon": take_codecarbon,
 }
-SINGLE: Final[Mapping[str, Read]] = {
-    "trtexec": read_trtexec,
-    "trace": read_trace,
-    "timers": read_timers,
-    "mlperf": read_mlperf,
-    "zeus": read_zeus,
-    "codecarbon": read_codecarbon,
-}
-"""Reader of a format, by the word of the list of formats."""
+"""Word of the table of formats -> what adds to the columns that were found."""
 
-METERED: Final = ("trace", "zeus", "codecarbon")
-"""Readers of what may hold several passes."""
-
-TAKEN: Final[Mapping[str, tuple[str, Iterable[str]]]] = {
-    **dict.fromkeys(("engine", "replicas"), ("served models", SERVED)),
-    **dict.fromkeys(("prompt", "output"), ("vLLM's bench latency and throughput", SERVED)),
-    "runtime": ("single runs", SINGLE),
-    "passes": ("windows and traces", METERED),
+TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
+    **dict.fromkeys(("engine", "replicas"), ("served models", {"served"})),
+    **dict.fromkeys(("prompt", "output"), ("vLLM's bench latency and throughput", {"served"})),
+    "runtime": ("single runs", {"single", "window"}),
+    "passes": ("windows and traces", {"window"}),
 }
-"""Option -> what it is of, and the readers of that."""
+"""Option -> what it is of, and the kinds of formats that take it."""
 
 STORED: Final = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
@@ -80,8 +77,8 @@ class Reading:
 
 def check_options(readings: Sequence[Reading], stated: Stated) -> None:
     """Raise UsageError for an option that says nothing of any of these files."""
-    for name, (what, readers) in TAKEN.items():
-        if stated[name] and not any(one.form.reader in readers for one in readings):
+    for name, (what, kinds) in TAKEN.items():
+        if stated[name] and not any(one.form.kind in kinds for one in readings):
             names = ", ".join(dict.fromkeys(one.form.name for one in readings))
             raise UsageError(f"--{name} is for {what}, and the file is of: {names}")
 
@@ -94,15 +91,16 @@ def read_file(path: Path, stated: Stated) -> Iterator[Reading]:
     """
     content = open_content(path)
     form = recognize(content)
-    is_served = form.reader in SERVED
-    read = SERVED[form.reader] if is_served else SINGLE[form.reader]
+    take, make = READERS[form.reader], _make_served if form.kind == "served" else _make_single
     try:
-        found = list(read(content, form, stated))
+        found = [
+            take({**form.fixed, **pick(one, form.columns)}, one, content, stated) for one in list_runs(content, form)
+        ]
         for cells in found:
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = cells.pop("notes", []), cells.pop("assumed", set())
             notes += [f"--{key} says {said}, the file {had}" for key, said, had in _override(cells, stated)]
-            row = (_make_served if is_served else _make_single)(cells, notes, assumed, path, stated)
+            row = make(cells, notes, assumed, path, stated)
             yield Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
         what = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
