@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import attrs
 
+from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
@@ -22,10 +23,20 @@ from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
 from joulemap.model.ledger import ActionCounts, close_counts
-from joulemap.model.pipeline import time_kernels
+from joulemap.model.pipeline import (
+    Timed,
+    Timing,
+    cut_runs,
+    describe_shortage,
+    share_interval,
+    share_latency,
+    time_kernels,
+)
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
+from joulemap.model.run import RunColumns
 from joulemap.model.workload import Booleans, Work, WorkloadColumns
+from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -161,11 +172,7 @@ class Varied:
         if hardware.compiler is not None and (parts := self._split(hardware)) is not None:
             chip, host = parts
             return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None), like), host, hardware)
-        kernels = self.kernels
-        architecture: Architecture[Placement] = find_architecture(hardware.architecture)
-        if like:
-            architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
-        timing = time_kernels(Kinds.of(kernels).kernels, hardware, architecture)
+        timing = self._time(hardware, like)
         reference = hardware.reference
         counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
         closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
@@ -194,6 +201,31 @@ class Varied:
             spare_w=float(law.limit_w) - float(timing.uncapped_power_w[0]),
             cap_fraction=1.0 - hardware.coefficient("cap_share"),
         )
+
+    def run(self, hardware: Hardware, configuration: Configuration, like: str = "") -> RunColumns:
+        """Return its run on a hardware that computes all of it, each operator by itself as in its kernel.
+
+        UnsupportedError where it does not fit its memory; else raises as `evaluate`, and `like` is as there.
+        """
+        timing = self._time(hardware, like)
+        operator_fs = share_latency(timing, hardware)
+        interval_fs = share_interval(timing, operator_fs)
+        timed = Timed(
+            timing=timing, hardware=hardware, kernels=self.kernels, operator_fs=operator_fs, interval_fs=interval_fs
+        )
+        (run,) = cut_runs((timed, 1), (0,), (timed, 1), (0,), [(hardware, configuration)])
+        shortage = describe_shortage(
+            hardware.id, run.weight_bytes + run.activation_bytes, hardware.memory_capacity.value
+        )
+        if shortage:
+            raise UnsupportedError(shortage)
+        return run
+
+    def _time(self, hardware: Hardware, like: str) -> Timing:
+        architecture: Architecture[Placement] = find_architecture(hardware.architecture)
+        if like:
+            architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
+        return time_kernels(Kinds.of(self.kernels).kernels, hardware, architecture)
 
     def _split(self, hardware: Hardware) -> tuple[Varied, Totals] | None:
         """Return the chip's part and what the host takes for its own; None where the compiler runs all."""

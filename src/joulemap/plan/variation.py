@@ -146,8 +146,8 @@ class Variation:
             return shifted, True
         change = Change(name=name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
         try:
-            like = self.hardware.digest if is_power(name, constant.kind) else ""
-            return self.varied.evaluate(change_numbers(self.hardware, (change,)), like), False
+            like = self.hardware.digest if is_power(constant.own, constant.kind) else ""
+            return self.varied.evaluate(change_numbers(self.hardware, (change,), is_varied=True), like), False
         except (ValueError, KeyError, ArithmeticError, JoulemapError):
             return None
 
