@@ -6,7 +6,7 @@ the number places anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -85,6 +85,19 @@ class VariedBox:
             spare_w=min(_list_spare_w(hardware, problem, placed, energy_j / interval_s)),
             cap_fraction=1.0,
         )
+
+    def prepare(self, varied: Sequence[Hardware]) -> None:
+        """Run the parts of variations of a box, all chips of a device together; what is refused is left out."""
+        boxes = [one.list_members(self.configuration) for one in varied if isinstance(one, BoxHardware)]
+        for number, part in self._parts.items():
+            chips = {one[number].hardware.digest: one[number] for one in boxes}
+            asked = [
+                (attrs.evolve(one.hardware, compiler=None), one.configuration)
+                for digest, one in chips.items()
+                if (number, digest) not in self._runs
+            ]
+            with np.errstate(all="ignore"):
+                self._runs |= {(number, digest): run for digest, run in part.run_all(asked).items()}
 
     def _pose(self, hardware: BoxHardware) -> None:
         self._problem = problem = pose_box(self.work, hardware, self.configuration)
