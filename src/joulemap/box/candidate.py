@@ -18,11 +18,12 @@ import numpy as np
 
 from joulemap.box.choose import Choice, choose, improve
 from joulemap.box.problem import Problem
-from joulemap.box.run import PlacedRun, run_placement
+from joulemap.box.run import PlacedRun, own_fj, run_placement
 from joulemap.box.schedule import find_makespan
 from joulemap.box.score import add_up, fit_weights, score
 from joulemap.box.solve import has_solver
 from joulemap.domain.box import BUDGET, Box, Goal, PlacementLine
+from joulemap.model.run import RunColumns
 from joulemap.model.workload import Integers
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
@@ -61,10 +62,22 @@ class Candidate:
     """What the time between batches is."""
     shares: Mapping[int, float] = attrs.field(factory=dict)
     """Side by side: of the batches, those of each device."""
-    lines: tuple[PlacementLine, ...] = ()
-    """Of its ledger; side by side those of a mean batch, without what devices draw that wait."""
+    runs: Mapping[int, PlacedRun] = attrs.field(factory=dict)
+    """Side by side: the run of each device."""
     gap: float = 0.0
     """Share that a placement which was not looked at could save, by the costs that the search has."""
+
+    @property
+    def lines(self) -> tuple[PlacementLine, ...]:
+        """Of its ledger; side by side those of a mean batch, without what devices draw that wait."""
+        if self.run is not None:
+            return self.run.lines
+        return tuple(
+            attrs.evolve(line, energy_fj=round(line.energy_fj * self.shares[number]))
+            for number, run in self.runs.items()
+            for line in run.lines
+            if line.device == run.names[number]
+        )
 
     def value(self, goal: Goal) -> float:
         """Return what is to be small."""
@@ -130,7 +143,6 @@ def _run(problem: Problem, box: Box, devices: Integers, goal: Goal, gap: float) 
         form=form,
         members=members,
         run=run,
-        lines=run.lines,
         latency_s=run.latency_fs / FS_PER_S,
         interval_s=run.period_fs / FS_PER_S,
         energy_j=run.energy_fj / FJ_PER_J,
@@ -259,17 +271,19 @@ def _run_whole(problem: Problem, box: Box, number: int) -> Candidate:
     return _run(problem, attrs.evolve(box, power=None), devices, "throughput", 0.0)
 
 
-def run_again(problem: Problem, box: Box, placed: Candidate) -> Candidate:
-    """Return a placement as other numbers of its problem have it; UnsupportedError where it does not fit."""
+def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:
+    """Return a placement as other numbers of its problem have it, with the runs of its parts; one of alike ones whole.
+
+    UnsupportedError where they do not fit together.
+    """
     if placed.run is not None:
-        return attrs.evolve(placed, run=run_placement(problem, box, placed.run.devices, is_pipelined=True))
-    runs: dict[int, PlacedRun] = {}
-    for members in problem.kinds.values():
-        mine = [number for number in members if number in placed.members]
-        found = _run_whole(problem, box, mine[0]) if mine else None
-        if found is not None and found.run is None:
-            raise UnsupportedError(found.refusal)
-        runs |= {number: found.run for number in mine if found is not None and found.run is not None}
+        run = run_placement(problem, box, placed.run.devices, is_pipelined=True, known=parts)
+        return attrs.evolve(placed, run=run)
+    runs, free = dict[int, PlacedRun](), attrs.evolve(box, power=None)
+    for number, part in parts.items():
+        whole = np.full(problem.node_count, number)
+        run = run_placement(problem, free, whole, is_pipelined=True, known={number: part})
+        runs |= dict.fromkeys(problem.kinds[problem.members[number].device.name], run)
     return _add_rates(problem, box, runs)
 
 
@@ -277,7 +291,7 @@ def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candid
     """Return devices that take whole batches of their own, slowed alike by what they share."""
     rate = {number: FS_PER_S / run.interval_fs for number, run in runs.items()}
     parts = {number: next(iter(run.parts.values())) for number, run in runs.items()}
-    own_j = {number: _dynamic_j(run) for number, run in runs.items()}
+    own_j = {number: own_fj(part) / FJ_PER_J for number, part in parts.items()}
     slow, limit = 1.0, "devices"
     for memory in box.memories:
         mine = [number for number in runs if problem.members[number].memory == memory.name]
@@ -297,16 +311,7 @@ def _add_rates(problem: Problem, box: Box, runs: dict[int, PlacedRun]) -> Candid
         latency_s=max(run.latency_fs for run in runs.values()) / FS_PER_S / slow,
         interval_s=1.0 / total,
         shares=shares,
-        lines=tuple(
-            attrs.evolve(line, energy_fj=round(line.energy_fj * shares[number]))
-            for number, run in runs.items()
-            for line in run.lines
-            if line.device == problem.members[number].name
-        ),
+        runs=runs,
         energy_j=(static_w + drawn_w * slow) / total,
         limit=limit,
     )
-
-
-def _dynamic_j(run: PlacedRun) -> float:
-    return sum(line.energy_fj for line in run.lines if line.action not in ("static_power", "idle_power")) / FJ_PER_J

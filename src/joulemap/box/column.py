@@ -19,7 +19,7 @@ import numpy as np
 from joulemap.box.candidate import Candidate, list_candidates
 from joulemap.box.hardware import CONVERSIONS, IDLE, BoxHardware, device_key, link_key, reprice
 from joulemap.box.member import find_ways
-from joulemap.box.problem import Problem, converts, pose
+from joulemap.box.problem import Problem, converts, is_dynamic, pose
 from joulemap.box.run import Copy, PlacedRun, keep_bytes, run_placement
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
@@ -300,8 +300,7 @@ def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: _Lines) -> No
     """Take what the devices spend, but for leakage, under their names."""
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger
-        leaks = [at for key in (STATIC_ACTION, HOST_ACTION) if (at := reference.position(key)) is not None]
-        kept = ~np.isin(ledger.action_index, leaks)
+        kept = is_dynamic(one.run)
         rows = np.array([hardware.reference.position(device_key(one.kind, row.key)) for row in reference])
         action = rows[ledger.action_index[kept]].astype(np.int64)
         lines.add(ledger.operator_index[kept], action, ledger.action_count[kept] * one.count)

@@ -19,6 +19,7 @@ from joulemap.domain.change import SOURCE, Change, change_hardware, changed_dige
 from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import Quantity
+from joulemap.system.record import vary
 
 Joined = TypeVar("Joined", BoxLink, BoxMemory)
 
@@ -70,10 +71,8 @@ def _list_joins(hardware: BoxHardware) -> Iterator[tuple[str, str, Quantity]]:
             yield "quantity", name, quantity
 
 
-def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "") -> BoxHardware:
-    """Return a box, as runs have it, with numbers in place of its own, as `change_hardware` returns a chip."""
-    if not changes and not name:
-        return hardware
+def vary_box(hardware: BoxHardware, changes: Sequence[Change]) -> BoxHardware:
+    """Return a box with other numbers of its devices and of what joins them, and the sums that it had of them."""
     value = {one.name: one.value for one in changes}
     chips = {
         kind: change_hardware(chip, [attrs.evolve(one, name=own) for one, own in _list_own(changes, kind)])
@@ -86,8 +85,16 @@ def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "")
         memories=tuple(_set_each(one, f"memory.{one.name}", MEMORY_FIELDS, value) for one in hardware.box.memories),
         power=_set(hardware.tdp, value["tdp"]) if "tdp" in value else hardware.box.power,
     )
+    return vary(hardware, box=box, devices=tuple(chips[device.name] for _, device in box))
+
+
+def change_box(hardware: BoxHardware, changes: Sequence[Change], name: str = "") -> BoxHardware:
+    """Return a box, as runs have it, with numbers in place of its own, as `change_hardware` returns a chip."""
+    if not changes and not name:
+        return hardware
+    value, varied = {one.name: one.value for one in changes}, vary_box(hardware, changes)
     digest = changed_digest(hardware.digest, changes, name)
-    whole = combine(box, [chips[device.name] for _, device in box], hardware.device_modes, digest)
+    whole = combine(varied.box, varied.devices, hardware.device_modes, digest)
     prices = {one: _set(getattr(whole, one), value[one]) for one in WHOLE[1:] if one in value}
     return attrs.evolve(
         whole,

@@ -24,8 +24,7 @@ import numpy as np
 
 from joulemap.box.member import Member, Ways, time_way
 from joulemap.domain.configuration import MERGING
-from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION
-from joulemap.model.fallback import cross, find_fallen, find_writers, split_work
+from joulemap.model.fallback import LEAKS, cross, find_fallen, find_writers, split_work
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import (
@@ -271,12 +270,17 @@ def run_all(work: WorkloadColumns, member: Member, left: Booleans) -> RunColumns
 
 def dynamic_fj(run: RunColumns, subgraph_count: int) -> Floats:
     """Return what each subgraph takes, but for static power."""
-    reference = run.hardware.reference
-    static = [at for key in (STATIC_ACTION, HOST_ACTION) if (at := reference.position(key)) is not None]
-    kept = ~np.isin(run.ledger.action_index, static)
+    kept = is_dynamic(run)
     row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index[kept])
     owner = run.operators.subgraph_index[row]
     return sum_by(owner, run.ledger.energy_fj[kept].astype(np.float64), subgraph_count)
+
+
+def is_dynamic(run: RunColumns) -> Booleans:
+    """Return which lines of a run's ledger are no leakage."""
+    leaks = [run.hardware.reference.position(key) for key in LEAKS]
+    mask: Booleans = ~np.isin(run.ledger.action_index, [at for at in leaks if at is not None])
+    return mask
 
 
 def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:

@@ -12,13 +12,15 @@ power of a part's own operators is among its lines; the rest of the period is a 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 import attrs
 import numpy as np
 
 from joulemap.box.member import Member
-from joulemap.box.problem import Problem, conversion_fj, converts
+from joulemap.box.problem import Problem, conversion_fj, converts, is_dynamic
 from joulemap.box.schedule import Followed, follow, share_rate
 from joulemap.box.score import share_memory
 from joulemap.domain.box import BUDGET, Box, PlacementLine
@@ -71,12 +73,20 @@ class PlacedRun:
     """For which the box draws static power for a batch: the latency, or the interval."""
     limit: str
     """What the period is: devices in turn, branches at once, a device, link or memory by name, or the power budget."""
-    lines: tuple[PlacementLine, ...]
+    names: tuple[str, ...]
+    """Of the devices of the problem."""
+    between: tuple[PlacementLine, ...]
+    """What is in the ledger of no part: copies, and devices that wait."""
+
+    @cached_property
+    def lines(self) -> tuple[PlacementLine, ...]:
+        """Its ledger: of the parts, by subgraph and action, then what is between them."""
+        return (*(line for at, run in self.parts.items() for line in _list_lines(self.names[at], run)), *self.between)
 
     @property
     def energy_fj(self) -> int:
         """Of a batch, exact."""
-        return sum(line.energy_fj for line in self.lines)
+        return sum(run.ledger.total_fj for run in self.parts.values()) + sum(line.energy_fj for line in self.between)
 
     @property
     def copy_fs(self) -> int:
@@ -84,9 +94,16 @@ class PlacedRun:
         return sum(copy.latency_fs for copy in self.copies)
 
 
-def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined: bool) -> PlacedRun:
-    """Return the run of a placement; UnsupportedError where a part does not fit a memory."""
-    parts = _run_parts(problem, devices)
+def run_placement(
+    problem: Problem,
+    box: Box,
+    devices: Integers,
+    *,
+    is_pipelined: bool,
+    known: Mapping[int, RunColumns] | None = None,
+) -> PlacedRun:
+    """Return the run of a placement, of parts that are known or run now; UnsupportedError where one does not fit."""
+    parts = _run_parts(problem, devices) if known is None else dict(known)
     _check_shared(problem, box, parts)
     copies = _list_copies(problem, devices)
     in_turn_fs = sum(run.latency_fs for run in parts.values()) + sum(copy.latency_fs for copy in copies)
@@ -94,10 +111,10 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
     latency_fs = int(followed.makespan[0]) + rest_fs if len(parts) > 1 else in_turn_fs
     interval_fs, limit = _find_interval(problem, parts, copies)
     period_fs = interval_fs if is_pipelined else latency_fs
-    lines = [*_list_parts(problem, parts), *_list_transfers(problem, copies)]
-    own_fj = sum(line.energy_fj for line in lines if (line.component, line.action) != STATIC_ACTION)
+    sent = _list_transfers(problem, copies)
+    spent_fj = sum(line.energy_fj for line in sent) + sum(map(own_fj, parts.values()))
     power_w = sum(one.static_w if at in parts else one.idle_w for at, one in enumerate(problem.members))
-    least_fs = _hold_to_budget(box, own_fj, power_w)
+    least_fs = _hold_to_budget(box, spent_fj, power_w)
     if least_fs > period_fs:
         period_fs, limit = least_fs, BUDGET
     elif not is_pipelined:
@@ -111,26 +128,35 @@ def run_placement(problem: Problem, box: Box, devices: Integers, *, is_pipelined
         interval_fs=max(interval_fs, period_fs) if is_pipelined else interval_fs,
         period_fs=period_fs,
         limit=limit,
-        lines=(*lines, *_list_waits(problem, parts, period_fs)),
+        names=tuple(member.name for member in problem.members),
+        between=(*sent, *_list_waits(problem, parts, period_fs)),
     )
 
 
-def _run_parts(problem: Problem, devices: Integers) -> dict[int, RunColumns]:
+def form_parts(problem: Problem, devices: Integers) -> dict[int, Evaluator]:
+    """Return device -> what evaluates its part of a placement."""
     work = problem.work
     of_subgraph = np.full(work.subgraph_count, devices[0])
     of_subgraph[problem.subgraph] = devices
     side = of_subgraph[work.subgraph_index]
     used = np.unique(devices).tolist()
     if len(used) == 1:
-        evaluators = {used[0]: Evaluator(work)}
-    else:
-        split = split_work(work, side)
-        evaluators = {number: Evaluator(*split[number]) for number in used}
+        return {used[0]: Evaluator(work)}
+    split = split_work(work, side)
+    return {number: Evaluator(*split[number]) for number in used}
+
+
+def _run_parts(problem: Problem, devices: Integers) -> dict[int, RunColumns]:
     found = {}
-    for number, evaluator in evaluators.items():
+    for number, evaluator in form_parts(problem, devices).items():
         member = problem.members[number]
         found[number] = evaluator.evaluate(attrs.evolve(member.hardware, compiler=None), member.configuration)
     return found
+
+
+def own_fj(run: RunColumns) -> int:
+    """Return what a part takes, but for leakage."""
+    return int(run.ledger.energy_fj[is_dynamic(run)].sum())
 
 
 def _check_shared(problem: Problem, box: Box, parts: dict[int, RunColumns]) -> None:
@@ -178,6 +204,8 @@ def _follow(
         moves[rows[rows >= 0], 0] = np.rint(run.subgraphs.dram_bytes[rows >= 0] * rates[number] * FS_PER_S)
         rest_fs += int(run.subgraphs.latency_fs[rows < 0].sum())
     ways = np.zeros((len(problem.maker), len(problem.members), 1), dtype=np.int64)
+    if len(parts) == 1:
+        return Followed(begin=takes.cumsum(axis=0) - takes, sent=ways, makespan=takes.sum(axis=0)), rest_fs
     for copy in copies:
         ways[copy.value, copy.end, 0] = copy.latency_fs
     return follow(problem, devices[:, None], takes, moves, ways), rest_fs
@@ -208,35 +236,30 @@ def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
     return round(own_fj / FJ_PER_J / left_w * FS_PER_S)
 
 
-def _list_parts(problem: Problem, parts: dict[int, RunColumns]) -> list[PlacementLine]:
-    """Return the lines of each part, by subgraph and action."""
-    found = []
-    for number, run in parts.items():
-        actions = run.hardware.reference.actions
-        row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index)
-        subgraph = run.operators.subgraph_index[row]
-        key = subgraph * len(actions) + run.ledger.action_index
-        distinct, place = np.unique(key, return_inverse=True)
-        counts = np.bincount(place, weights=run.ledger.action_count, minlength=len(distinct))
-        energy = np.zeros(len(distinct), dtype=np.int64)
-        np.add.at(energy, place, run.ledger.energy_fj)
-        for one, count, fj in zip(distinct.tolist(), counts.tolist(), energy.tolist(), strict=True):
-            action = actions[one % len(actions)]
-            found.append(
-                PlacementLine(
-                    device=problem.members[number].name,
-                    subgraph_index=one // len(actions),
-                    component=action.component,
-                    action=action.action,
-                    per=action.per,
-                    action_count=count,
-                    energy_per_action_fj=action.energy_per_action_fj,
-                    energy_fj=fj,
-                    basis=action.basis,
-                    source=action.source,
-                )
-            )
-    return found
+def _list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
+    """Yield the lines of a device's part, by subgraph and action."""
+    actions = run.hardware.reference.actions
+    row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index)
+    subgraph = run.operators.subgraph_index[row]
+    key = subgraph * len(actions) + run.ledger.action_index
+    distinct, place = np.unique(key, return_inverse=True)
+    counts = np.bincount(place, weights=run.ledger.action_count, minlength=len(distinct))
+    energy = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(energy, place, run.ledger.energy_fj)
+    for one, count, fj in zip(distinct.tolist(), counts.tolist(), energy.tolist(), strict=True):
+        action = actions[one % len(actions)]
+        yield PlacementLine(
+            device=device,
+            subgraph_index=one // len(actions),
+            component=action.component,
+            action=action.action,
+            per=action.per,
+            action_count=count,
+            energy_per_action_fj=action.energy_per_action_fj,
+            energy_fj=fj,
+            basis=action.basis,
+            source=action.source,
+        )
 
 
 def _list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:

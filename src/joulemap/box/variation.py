@@ -6,25 +6,27 @@ the number places anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
 import numpy as np
 
 from joulemap.box.candidate import Candidate, run_again
-from joulemap.box.column import place, pose_box, run_placed
+from joulemap.box.column import place, pose_box
 from joulemap.box.constant import LINK_FIELDS, list_kinds, name_link
-from joulemap.box.hardware import CONVERSIONS, BoxHardware, device_key
-from joulemap.box.member import find_ways
+from joulemap.box.hardware import CONVERSIONS, BoxHardware
+from joulemap.box.member import Member, find_ways
 from joulemap.box.problem import Problem
+from joulemap.box.run import form_parts
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import LOSS, STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import LOSS_ACTION
+from joulemap.model.pipeline import Evaluator
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns
-from joulemap.model.variation import Totals, watch_asked
+from joulemap.model.variation import Totals, Varied, watch_asked
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -49,30 +51,73 @@ class VariedBox:
     configuration: Configuration
     _problem: Problem | None = attrs.field(default=None, init=False)
     _placed: Candidate | None = attrs.field(default=None, init=False)
+    _parts: dict[int, Varied] = attrs.field(factory=dict, init=False)
+    """Device -> its part, of alike ones side by side that of the first."""
+    _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
+    """(device, digest of its chip) -> the run of its part: what changes another leaves it as it is."""
 
     def evaluate(self, hardware: Hardware, like: str = "") -> Totals:
-        """Return what the workload takes on a box, its parts where they were the first time; raises as a run does."""
-        del like
+        """Return what the workload takes on a box, its parts where they were the first time; raises as a run does.
+
+        `like` says that chips differ from those of the first time in power alone.
+        """
         assert isinstance(hardware, BoxHardware)
         if self._problem is None or self._placed is None:
-            self._problem = pose_box(self.work, hardware, self.configuration)
-            self._placed = place(self._problem, hardware)
+            self._pose(hardware)
+        assert self._problem is not None
+        assert self._placed is not None
         members = hardware.list_members(self.configuration)
         problem = attrs.evolve(self._problem, members=members, ways=find_ways(hardware.box, members))
         with np.errstate(all="ignore"):  # numbers that are wrong by a hundred may have no answer
-            placed = run_again(problem, hardware.capped, self._placed)
-            run = run_placed(problem, hardware, self.configuration, placed)
-        parts = dict(_add_up(hardware, run))
-        interval_s = run.interval_fs / FS_PER_S
+            runs = {number: self._run(number, members[number], is_power=bool(like)) for number in self._parts}
+            placed = run_again(problem, hardware.capped, self._placed, runs)
+        latency_s, interval_s, energy_j = placed.latency_s, placed.interval_s, placed.energy_j
+        if placed.run is not None:
+            interval_s, energy_j = placed.run.period_fs / FS_PER_S, placed.run.energy_fj / FJ_PER_J
+            latency_s = max(placed.run.latency_fs / FS_PER_S, interval_s)
+        parts = dict(_add_up(problem, placed))
         return Totals(
-            latency_s=run.latency_fs / FS_PER_S,
+            latency_s=latency_s,
             interval_s=interval_s,
-            energy_j=run.energy_fj / FJ_PER_J,
+            energy_j=energy_j,
             action_j=parts,
             counted=frozenset(parts),
-            spare_w=min(_list_spare_w(hardware, problem, placed, run.energy_fj / FJ_PER_J / interval_s)),
+            spare_w=min(_list_spare_w(hardware, problem, placed, energy_j / interval_s)),
             cap_fraction=1.0,
         )
+
+    def prepare(self, varied: Sequence[Hardware]) -> None:
+        """Run the parts of variations of a box, all chips of a device together; what is refused is left out."""
+        boxes = [one.list_members(self.configuration) for one in varied if isinstance(one, BoxHardware)]
+        for number, part in self._parts.items():
+            chips = {one[number].hardware.digest: one[number] for one in boxes}
+            asked = [
+                (attrs.evolve(one.hardware, compiler=None), one.configuration)
+                for digest, one in chips.items()
+                if (number, digest) not in self._runs
+            ]
+            with np.errstate(all="ignore"):
+                self._runs |= {(number, digest): run for digest, run in part.run_all(asked).items()}
+
+    def _pose(self, hardware: BoxHardware) -> None:
+        self._problem = problem = pose_box(self.work, hardware, self.configuration)
+        self._placed = placed = place(problem, hardware)
+        firsts = [mine[0] for mine in problem.kinds.values() if mine[0] in placed.members]
+        whole = Evaluator(self.work)
+        evaluators = dict.fromkeys(firsts, whole) if placed.run is None else form_parts(problem, placed.run.devices)
+        for number, one in evaluators.items():
+            own = problem.members[number].configuration
+            self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
+
+    def _run(self, number: int, member: Member, *, is_power: bool) -> RunColumns:
+        """Return the run of a device's part; raises as `Varied.run`."""
+        assert self._problem is not None
+        key = number, member.hardware.digest
+        if key not in self._runs:
+            chip = attrs.evolve(member.hardware, compiler=None)
+            like = self._problem.members[number].hardware.digest if is_power else ""
+            self._runs[key] = self._parts[number].run(chip, member.configuration, like)
+        return self._runs[key]
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:
         """Return the constants that the run of a box asks for: of devices with a part, of idle ones, of what joins."""
@@ -81,6 +126,7 @@ class VariedBox:
         assert self._problem is not None
         at_work = {self._problem.members[number].device.name for number in self._placed.members}
         watched = [watch_asked(chip) for chip in hardware.devices]
+        self._runs.clear()
         self.evaluate(attrs.evolve(hardware, devices=tuple(chip for chip, _ in watched)))
         found = {"tdp"}
         for (_, device), (chip, asked) in zip(hardware.box, watched, strict=True):
@@ -95,27 +141,27 @@ class VariedBox:
         return frozenset(found)
 
 
-def _add_up(hardware: BoxHardware, run: RunColumns) -> Iterator[tuple[str, float]]:
+def _add_up(problem: Problem, placed: Candidate) -> Iterator[tuple[str, float]]:
     """Yield each price of a device with the joules that are in proportion to it, what regulators lose of them too."""
-    spent: dict[int, int] = {}
-    for at, energy_fj in zip(run.ledger.action_index.tolist(), run.ledger.energy_fj.tolist(), strict=True):
-        spent[at] = spent.get(at, 0) + energy_fj
-    reference = run.hardware.reference
-
-    def read(kind: str, key: tuple[str, str]) -> float:
-        at = reference.position(device_key(kind, key))
-        return 0.0 if at is None else spent.get(at, 0) / FJ_PER_J
-
-    for kind, chip in list_kinds(hardware).items():
-        lost = chip.reference.loss_j if read(kind, LOSS_ACTION) > 0.0 else 0.0
-        for row in chip.reference:
-            component, action = row.key
-            is_delivered = row.common_category not in ("board", "static")
-            joules = read(kind, row.key) * (1.0 + lost * is_delivered)
-            if component == "dram" and action in CONVERSIONS:
-                joules += read(kind, (component, CONVERSIONS[action]))
+    shares = dict.fromkeys(placed.members, 1.0) if placed.run is not None else placed.shares
+    found: dict[str, float] = {}
+    for number, share in shares.items():
+        one = placed.run or placed.runs[number]
+        part = one.parts.get(number) or next(iter(one.parts.values()))
+        reference, kind = part.hardware.reference, problem.members[number].device.name
+        spent = np.bincount(part.ledger.action_index, part.ledger.energy_fj, len(reference)) * share / FJ_PER_J
+        lossy = reference.position(LOSS_ACTION)
+        lost = reference.loss_j if lossy is not None and spent[lossy] > 0.0 else 0.0
+        for row, joules in zip(reference, spent.tolist(), strict=True):
+            name, is_delivered = ".".join((kind, *row.key)), row.common_category not in ("board", "static")
             if joules > 0.0:
-                yield f"{kind}.{component}.{action}", joules
+                found[name] = found.get(name, 0.0) + joules * (1.0 + lost * is_delivered)
+    for line in placed.run.between if placed.run is not None else ():
+        if line.action in CONVERSIONS.values():
+            kind = next(one.device.name for one in problem.members if one.name == line.device)
+            name = f"{kind}.{line.component}.{line.action.removeprefix('convert_')}"
+            found[name] = found.get(name, 0.0) + line.energy_fj / FJ_PER_J
+    yield from found.items()
 
 
 def _list_spare_w(hardware: BoxHardware, problem: Problem, placed: Candidate, drawn_w: float) -> Iterator[float]:

@@ -9,23 +9,39 @@ these parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import attrs
 
+from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
 from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.column import gather, skeleton
 from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
 from joulemap.model.ledger import ActionCounts, close_counts
-from joulemap.model.pipeline import time_kernels
+from joulemap.model.pipeline import (
+    ENGINE_PART,
+    TOGETHER,
+    Asked,
+    Timed,
+    Timing,
+    cut_runs,
+    decides,
+    describe_shortage,
+    share_interval,
+    share_latency,
+    time_kernels,
+)
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
+from joulemap.model.run import RunColumns
 from joulemap.model.workload import Booleans, Work, WorkloadColumns
+from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
 
@@ -161,11 +177,7 @@ class Varied:
         if hardware.compiler is not None and (parts := self._split(hardware)) is not None:
             chip, host = parts
             return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None), like), host, hardware)
-        kernels = self.kernels
-        architecture: Architecture[Placement] = find_architecture(hardware.architecture)
-        if like:
-            architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
-        timing = time_kernels(Kinds.of(kernels).kernels, hardware, architecture)
+        timing = self._time(hardware, like)
         reference = hardware.reference
         counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
         closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
@@ -194,6 +206,61 @@ class Varied:
             spare_w=float(law.limit_w) - float(timing.uncapped_power_w[0]),
             cap_fraction=1.0 - hardware.coefficient("cap_share"),
         )
+
+    def run(self, hardware: Hardware, configuration: Configuration, like: str = "") -> RunColumns:
+        """Return its run on a hardware that computes all of it, each operator by itself as in its kernel.
+
+        UnsupportedError where it does not fit its memory; else raises as `evaluate`, and `like` is as there.
+        """
+        (run,) = self._cut([(hardware, configuration)], hardware, self._time(hardware, like))
+        shortage = describe_shortage(
+            hardware.id, run.weight_bytes + run.activation_bytes, hardware.memory_capacity.value
+        )
+        if shortage:
+            raise UnsupportedError(shortage)
+        return run
+
+    def run_all(self, asked: Sequence[Asked]) -> dict[str, RunColumns]:
+        """Return digest of a hardware -> its run as `run` has it, alike ones together; none where it may raise."""
+        alike: dict[Hashable, list[Asked]] = {}
+        precision, batch = self.kernels.precision, self.work.batch * self.work.inner_batch
+        for hardware, configuration in asked:
+            if self.kernels.runtime != "engine" or ENGINE_PART not in hardware.coefficients:
+                decided = decides(hardware, self.work, precision, batch)
+                key = skeleton(hardware, precision), decided, tuple(hardware.links)
+                alike.setdefault(key, []).append((hardware, configuration))
+        most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
+        waiting = [some[start : start + most] for some in alike.values() for start in range(0, len(some), most)]
+        found: dict[str, RunColumns] = {}
+        while waiting:
+            some = waiting.pop()
+            try:
+                whole = gather([hardware for hardware, _ in some], precision)
+                runs = self._cut(some, whole, self._time(whole, "", 1.0))
+            except (ValueError, KeyError, ArithmeticError, JoulemapError):
+                half = len(some) // 2
+                waiting += [some[:half], some[half:]] if half else []
+                continue
+            for run in runs:
+                if run.weight_bytes + run.activation_bytes <= run.hardware.memory_capacity.value:
+                    found[run.hardware.digest] = run
+        return found
+
+    def _cut(self, asked: Sequence[Asked], whole: Hardware, timing: Timing) -> list[RunColumns]:
+        """Return the runs of what was timed on several hardware as one."""
+        operator_fs = share_latency(timing, whole)
+        interval_fs = share_interval(timing, operator_fs)
+        timed = Timed(
+            timing=timing, hardware=whole, kernels=self.kernels, operator_fs=operator_fs, interval_fs=interval_fs
+        )
+        places = range(len(asked))
+        return cut_runs((timed, len(asked)), places, (timed, len(asked)), places, asked)
+
+    def _time(self, hardware: Hardware, like: str, parts: float = 0.0) -> Timing:
+        architecture: Architecture[Placement] = find_architecture(hardware.architecture)
+        if like:
+            architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
+        return time_kernels(Kinds.of(self.kernels).kernels, hardware, architecture, parts)
 
     def _split(self, hardware: Hardware) -> tuple[Varied, Totals] | None:
         """Return the chip's part and what the host takes for its own; None where the compiler runs all."""

@@ -134,11 +134,18 @@ def list_numbers(hardware: Hardware) -> dict[str, Constant]:
     return list_constants(hardware)
 
 
-def change_numbers(hardware: Hardware, changes: Sequence[Change], name: str = "") -> Hardware:
-    """Return a hardware, or a box, with what was set of it; ValueError where its numbers contradict each other."""
-    if hardware.architecture == BOX:
-        from joulemap.box.constant import change_box
+def change_numbers(
+    hardware: Hardware, changes: Sequence[Change], name: str = "", *, is_varied: bool = False
+) -> Hardware:
+    """Return a hardware, or a box, with what was set of it; ValueError where its numbers contradict each other.
 
+    What is varied to be evaluated once needs no sums over the devices of a box.
+    """
+    if hardware.architecture == BOX:
+        from joulemap.box.constant import change_box, vary_box
+
+        if is_varied:
+            return vary_box(cast("BoxHardware", hardware), changes)
         return change_box(cast("BoxHardware", hardware), changes, name)
     return change_hardware(hardware, changes, name)
 

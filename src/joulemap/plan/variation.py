@@ -144,10 +144,30 @@ class Variation:
         shifted = self._shift(constant, value / constant.value)
         if shifted is not None:
             return shifted, True
-        change = Change(name=name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
+        changed = self._change(constant, value)
+        like = self.hardware.digest if is_power(constant.own, constant.kind) else ""
         try:
-            like = self.hardware.digest if is_power(name, constant.kind) else ""
-            return self.varied.evaluate(change_numbers(self.hardware, (change,)), like), False
+            return None if changed is None else (self.varied.evaluate(changed, like), False)
+        except (ValueError, KeyError, ArithmeticError, JoulemapError):
+            return None
+
+    def prepare(self, *factors: float) -> None:
+        """Evaluate a box with each constant at its ends, a step off and wrong by these factors, all together."""
+        if isinstance(self.varied, Varied):
+            return
+        found = []
+        for name, constant in self.constants.items():
+            spread = self.spread(name)
+            values = [self.value_at(name, one) for one in (1.0 / spread.down, spread.up, STEP, *factors)]
+            if not (name in BILL or name in self.use or is_power(constant.own, constant.kind)):
+                found += [self._change(constant, one) for one in values if one is not None]
+        self.varied.prepare([one for one in found if one is not None])
+
+    def _change(self, constant: Constant, value: float) -> Hardware | None:
+        """Return the hardware with another number; None where it contradicts others."""
+        told = {"name": constant.name, "kind": constant.kind, "unit": constant.unit, "before": constant.value}
+        try:
+            return change_numbers(self.hardware, (Change(**told, value=value),), is_varied=True)  # type: ignore[arg-type]
         except (ValueError, KeyError, ArithmeticError, JoulemapError):
             return None
 

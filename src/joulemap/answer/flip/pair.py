@@ -90,6 +90,8 @@ class Pair:
 
     def rows(self) -> list[Flip]:
         """Return every constant that moves the ratio, and static power of each whether it does or not."""
+        for one in (self.a, self.b):
+            one.prepare(1.0 / MOST_FACTOR, MOST_FACTOR)
         drawn = [self._row(side, name) for side, name in self._constants()]
         moving = [row for row in drawn if row is not None]
         total = math.fsum(row.ratio_spread**2 for row in moving)
