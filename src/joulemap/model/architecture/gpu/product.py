@@ -25,9 +25,11 @@ Source: fitted on products that others measured on H200, A100 and B200 (cuBLAS u
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulemap.model.architecture.gpu.device import Engine
 from joulemap.model.column import before_points, drop_axes, merge_axes
@@ -154,7 +156,7 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
 
     def chosen(values: Floats) -> Floats:
         values = values.reshape(*values.shape[:2], *values.shape[-best.ndim :])
-        points = np.ix_(*map(np.arange, values.shape[2:-1]), np.arange(best.shape[-1]))
+        points = _index((*values.shape[2:-1], best.shape[-1]))
         first = (place if count > 1 else 0 for place, count in zip((tile, part), values.shape, strict=False))
         some = *first, *points[:-1], points[-1] if values.shape[-1] > 1 else 0 * points[-1]
         return drop_axes(values[some])
@@ -171,3 +173,9 @@ def tile_products(shapes: Shapes, choices: Sequence[tuple[int, int]], engine: En
         executed_macs=count * chosen(full_m) * columns * k,
         occupancy=launched / engine.units / rounds,
     )
+
+
+@lru_cache(maxsize=64)
+def _index(shape: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
+    """Return what picks every place of an array."""
+    return np.ix_(*map(np.arange, shape))
