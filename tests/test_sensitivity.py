@@ -18,6 +18,7 @@ from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.change import Change, change_hardware
 from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.constant import Constant, list_constants
+from joulemap.domain.hardware import Hardware
 from joulemap.domain.quantity import BASES
 from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.spread import BASIS_SPREAD, find_spread
@@ -213,6 +214,29 @@ def test_totals_are_those_of_the_run_and_what_is_placed_once_too(name: str, runt
             changed = change_hardware(hardware, (change,))
             assert varied.evaluate(changed, hardware.digest) == varied.evaluate(changed), name
     assert {"static_power", "tdp"} < set(POWER)
+
+
+@pytest.mark.parametrize(("name", "precision"), [("l4", "fp16"), ("tpu_v4", "bf16"), ("raspberry_pi_5", "fp32")])
+def test_variations_that_run_together_are_those_that_run_alone(name: str, precision: str) -> None:
+    # every digit of each; what does not fit its memory is left out, whoever it was evaluated beside
+    hardware = anchor_hardware(CATALOGUE[name])
+    constants = list_constants(hardware)
+
+    def change(name: str, factor: float) -> Hardware:
+        one = constants[name]
+        changed = Change(name=name, kind=one.kind, value=one.value * factor, before=one.value, unit=one.unit)
+        return change_hardware(hardware, (changed,))
+
+    fitting = [change("memory_bandwidth", factor) for factor in (0.25, 0.5, 2.0)]
+    full = change("memory_capacity", 1e-6)
+    configuration = Configuration(hardware=hardware.id, precision=precision, runtime="graph")
+    varied = Varied.of(shipped("resnet18"), precision, "graph")
+    together = varied.run_all([(one, configuration) for one in (*fitting, full)])
+    assert set(together) == {one.digest for one in fitting}
+    assert len({run.latency_fs for run in together.values()}) > 1
+    for one in fitting:
+        alone = varied.run(one, configuration)
+        assert (together[one.digest].latency_fs, together[one.digest].energy_fj) == (alone.latency_fs, alone.energy_fj)
 
 
 def test_every_basis_has_a_spread_that_grows_with_doubt() -> None:
