@@ -128,7 +128,7 @@ LINES: dict[str, int] = {
     "system": 1_190,
     "device": 1_160,
     "webpage": 570,
-    "exchange": 1_060,
+    "exchange": 1_090,
     "capacity": 865,
     "figure": 772,
     "serving": 2_450,

@@ -70,6 +70,21 @@ SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
                  {"model": "resnet50", "latency_s": 2.337016e-3, "energy_j": 1.184353, "power_w": 506.7800134872847}),
     "codecarbon.csv": ({"model": "resnet50", "hardware": "rtx_a6000", "precision": "fp16", "batch": 1, "passes": 1000},
                        {"latency_s": 6.182034128, "energy_j": 1414.1487843}),
+    "trtllm.log": ({}, {"hardware": "h100_sxm5", "model": "llama-3.1-8b", "engine": "tensorrt_llm", "batch": 2000.1234,
+                        "cache_precision": "fp8", "prompt_tokens": 128.0, "time_to_first_token_s": 3.5004,
+                        "inter_token_latency_s": 0.0448, "request_latency_s": 9.1912, "total_tokens_per_s": 55706.5}),
+    "aiperf.csv": ({"model": "llama-3.1-8b"}, {"hardware": "l40s", "prompt_tokens": 550.0, "output_tokens": 200.0,
+                   "batch": 4.1 * 1.94, "time_to_first_token_s": 1.0495, "output_tokens_per_s": 820.0}),
+    "llama_bench.md": ({}, {"hardware": "rtx_4090", "model": "llama-7b", "weight_precision": "gguf_q4_k_m",
+                       "scope": "prefill_step", "prompt_tokens": 512.0, "total_tokens_per_s": 12788.8,
+                       "file_bytes": 3.80 * 2.0**30, "commit": "571d0d5"}),
+    "sglang_offline.jsonl": (L40S | {"devices": 1, "replicas": 1}, {"scope": "offline", "batch": 1000.0,
+                             "prompt_tokens": 300.0, "output_tokens": 200.0, "total_tokens_per_s": 14925.4}),
+    "sglang_one_batch.jsonl": (L40S | {"devices": 1, "replicas": 1}, {"scope": "request", "engine": "sglang",
+                               "time_to_first_token_s": 0.0212, "inter_token_latency_s": 0.0068,
+                               "request_latency_s": 0.232, "prompt_tokens": 256.0}),
+    "profile.txt": ({"model": "resnet18", "hardware": "raspberry_pi_5", "precision": "fp32", "batch": 2, "passes": 5},
+                    {"latency_s": 7.5e-3, "runtime": "eager"}),
 }  # fmt: skip
 """Sample -> what a person adds, and what is read; figures by hand from the file."""
 
@@ -77,7 +92,7 @@ SAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_is_read(name: str) -> None:
     stated, expected = SAMPLES[name]
-    row = next(read_file(DATA / name, {**NOTHING, **stated})).row
+    row = read_file(DATA / name, {**NOTHING, **stated})[0].row
     for column, value in expected.items():
         if isinstance(value, float):
             assert_close(getattr(row, column), value, rel=1e-9)
@@ -86,7 +101,7 @@ def test_a_sample_is_read(name: str) -> None:
 
 
 def test_each_format_has_a_sample() -> None:
-    found = {next(read_file(DATA / name, {**NOTHING, **stated})).form.name for name, (stated, _) in SAMPLES.items()}
+    found = {read_file(DATA / name, {**NOTHING, **stated})[0].form.name for name, (stated, _) in SAMPLES.items()}
     assert found == {one.name for one in list_formats()}
     assert all(one.url.startswith("https://") for one in list_formats())
 
@@ -110,6 +125,12 @@ BROKEN = {
     "vllm_throughput.json": (r'"tokens_per_second"', '"other"'),
     "zeus.csv": (r"gpu0_energy", "gpu0_watts"),
     "codecarbon.csv": (r",gpu_model,", ",gpu_name,"),
+    "trtllm.log": (r"Average Output Length[^\n]*\n", ""),
+    "aiperf.csv": (r"Request (Throughput|Latency)[^\n]*\n|Inter Token[^\n]*\n", ""),
+    "llama_bench.md": (r" (pp|tg)\d+ ", " warm "),
+    "sglang_offline.jsonl": (r'"total_output_tokens": 200000', '"total_output_tokens": "many"'),
+    "sglang_one_batch.jsonl": (r'"(total_latency|overall_throughput|prefill_latency|median_decode_latency)"', '"x"'),
+    "profile.txt": (r"37.5ms", "37.5 moments"),
 }
 """Sample -> what is taken out of it: the end, or what its format must have."""
 
@@ -121,8 +142,8 @@ def test_a_broken_file_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
     assert broken != text
     place = tmp_path / name
     place.write_text(broken, encoding="utf-8")
-    with pytest.raises(CatalogueError) as caught:
-        list(read_file(place, {**NOTHING, **SAMPLES[name][0]}))
+    with pytest.raises((CatalogueError, UsageError)) as caught:
+        read_file(place, {**NOTHING, **SAMPLES[name][0]})
     assert str(place) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -145,7 +166,7 @@ def test_a_file_of_no_format_says_what_it_looks_like(content: bytes, what: str, 
     place = tmp_path / "file"
     place.write_bytes(content)
     with pytest.raises(CatalogueError, match=re.escape(what)):
-        list(read_file(place, NOTHING))
+        read_file(place, NOTHING)
 
 
 def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
@@ -154,10 +175,10 @@ def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
     place = tmp_path / "trace.json.gz"
     place.write_bytes(gzip.compress((DATA / "trace.json").read_bytes()))
     stated = {**NOTHING, **SAMPLES["trace.json"][0]}
-    assert next(read_file(place, stated)).row.batch == 2
+    assert read_file(place, stated)[0].row.batch == 2
     monkeypatch.setattr(measured, "MOST_BYTES", 1_500)
     with pytest.raises(CatalogueError, match="too large"):
-        list(read_file(place, stated))
+        read_file(place, stated)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +197,7 @@ def test_a_trace_may_be_packed_and_is_never_longer_than_the_limit(
 )  # fmt: skip
 def test_what_is_missing_is_asked_for_by_its_option(name: str, stated: dict[str, str], asked: str) -> None:
     with pytest.raises((UsageError, UnknownNameError), match=asked):
-        list(read_file(DATA / name, {**NOTHING, **stated}))
+        read_file(DATA / name, {**NOTHING, **stated})
 
 
 def change(name: str, tmp_path: Path, *swaps: tuple[str, str], **stated: Any) -> list[Any]:
@@ -219,9 +240,48 @@ def test_tokens_that_were_guessed_ahead_are_told(tmp_path: Path) -> None:
     assert row.speculative == "1260"
 
 
+def test_a_run_that_failed_leaves_the_others_of_its_file(tmp_path: Path) -> None:
+    place = tmp_path / "sweep.jsonl"
+    whole = (DATA / "sglang.jsonl").read_text(encoding="utf-8").strip()
+    place.write_text("\n".join((whole, whole.replace('"completed": 320', '"completed": 0'))), encoding="utf-8")
+    (one,) = read_file(place, {**NOTHING, **H200})
+    assert one.left_out == "1 of 2 runs of sweep.jsonl left out: no request was completed"
+
+
+@pytest.mark.parametrize(
+    ("name", "swaps"),
+    [
+        ("codecarbon.csv", ((",", ";"), ("0.3928191067550344", "0,3928191067550344"), ("6182.03", "6182,03"))),
+        ("aiperf.csv", (('"1,049.50"', "1049.50"),)),
+        ("zeus.csv", (("window_name", '"window_name"'),)),
+    ],
+)
+def test_a_table_is_read_as_other_places_write_it(
+    name: str, swaps: tuple[tuple[str, str], ...], tmp_path: Path
+) -> None:
+    (plain,) = read_file(DATA / name, {**NOTHING, **SAMPLES[name][0]})
+    assert change(name, tmp_path, *swaps) == [plain.row]
+
+
+def test_a_prompt_alone_has_no_time_between_tokens(tmp_path: Path) -> None:
+    """vLLM writes 0 for it where each request makes one token; requests in flight are rate x first token."""
+    swaps = ('"total_output_tokens": 81050', '"total_output_tokens": 300'), ("13.577995860227945", "0.0")
+    (row,) = change("vllm.json", tmp_path, *swaps, ('"mean_itl_ms": 13.505887271504633', '"mean_itl_ms": 0.0'))
+    assert row.inter_token_latency_s is None
+    assert_close(row.batch, 8.325406649602808 * 0.054577085783294024 / 4.0, rel=1e-9)
+
+
+def test_lengths_that_no_file_tells_are_asked_for(tmp_path: Path) -> None:
+    place = tmp_path / "old.json"
+    place.write_text(re.sub(r'"[io]sl": \d+, ', "", (DATA / "inferencex.json").read_text(encoding="utf-8")))
+    with pytest.raises(UsageError, match="add --prompt, --output"):
+        read_file(place, NOTHING)
+    assert read_file(place, {**NOTHING, "prompt": 1024, "output": 512})[0].row.prompt_tokens == 1024.0
+
+
 def test_requests_in_flight_follow_from_littles_law() -> None:
     """8.3254 requests a second, each 54.6 ms and 269.17 steps of 13.578 ms: 30.88 at once, a quarter on a replica."""
-    row = next(read_file(DATA / "vllm.json", NOTHING)).row
+    row = read_file(DATA / "vllm.json", NOTHING)[0].row
     seconds = 0.054577085783 + 0.013577995860 * (81050 / 300 - 1.0)
     assert_close(float(row.batch), 8.325406649603 * seconds / 4.0, rel=1e-9)
 
@@ -272,7 +332,7 @@ def check_cause(source: Source, told: Measurement | ServingRow, is_so: Measureme
 
 
 def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> None:
-    told = next(read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})).row
+    told = read_file(DATA / "llama_bench.json", {**NOTHING, "hardware": "rtx_4090"})[0].row
     told = vary(told, total_tokens_per_s=None, file_bytes=None)
     is_so = vary(told, weight_precision="awq")
     check_cause(Source(path=tmp_path / "a"), told, is_so, "weights of awq instead of gguf_q4_k_m")
@@ -280,7 +340,7 @@ def test_a_cause_that_is_known_is_found_of_a_served_model(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_cause_that_is_known_is_found_of_a_single_run(own_database: Path) -> None:
-    told = next(read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})).row
+    told = read_file(DATA / "timer.txt", {**NOTHING, "hardware": "l4", "precision": "fp16", "batch": 1})[0].row
     told, source = vary(told, runtime="fused"), Source(path=own_database)
     check_cause(source, told, vary(told, precision="int8"), "int8 instead of fp16")
     check_cause(source, told, vary(told, hardware="l4@1020MHz"), "50% of the clock")
@@ -321,5 +381,5 @@ def test_single_runs_calibrate_and_are_shown_again(joulemap: Run, tmp_path: Path
 
 
 def test_rows_of_a_file_are_records_of_measurements() -> None:
-    kinds = {type(next(read_file(DATA / name, {**NOTHING, **stated})).row) for name, (stated, _) in SAMPLES.items()}
+    kinds = {type(read_file(DATA / name, {**NOTHING, **stated})[0].row) for name, (stated, _) in SAMPLES.items()}
     assert kinds == {Measurement, ServingRow}

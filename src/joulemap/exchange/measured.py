@@ -47,6 +47,20 @@ BEFORE: Final = 5_000
 JSON: Final = re.compile(r"\s*(?:\{|\[\s*[\[{])")
 """How JSON of objects begins; a log may begin with a bracket too."""
 
+HEADER: Final = re.compile(r'\s*"?\w+"?([,;\t])"?\w+"?\1')
+"""How CSV begins, and what stands between its cells."""
+
+COMMA: Final = re.compile(r"-?\d+,\d+(?:[eE]-?\d+)?")
+"""A number of CSV whose cells have other marks between them."""
+
+LINE: Final = r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?)[ \t\r]*$"
+"""A line `Mean TTFT (ms): 54.6`."""
+
+THOUSANDS: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+TIMED: Final = re.compile(r"([\d.]+) ?(s|ms|us|ns)")
+SCANNED: Final = 100
+"""Objects of a file in which a format is looked for."""
+
 SCALE: Final[Mapping[str, float]] = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 """Unit of time -> seconds."""
 
@@ -78,23 +92,23 @@ class Format:
     told: str = ""
     """What a file of it has, in words; empty where `needs` says so."""
     needs: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Paths that each object of its JSON has."""
+    """Paths that each object of a run has, in JSON, CSV or a table of Markdown."""
     mark: str = ""
     """A pattern of its text."""
     each: str = ""
     """Where a list of runs stands in an object; empty where each object is a run."""
-    is_table: bool = False
-    """Whether a text of it is CSV."""
     group: str = ""
-    """The column of CSV that names a run of several rows; empty where each row is one."""
+    """The key that names a run of several objects; empty where each object is one."""
     last: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    """Columns of CSV that name a run of which each row tells all so far: the last counts."""
+    """Keys that name a run of which each object tells all so far: the last counts."""
+    line: str = LINE
+    """A pattern of a line of its text that has a name and a value."""
     split: str = ""
     """A pattern that stands before each run of a text; empty for one run."""
     end: str = ""
     """A pattern behind a run, where what follows is said of the next; empty where nothing is."""
     patterns: Mapping[str, str] = attrs.field(factory=dict)
-    """Key -> where it stands in a text; a text without them has lines `key: value`."""
+    """Key -> where it stands in a text, beside its lines."""
     fixed: Cells = attrs.field(factory=dict)
     """Column -> what it is in each run."""
     columns: Mapping[str, list[str]] = attrs.field(factory=dict)
@@ -108,38 +122,64 @@ class Format:
 
 @define(slots=False, eq=False)
 class Content:
-    """A file's text, and the JSON in it."""
+    """A file's text, and the objects in it."""
 
     path: Path
     text: str
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """The objects of JSON: one, those of a list, or one behind another; none of another text, and of a trace."""
-        if not JSON.match(self.text) or '"traceEvents"' in self.text[:HEAD]:
+        """Objects of JSON, of lists and lines of them, rows of CSV or of Markdown; none of another text or a trace."""
+        if '"traceEvents"' in self.text[:HEAD]:
             return []
-        if len(self.text) > MOST_JSON_BYTES:
-            raise CatalogueError(f"{self.path}: too large: JSON longer than {MOST_JSON_BYTES:,} bytes")
+        is_json, header = JSON.match(self.text), HEADER.match(self.text)
+        if (is_json or header) and len(self.text) > MOST_JSON_BYTES:
+            raise CatalogueError(f"{self.path}: too large: JSON or CSV longer than {MOST_JSON_BYTES:,} bytes")
         try:
+            if not is_json:
+                return list(_read_table(self.text, header[1]) if header else _read_markdown(self.text[:HEAD]))
             found = [part for one in decode_each(self.text) for part in (one if isinstance(one, list) else [one])]
-        except (ValueError, RecursionError) as error:
-            raise CatalogueError(f"{self.path}: JSON that breaks or ends early: {error}; write it again") from error
+        except (ValueError, RecursionError, csv.Error) as error:
+            what = "nested too deep" if isinstance(error, RecursionError) else str(error)
+            raise CatalogueError(f"{self.path}: a file that breaks or ends early: {what}; write it again") from None
         return [one for one in found if isinstance(one, dict)]
+
+    def select(self, needs: Iterable[str], most: int | None = None) -> list[dict[str, Any]]:
+        """Return the objects that have something at each of these paths, of the first so many."""
+        return [one for one in self.objects[:most] if needs and all(find(one, path) is not None for path in needs)]
 
     def describe(self) -> str:
         """Return what the file looks like, in words."""
         if not self.text.strip():
             return "an empty file"
-        if self.objects:
-            return f"JSON with {', '.join(list(self.objects[0])[:6])}"
+        if self.objects and JSON.match(self.text):
+            return f"JSON with {', '.join(list(self.objects[0])[:6]) or 'nothing in it'}"
         return f"text that begins with {self.text.lstrip().splitlines()[0][:60]!r}"
+
+
+def _read_table(text: str, mark: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of CSV; where cells stand between other marks than commas, a comma may stand in a number."""
+    for row in csv.DictReader(io.StringIO(text.lstrip(), newline=""), delimiter=mark):
+        for name, cell in row.items() if mark != "," else ():
+            if isinstance(cell, str) and COMMA.fullmatch(cell):
+                row[name] = cell.replace(",", ".")
+        yield row
+
+
+def _read_markdown(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of tables of Markdown, by the names above the rule."""
+    rows = [[one.strip() for one in line.strip("| \t").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    rules = [place for place, row in enumerate(rows) if not set("".join(row)) - set("-: ")]
+    for place, after in itertools.pairwise([*rules, len(rows) + 1]):
+        yield from (dict(zip(rows[place - 1], row, strict=False)) for row in rows[place + 1 : after - 1])
 
 
 @cache
 def list_formats() -> tuple[Format, ...]:
     """Return the formats that are known, in the order in which they are tried."""
     text = Path(__file__).with_name("format.toml").read_text(encoding="utf-8")
-    return tuple(Format(**one) for one in tomllib.loads(text)["formats"])
+    told = {one["name"]: one for one in tomllib.loads(text)["formats"]}
+    return tuple(Format(**{**told.get(one.pop("like", ""), {}), **one}) for one in told.values())
 
 
 def open_content(path: Path) -> Content:
@@ -161,15 +201,12 @@ def open_content(path: Path) -> Content:
 
 def recognize(content: Content) -> Format:
     """Return the format of a file; CatalogueError with what it looks like and what is known."""
-    forms = list_formats()
-    marked = (one for one in forms if one.mark and re.search(one.mark, content.text[:HEAD], re.MULTILINE))
-    first = (content.objects or [{}])[0] if (found := next(marked, None)) is None else {}
-    shaped = (one for one in forms if one.needs and all(find(first, path) is not None for path in one.needs))
-    found = found or next(shaped, None)
-    if found is None:
-        known = ", ".join(one.name for one in forms)
-        raise CatalogueError(f"{content.path}: {content.describe()}, of no format that is known: {known}")
-    return found
+    for one in list_formats():
+        is_marked = one.mark and re.search(one.mark, content.text[:HEAD], re.MULTILINE)
+        if is_marked or content.select(one.needs, SCANNED):
+            return one
+    known = ", ".join(dict.fromkeys(one.name for one in list_formats()))
+    raise CatalogueError(f"{content.path}: {content.describe()}, of no format that is known: {known}")
 
 
 def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
@@ -184,46 +221,38 @@ def decode_each(text: str, at: int = 0, end: str = "") -> Iterator[Any]:
         yield value
 
 
-def read_lines(text: str) -> dict[str, str]:
+def read_lines(text: str, line: str = LINE) -> dict[str, str]:
     """Return what lines `Mean TTFT (ms): 54.6` tell, by names as JSON has them: `mean_ttft_ms`; the first of each."""
-    said = re.findall(r"^[#>\s]*([A-Za-z][^:\n]*?)[ \t]*:[ \t]*(\S.*?)[ \t\r]*$", text, re.MULTILINE)
+    said = re.findall(line, text, re.MULTILINE)
     return {re.sub(r"\W+", "_", name).strip("_").lower(): value for name, value in reversed(said)}
 
 
 def list_runs(content: Content, form: Format) -> Iterator[dict[str, Any]]:
-    """Yield what a file says of each run: an object of JSON, a row of CSV, or what a part of a text tells."""
-    if content.objects:
-        for whole in content.objects:
-            yield from ({**whole, **one} for one in (whole[form.each] if form.each else [whole]))
-    elif form.is_table:
-        rows: Iterable[dict[str, Any]] = csv.DictReader(io.StringIO(content.text, newline=""))
+    """Yield what a file says of each run: an object, several of one name, or what a part of a text tells."""
+    if own := content.select(form.needs):
         if form.last:
-            rows = {tuple(filter(None, map(row.get, form.last))) or at: row for at, row in enumerate(rows)}.values()
-        yield from _merge(rows, form.group) if form.group else rows
-    else:
-        parts = re.split(form.split, content.text, flags=re.MULTILINE) if form.split else [content.text]
-        for before, part in itertools.pairwise(parts if len(parts) > 1 else ["", *parts]):
-            own, *_ = re.split(form.end, part, flags=re.MULTILINE) if form.end else [part]
-            above = re.split(form.end, before[-BEFORE:], flags=re.MULTILINE)[-1] if form.end else ""
-            yield {**_read_part(above, form), **_read_part(own, form)}
+            own = list({tuple(filter(None, map(row.get, form.last))) or at: row for at, row in enumerate(own)}.values())
+        for whole in _merge(own, form.group) if form.group else own:
+            yield from ({**whole, **one} for one in (whole[form.each] if form.each else [whole]))
+        return
+    parts = re.split(form.split, content.text, flags=re.MULTILINE) if form.split else [content.text]
+    for before, part in itertools.pairwise(parts if len(parts) > 1 else ["", *parts]):
+        if form.end:  # what stands between two runs is said of the next
+            above, below = (re.split(form.end, one, flags=re.MULTILINE) for one in (before[-BEFORE:], part))
+            part = f"{below[0]}\n{above[-1]}"
+        patterns = ((key, re.search(pattern, part, re.MULTILINE)) for key, pattern in form.patterns.items())
+        found = {key: said[1].strip() for key, said in patterns if said}
+        yield {**(read_lines(part, form.line) if form.line else {}), **found}
 
 
-def _merge(rows: Iterable[dict[str, str]], key: str) -> Iterator[dict[str, Any]]:
+def _merge(rows: Iterable[dict[str, Any]], key: str) -> Iterator[dict[str, Any]]:
     """Yield rows of one name as one, with the medians of their numbers and how many they are, `#`."""
-    groups: dict[str, list[dict[str, str]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row[key], []).append(row)
     for name, group in groups.items():
         medians = {column: median(float(row[column]) for row in group) for column in group[0] if column != key}
         yield {**medians, key: name, "#": len(group)}
-
-
-def _read_part(text: str, form: Format) -> dict[str, str]:
-    """Return what a part of a text tells: what the patterns of its format find, else its lines."""
-    if not form.patterns:
-        return read_lines(text)
-    found = ((key, re.search(pattern, text, re.MULTILINE)) for key, pattern in form.patterns.items())
-    return {key: said[1].strip() for key, said in found if said}
 
 
 def find(data: Any, path: str) -> Any:
@@ -253,7 +282,7 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        found = float(value)
+        found = float(value.replace(",", "") if isinstance(value, str) and THOUSANDS.fullmatch(value) else value)
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
@@ -272,6 +301,8 @@ def pick(data: Any, columns: Mapping[str, Iterable[str]]) -> Cells:
     found: Cells = {}
     for column, path in ((name, path) for name, paths in columns.items() for path in paths):
         value = find(data, path)
+        if isinstance(value, str) and (timed := TIMED.fullmatch(value)):
+            value = float(timed[1]) * SCALE[timed[2]]
         count = number(value)
         if column in found or value in (None, ""):
             continue

@@ -18,7 +18,7 @@ from joulemap.domain.configuration import RUNTIMES
 from joulemap.domain.serving import ServingRow
 from joulemap.domain.settings import check_name
 from joulemap.domain.table import Table
-from joulemap.exchange.served import ONE_DEVICE
+from joulemap.exchange.reader import ONE_DEVICE
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
 from joulemap.present.document import Document, Shown, grid, say_rest, show_under
@@ -84,6 +84,8 @@ class VerifyAnswer(Answer):
     """What a calibration changes, or why none was fitted; empty where nothing is to say."""
     kept: str
     """How many rows were stored; empty where none was asked to be."""
+    left_out: tuple[str, ...]
+    """Runs of files that could not be read beside others that could."""
     notes: tuple[str, ...]
 
     def document(self, *, limit: int = 12) -> Document:
@@ -110,13 +112,14 @@ class VerifyAnswer(Answer):
             title=f"{one if count == 1 else show_count(count, 'configuration')} ({first.format})",
             answer=said,
             sections=(section,),
-            insights=tuple(filter(None, (self.kept, *causes[:2], self.calibration, *causes[2:]))),
+            insights=tuple(filter(None, (*self.left_out, self.kept, *causes[:2], self.calibration, *causes[2:]))),
             notes=self.notes,
             data={
                 "answer": said,
                 **self.data(),
                 "calibration": self.calibration,
                 "kept": self.kept,
+                "left_out": self.left_out,
                 "notes": self.notes,
             },
             table=self.rows,
@@ -234,6 +237,7 @@ def verify(
         causes=make_table("verify cause", CauseRow, causes),
         calibration=said,
         kept=kept,
+        left_out=tuple(one.left_out for one in readings if one.left_out),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -272,8 +276,8 @@ def _describe(row: Measurement | ServingRow) -> str:
         return f"{row.precision}, batch {row.batch}, {row.runtime}"
     devices = "" if (row.device_count or 1) == 1 else f" x{row.device_count}"
     lengths = f"{row.prompt_tokens or 0:.0f}+{row.output_tokens or 0:.0f} tokens"
-    scope = row.scope.replace("_", " ")
-    return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {row.batch:.3g} at a time"
+    scope, count = row.scope.replace("_", " "), f"{row.batch:.0f}" if row.batch >= 100.0 else f"{row.batch:.3g}"
+    return f"{row.engine}{devices}, {row.weight_precision or '16 bits'}, {scope}, {lengths}, {count} at a time"
 
 
 def _calibrate(

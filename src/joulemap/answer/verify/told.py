@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import attrs
 
 from joulemap.catalog.measurement import check_served, check_single
 from joulemap.catalog.sheet import load_models
@@ -16,9 +18,8 @@ from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
 from joulemap.domain.weight import GGUF, read_weight_format
-from joulemap.exchange.measured import Cells, Content, Format, Stated, list_runs, open_content, pick, recognize
-from joulemap.exchange.served import take_asked, take_llama_bench, take_scenario, take_served
-from joulemap.exchange.timed import take_codecarbon, take_mlperf, take_timer, take_trace, take_trtexec, take_zeus
+from joulemap.exchange.measured import Cells, Format, Stated, list_runs, open_content, pick, recognize
+from joulemap.exchange.reader import READERS
 from joulemap.plan.catalogue import known_hardware
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
@@ -27,29 +28,16 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.domain.serving import ServingRow
 
-Take = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
-
-READERS: Final[Mapping[str, Take]] = {
-    "served": take_served,
-    "asked": take_asked,
-    "scenario": take_scenario,
-    "llama_bench": take_llama_bench,
-    "trtexec": take_trtexec,
-    "trace": take_trace,
-    "timers": take_timer,
-    "mlperf": take_mlperf,
-    "zeus": take_zeus,
-    "codecarbon": take_codecarbon,
-}
-"""Word of the table of formats -> what adds to the columns that were found."""
-
 TAKEN: Final[Mapping[str, tuple[str, Collection[str]]]] = {
     **dict.fromkeys(("engine", "replicas"), ("served models", {"served"})),
-    **dict.fromkeys(("prompt", "output"), ("vLLM's bench latency and throughput", {"served"})),
+    **dict.fromkeys(("prompt", "output"), ("served models", {"served"})),
     "runtime": ("single runs", {"single", "window"}),
     "passes": ("windows and traces", {"window"}),
 }
 """Option -> what it is of, and the kinds of formats that take it."""
+
+LACKING: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""What a run raises that is not as its format says."""
 
 STORED: Final = re.compile(
     r"[-_.](fp8|nvfp4|mxfp4|awq|gptq|w8a8|w4a16|int8|int4|fp4|bf16|fp16|i?q\d\w*)(?=$|[-_.])", re.IGNORECASE
@@ -73,6 +61,8 @@ class Reading:
     notes: tuple[str, ...]
     assumed: frozenset[str]
     """Columns that neither the file nor the person tells."""
+    left_out: str = ""
+    """Which other runs of the file could not be read; said once."""
 
 
 def check_options(readings: Sequence[Reading], stated: Stated) -> None:
@@ -83,8 +73,8 @@ def check_options(readings: Sequence[Reading], stated: Stated) -> None:
             raise UsageError(f"--{name} is for {what}, and the file is of: {names}")
 
 
-def read_file(path: Path, stated: Stated) -> Iterator[Reading]:
-    """Yield what a file says of every configuration; `stated` are a person's words by the name of the option.
+def read_file(path: Path, stated: Stated) -> list[Reading]:
+    """Return what a file says of every configuration; `stated` are a person's words by the name of the option.
 
     CatalogueError for a file of no format, or that lacks what its format has; UsageError or UnknownNameError, naming
     the option, for what is neither told nor stated.
@@ -92,22 +82,33 @@ def read_file(path: Path, stated: Stated) -> Iterator[Reading]:
     content = open_content(path)
     form = recognize(content)
     take, make = READERS[form.reader], _make_served if form.kind == "served" else _make_single
-    try:
-        found = [
-            take({**form.fixed, **pick(one, form.columns)}, one, content, stated) for one in list_runs(content, form)
-        ]
-        for cells in found:
+    left: list[str] = []
+    found: list[Reading] = []
+    for one in list_runs(content, form):
+        try:
+            cells = take({**form.fixed, **pick(one, form.columns)}, one, content, stated)
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = cells.pop("notes", []), cells.pop("assumed", set())
             notes += [f"--{key} says {said}, the file {had}" for key, said, had in _override(cells, stated)]
             row = make(cells, notes, assumed, path, stated)
-            yield Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, RecursionError) as error:
-        what = f"no {error.args[0]!r}" if isinstance(error, KeyError) else str(error)
-        what = "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else what
-        raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}") from error
+            found.append(Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed)))
+        except LACKING as error:
+            left.append(_explain(error, form))
     if not found:
-        raise CatalogueError(f"{path}: of {form.name}, but no run is told; expected {form.expected}")
+        what = left[0] if left else "no run is told"
+        raise CatalogueError(f"{path}: of {form.name}, but {what}; expected {form.expected}")
+    if left:
+        said = f"{len(left)} of {len(found) + len(left)} runs of {path.name} left out: {left[0]}"
+        found[0] = attrs.evolve(found[0], left_out=said)
+    return found
+
+
+def _explain(error: Exception, form: Format) -> str:
+    """Return what a run lacks, in words."""
+    if isinstance(error, KeyError):
+        paths = " or ".join(form.columns.get(str(error.args[0]), ()))
+        return f"no {error.args[0]!r}" + (f" ({paths})" if paths else "")
+    return "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else str(error)
 
 
 def _override(cells: Cells, stated: Stated) -> Iterator[tuple[str, Any, Any]]:

@@ -1,0 +1,341 @@
+"""What a file of another tool tells of a run -> columns of a measurement, where they stand in no place of their own.
+
+    mean of requests in flight = requests a second x seconds of a request    (Little's law)
+
+A server under a rate is a row at the mean of the requests that it had in work.
+Source: Little, A Proof for the Queuing Formula L = lambda W, Operations Research 9, 1961.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from joulemap.exchange.measured import Cells, Content, Stated, count_devices, decode_each, find, need, number
+from joulemap.system.errors import UsageError
+
+Take = Callable[[Cells, Mapping[str, Any], Content, Stated], Cells]
+
+COUNTS: Final = ("device_count", "tensor_parallel", "pipeline_parallel", "expert_parallel", "replicas")
+
+ONE_DEVICE: Final = "one device is taken, which the file does not tell: --devices says another number"
+
+MEASURED: Final = ("_token_s", "_latency_s", "_tokens_per_s", "_device_s")
+"""How columns of what was measured of a served model end."""
+
+STEADY: Final = 3.0
+"""Requests over those at a time below which start and end count as much as what is steady."""
+
+LIBRARY: Final = re.compile(r"^(?:Accelerate|BLIS|MKL|NVPL|OpenBLAS|BLAS), ")
+"""What llama.cpp names before a processor: the library that multiplies for it."""
+
+GGUF_TYPE: Final = re.compile(r"\b((?:I?Q\d\w*|MXFP4|BF16|F16)(?: - (?:Small|Medium|Large))?)", re.IGNORECASE)
+"""How weights are stored, in llama.cpp's name of a kind of model: `qwen2 7B Q4_K - Medium`."""
+
+TEST: Final = re.compile(r"(?:pp ?(\d+))?\+?(?:tg ?(\d+))?(?: @ d(\d+))?")
+"""A test in llama-bench's table: tokens of a prompt, made, and in the cache before: `pp512+tg128 @ d4096`."""
+
+BINARY: Final = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+
+TENSOR: Final = {"float": "fp32", "double": "fp64", "c10::half": "fp16", "c10::bfloat16": "bf16"}
+"""Type of a tensor, as PyTorch's profiler writes it -> precision."""
+
+WIDTHS: Final = ("FP4", "INT4", "INT8", "FP8", "FP16", "BF16")
+"""Precisions that trtexec allows layers: the first that is allowed is what most of a model runs at."""
+
+GPU_WORK: Final = ("kernel", "gpu_memcpy", "gpu_memset")
+"""Categories of a trace that are work of a GPU."""
+
+OFFLINE_BATCH: Final = 256
+"""Samples of a batch of MLPerf's offline scenario, which its log does not tell.
+
+Source: assumed; as for the rows that ship (docs/accuracy.md)."""
+
+JOULES_PER_KWH: Final = 3.6e6
+
+
+def take_served(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+    """Return the run of a served model; UsageError that asks for what is neither told nor stated."""
+    if number(find(one, "completed")) == 0.0 or not any(name.endswith(MEASURED) for name in cells):
+        raise ValueError("no request was completed")
+    if find(one, "disagg") is True:  # two pools: the servers that answer, at the sequences that each has in work
+        servers, devices = need(one, "decode_num_workers"), need(one, "num_decode_gpu")
+        step = number(find(one, "mean_tpot")) or need(one, "median_tpot")
+        at_once = need(one, "output_tput_per_gpu") * devices * step / servers
+        own = "output_tokens_per_device_s"  # of its quantities; the others are of all pools
+        cells = {name: cells[name] for name in cells if name == own or not name.endswith(("_s", "_w", "_j"))}
+        cells |= {"device_count": devices / servers, "concurrency": at_once, "inter_token_latency_s": step}
+        cells["scope"] = "decode_step"
+    cells["assumed"] = set()
+    if cells.get("engine", "openai").startswith("openai"):
+        is_sglang = find(one, "mean_e2e_latency_ms") is not None or "sharegpt_output_len" in one
+        cells |= {"engine": "sglang" if is_sglang else "vllm", "assumed": {"engine"}}
+    return _settle(cells, content.path, stated)
+
+
+def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
+    """Return columns of a measurement, with lengths, devices and requests in flight that follow from others."""
+    cells = {name: round(value) if name in COUNTS else value for name, value in raw.items()}
+    many, cells["hardware"] = count_devices(cells.get("hardware", ""))
+    parallel = cells.get("tensor_parallel", 1) * cells.get("pipeline_parallel", 1)
+    notes = [] if cells.keys() & COUNTS or many > 1 else [ONE_DEVICE]
+    if notes:
+        cells["assumed"].add("device_count")
+    devices = cells.setdefault("device_count", max(many, parallel * cells.get("replicas", 1)))
+    for name in ("prompt", "output"):
+        if f"all_{name}_tokens" in cells:
+            cells[f"{name}_tokens"] = cells.pop(f"all_{name}_tokens") / need(cells, "requests")
+    for name in ("total", "output"):
+        if f"{name}_tokens_per_device_s" in cells:
+            cells[f"{name}_tokens_per_s"] = cells.pop(f"{name}_tokens_per_device_s") * devices
+    if "power_per_device_w" in cells:
+        cells["power_w"] = cells.pop("power_per_device_w") * devices
+    rate, is_at_once = cells.pop("requests_per_s", 0.0), cells.pop("request_rate", "").lower() in ("inf", "infinity")
+    cells |= _ask(cells, path, stated, is_at_once=is_at_once)
+    requests, limit = cells.pop("requests", 0.0), cells.pop("concurrency_limit", 0.0)
+    if "energy_j" in cells:
+        cells["energy_per_request_j"] = cells.pop("energy_j") / requests
+        cells["energy_per_output_token_j"] = cells["energy_per_request_j"] / cells["output_tokens"]
+    if cells.keys() & {"power_w", "energy_per_output_token_j"}:
+        cells["power_boundary"] = "device"
+    said = re.match(r"(20\d\d)-?([01]\d)-?([0-3]\d)", cells.get("date", ""))
+    cells["date"] = "-".join(said.groups()) if said else ""
+    batch, is_at_once = cells.pop("concurrency", 0.0), is_at_once and not limit
+    if not batch and not is_at_once:
+        steps = max(cells["output_tokens"] - 1.0, 0.0)
+        told = cells.get("request_latency_s")
+        wait = told or need(cells, "time_to_first_token_s") + (steps and steps * need(cells, "inter_token_latency_s"))
+        batch = rate * wait
+    cells = {"scope": "steady_serving", **cells, "batch": min(batch, limit) if limit else batch}
+    notes.append(f"{cells['batch']:.3g} requests in flight on average")
+    if requests == 1.0:
+        cells |= {"scope": "request", "batch": 1.0}
+    elif is_at_once:
+        cells |= {"scope": "offline", "batch": requests}
+        notes[-1] = f"all {requests:.0f} requests came at once"
+    elif requests and requests < STEADY * cells["batch"]:
+        notes.append(f"{requests:.0f} requests in all: start and end count as much as what is steady")
+    return {**cells, "notes": notes}
+
+
+def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells:
+    """Return lengths, and requests at once, that a file lacks; UsageError for what is not stated."""
+    names = {"prompt_tokens": "prompt", "output_tokens": "output", **({"requests": "batch"} if is_at_once else {})}
+    names = {column: option for column, option in names.items() if column not in cells}
+    if missing := [f"--{name}" for name in names.values() if not stated[name]]:
+        what = "requests at once and " if "requests" in names else ""
+        raise UsageError(f"{path} does not tell {what}tokens of a request: add {', '.join(missing)}")
+    return {column: float(stated[name]) for column, name in names.items()}
+
+
+def take_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+    """Return the run of MLPerf's summary of a language model; lengths of answers follow from rates."""
+    scenario = cells.pop("scenario")
+    if scenario not in ("Offline", "Server"):
+        raise ValueError(f"it tells scenario {scenario}: Offline or Server of a language model can be compared")
+    cells = {"engine": "openai", **_locate(content.path, scenario), **cells}
+    cells["output_tokens"] = need(cells, "output_tokens_per_s") / need(cells, "requests_per_s")
+    at_once = scenario == "Offline"
+    for name in ("request_latency_s", "requests_per_s") if at_once else ("requests",):
+        cells.pop(name, None)
+    return take_served({**cells, **({"request_rate": "inf"} if at_once else {})}, one, content, stated)
+
+
+def take_llama_bench(cells: Cells, one: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
+    """Return a test of llama-bench, of an object or of a row of its table."""
+    row = _read_row(one, content.text) if "t/s" in one else one
+    counts = (number(find(row, name)) or 0.0 for name in ("n_prompt", "n_gen", "n_depth", "n_gpu_layers"))
+    prompt, made, depth, layers = counts
+    processor = LIBRARY.sub("", str(find(row, "cpu_info") or ""))
+    chips = (str(find(row, "gpu_info") or "") if layers else "").split(", ")
+    chips = chips if chips[0] else [processor]
+    split = "tensor_parallel" if find(row, "split_mode") == "row" else "pipeline_parallel"
+    stem = re.split(r"[/\\]", str(find(row, "model_filename") or ""))[-1].removesuffix(".gguf")
+    said = GGUF_TYPE.search(str(find(row, "model_type") or ""))
+    kind = re.sub(r" - (\w)\w+", r"_\1", said[1]).lower() if said else ""
+    cells |= {
+        "model": re.sub(r"-\d{5}-of-\d{5}$", "", stem),
+        "hardware": chips[0],
+        "date": str(find(row, "test_time") or "")[:10],
+        "commit": str(find(row, "build_commit") or ""),
+        "weight_precision": f"gguf_{kind}" if kind else "",
+        "file_bytes": need(row, "model_size"),
+        "device_count": len(chips),
+        split: len(chips),
+        "prompt_tokens": prompt or depth,
+        "scope": "request" if prompt and made else "prefill_step" if prompt else "decode_step",
+        "notes": [f"{layers:.0f} layers are on the GPU"] if 0.0 < layers < 16.0 else [],
+    }
+    if made:
+        cells["output_tokens"] = made
+    if prompt and depth:
+        cells["cached_tokens"] = depth
+    rate = need(row, "avg_ts")
+    if prompt and made:
+        cells["request_latency_s"] = (prompt + made) / rate
+    else:
+        cells["total_tokens_per_s" if prompt else "output_tokens_per_s"] = rate
+    return cells
+
+
+def _read_row(row: Mapping[str, str], text: str) -> Cells:
+    """Return a row of llama-bench's table as its JSON has it; devices stand above the table."""
+    test = TEST.fullmatch(row["test"])
+    if test is None or not any(test.groups()):
+        raise ValueError(f"its test {row['test']!r} is none such as pp512 or tg128")
+    value, unit = row["size"].split()
+    chips = re.findall(r"^ *Device \d+: ([^,\n]+)|^ggml_vulkan: \d+ = ([^|(\n]+)", text, re.MULTILINE)
+    gguf = re.search(r"[\w.-]+\.gguf", text)
+    return {
+        **dict(zip(("n_prompt", "n_gen", "n_depth"), test.groups(), strict=True)),
+        "n_gpu_layers": row.get("ngl", -1),
+        "gpu_info": ", ".join("".join(one).strip() for one in chips),
+        "model_type": row["model"],
+        "model_filename": gguf[0] if gguf else re.split(GGUF_TYPE, row["model"])[0].strip().replace(" ", "-"),
+        "model_size": float(value) * BINARY[unit],
+        "build_commit": (re.findall(r"^build: (\w+)", text, re.MULTILINE) or [""])[0],
+        "avg_ts": row["t/s"].partition("±")[0].strip(),
+    }
+
+
+def take_trtexec(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+    """Return the run of a log of trtexec: the median of what the GPU takes, without copies from and to the host."""
+    need(cells, "latency_s")
+    allowed = said.get("allowed", "Strongly Typed")
+    if "Strongly Typed" not in allowed:
+        width = next((name for name in WIDTHS if name in allowed), "FP32")
+        cells["precision"] = "tf32" if width == "FP32" and "tf32" in said else width.lower()
+    notes = [f"{said['whole']} with copies from and to the host"] if "whole" in said else []
+    if int(said.get("streams", 1)) > 1:
+        notes.append(f"{said['streams']} streams share the device: each takes longer than alone")
+    if "spread_percent" in said:
+        notes.append(f"trtexec warns of a spread of {float(said['spread_percent']):.0f} %: clocks were not locked")
+    conditions = "; ".join(["median GPU compute time", *notes])
+    return {**cells, "conditions": conditions, "notes": notes, "assumed": {"precision"}}
+
+
+def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+    """Return the run of a trace of `torch.profiler`: from step to step, or all of it over its passes."""
+    spans: dict[str, list[tuple[float, float]]] = {}
+    kinds, batches = Counter[str](), Counter[int]()
+    start = content.text.index("[", content.text.index('"traceEvents"')) + 1
+    for event in decode_each(content.text, start, end="]"):
+        if not isinstance(event, dict) or event.get("ph") != "X":
+            continue
+        category, name, told = str(event.get("cat")), str(event.get("name")), event.get("args") or {}
+        begin, taken = number(event.get("ts")), number(event.get("dur"))
+        if begin is None or taken is None:
+            continue
+        kind = "work" if category in GPU_WORK else category
+        spans.setdefault(f"step {kind}" if name.startswith("ProfilerStep") else kind, []).append((begin, taken))
+        kinds.update(one for one in map(str, told.get("Input type", ())) if one.lower() in TENSOR)
+        shapes = [one for one in told.get("Input Dims", ()) if isinstance(one, list) and len(one) == 4]
+        if "conv" in name and shapes:
+            batches[int(shapes[0][0])] += 1
+    if not spans:
+        raise ValueError("it holds no event that takes time")
+    steps = spans.get("step gpu_user_annotation") or spans.get("step user_annotation")
+    if steps and stated["passes"] is None:
+        seconds, basis = fmean(taken for _, taken in steps) * 1e-6, f"mean of {len(steps)} profiler steps"
+    else:
+        count = _need_passes(stated, content.path, "no profiler step")
+        every = spans.get("work") or [one for some in spans.values() for one in some]
+        whole = max(begin + taken for begin, taken in every) - min(begin for begin, _ in every)
+        seconds, basis = whole * 1e-6 / count, f"{count} passes"
+    if "work" in spans and "device" in said:
+        cells["hardware"] = said["device"]
+    if kinds:
+        cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
+    if batches:
+        cells["batch"] = batches.most_common(1)[0][0]
+    conditions, note = f"{basis} under torch.profiler", f"{basis}, with what the profiler itself takes"
+    return {**cells, "latency_s": seconds, "conditions": conditions, "notes": [note]}
+
+
+def take_timer(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
+    """Return a timer of `torch.utils.benchmark` as it prints itself: its median."""
+    need(cells, "latency_s")
+    title = " ".join(said["title"].split())[:120]
+    conditions = f"torch.utils.benchmark: {title}; {said.get('threads', 'threads not told')}"
+    return {**cells, "model": title, "conditions": conditions, "notes": [conditions]}
+
+
+def _need_passes(stated: Stated, path: Path, what: str) -> int:
+    """Return the passes of a window; UsageError that asks for them."""
+    passes: int | None = stated["passes"]
+    if passes is None:
+        raise UsageError(f"{path} tells {what} and not how many passes ran in it: add --passes N, e.g. --passes 100")
+    return passes
+
+
+def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
+    """Return a window of a meter in which so many passes ran: of Zeus, of CodeCarbon, or a profiler's total."""
+    count, seconds = _need_passes(stated, content.path, "windows"), need(cells, "elapsed_s")
+    name = " ".join(str(one[key]) for key in ("window_name", "project_name", "task_name") if one.get(key))
+    joules, beside = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
+    told = f"{name or 'window'}{beside}: {count} passes in {seconds:.4g} s"
+    del cells["elapsed_s"]
+    cells |= {"model": name, "latency_s": seconds / count, "conditions": told, "notes": [told]}
+    return cells if joules is None else {**cells, "energy_j": joules / count, "power_w": joules / seconds}
+
+
+def _read_meter(cells: Cells, one: Mapping[str, Any]) -> tuple[float, str]:
+    """Return joules of one device, and what is to be said of them: of Zeus in J, of CodeCarbon in kWh."""
+    meters = [key for key in one if re.fullmatch(r"gpu\d+_energy", str(key)) and number(one[key])]
+    if "duration" not in one and len(meters) != 1:
+        what = "name one, as ZeusMonitor(gpu_indices=[0]) does" if meters else "expected one"
+        raise ValueError(f"it has the energy of {len(meters)} GPUs: {what}")
+    if "duration" not in one:
+        return need(one, meters[0]), f", median of {one['#']}" if "#" in one else ""
+    devices, gpu = count_devices(one["gpu_model"] or "")
+    if devices > 1:
+        raise ValueError(f"it has the energy of {devices} GPUs, expected one")
+    cells["hardware"] = gpu or one["cpu_model"]
+    columns = ["gpu_energy"] if gpu else ["cpu_energy"]
+    if gpu and gpu == one["cpu_model"]:
+        columns.append("cpu_energy")
+    beside = "" if gpu else ", which CodeCarbon may have taken from a table of its own"
+    return sum(need(one, column) for column in columns) * JOULES_PER_KWH, f", {' and '.join(columns)}{beside}"
+
+
+def take_mlperf(cells: Cells, said: Mapping[str, Any], content: Content, _stated: Stated) -> Cells:
+    """Return the run of mlperf_log_summary.txt; model and system are looked for in the folders above it."""
+    scenario = said["scenario"].replace(" ", "")
+    if scenario not in ("Offline", "SingleStream"):
+        raise ValueError(f"it tells scenario {scenario}: Offline or SingleStream can be compared")
+    need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
+    cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
+    told = f"MLPerf {scenario}, result {said.get('result_is', 'not told')}"
+    cells |= {"batch": 1, "conditions": told, "notes": [told]}
+    if scenario == "Offline":
+        cells["batch"] = OFFLINE_BATCH
+        cells["notes"].append(f"batch {OFFLINE_BATCH} is taken, which the log does not tell: --batch says another")
+    return {**cells, **_locate(content.path, scenario)}
+
+
+def _locate(path: Path, scenario: str) -> Cells:
+    """Return the model, hardware and devices that folders of MLPerf's results name: SYSTEM/MODEL/SCENARIO above it."""
+    folders, found = path.absolute().parts, Cells()
+    if scenario in folders[2:]:
+        place = folders.index(scenario)
+        found["model"] = re.sub(r"-99(\.9)?$|-interactive$", "", folders[place - 1])
+        if system := re.search(r"([A-Za-z]+\d+[\w.-]*?)x(\d+)(?:_|$)", folders[place - 2].partition("_")[2]):
+            found |= {"hardware": system[1], "device_count": int(system[2])}
+    return found
+
+
+READERS: Final[Mapping[str, Take]] = {
+    "served": take_served,
+    "scenario": take_scenario,
+    "llama_bench": take_llama_bench,
+    "trtexec": take_trtexec,
+    "trace": take_trace,
+    "timer": take_timer,
+    "window": take_window,
+    "mlperf": take_mlperf,
+}
+"""Word of the table of formats -> what adds to the columns that were found."""
