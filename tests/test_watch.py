@@ -273,8 +273,57 @@ def test_a_transformer_in_training(workspace: Workspace) -> None:
     assert rows["layers.0.self_attn"].call_count == 1.0
     assert rows["layers"].call_count == 0.0  # a list is not called, what it holds is
     assert rows["layers"].measured_latency_s > 0.0
-    told = watch(workspace, model, (torch.zeros(2, 4, 16),), hardware="tpu_v4").told
-    assert any("backward" in line for line in told)
+    assert all((row.measured_backward_s, row.predicted_backward_s) == (0.0, None) for row in rows.values())
+
+
+class Slow(torch.autograd.Function):
+    """Twice its input; its gradient takes two seconds."""
+
+    @staticmethod
+    def forward(context: Any, value: torch.Tensor, clock: Clock) -> torch.Tensor:
+        context.clock = clock
+        return value * 2.0
+
+    @staticmethod
+    def backward(context: Any, *upstream: torch.Tensor) -> Any:
+        context.clock.now += 2.0
+        return upstream[0], None
+
+
+class Learner(Worker):
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        return torch.Tensor(Slow.apply(super().forward(value), self.clock))  # type: ignore[no-untyped-call]
+
+
+def test_gradients_are_of_the_module_that_made_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two seconds for the model and each of its two modules; nothing of what is before it or behind it."""
+    clock = Clock(monkeypatch)
+    model, before = Learner(clock, Learner(clock), Learner(clock)), Learner(clock)
+    value = before(torch.ones(1, requires_grad=True))
+    recorder = CallRecorder(model)
+    with recorder.record():
+        Slow.apply(model(value), clock).sum().backward()  # type: ignore[no-untyped-call]
+        with torch.no_grad():
+            model(value)
+    first, second = recorder.list_calls()
+    assert {path: seconds for path, seconds in first.backward_s.items() if seconds} == dict.fromkeys(
+        ("", "inner.0", "inner.1"), 2.0
+    )
+    assert second.backward_s == {}
+    assert first.own_s == dict.fromkeys(("", "inner.0", "inner.1"), 1.0)
+
+
+def test_a_training_step_is_predicted_module_by_module(workspace: Workspace) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+    with workspace.watch(model, hardware="l4", quiet=True) as watched:
+        for _ in range(3):
+            model(torch.ones(4, 64)).sum().backward()
+    whole, *inner = watched.answer.rows
+    assert all(row.measured_backward_s > 0.0 and (row.predicted_backward_s or 0.0) > 0.0 for row in inner)
+    assert_close(whole.measured_backward_s, sum(row.measured_backward_s for row in inner), rel=1e-9)
+    assert_close(whole.predicted_backward_s or 0.0, sum(row.predicted_backward_s or 0.0 for row in inner), rel=1e-9)
+    assert_close(whole.predicted_backward_j or 0.0, sum(row.predicted_backward_j or 0.0 for row in inner), rel=1e-9)
+    assert "more for the backward pass" in watched.answer.document().answer
 
 
 def test_an_odd_module(workspace: Workspace) -> None:

@@ -88,7 +88,8 @@ from joulemap.answer.train.row import TrainingRow as TrainingRow
 from joulemap.answer.utilization.answer import UtilizationAnswer as UtilizationAnswer
 from joulemap.answer.verify.answer import VerifiedRow as VerifiedRow, VerifyAnswer as VerifyAnswer
 from joulemap.answer.verify.cause import CauseRow as CauseRow
-from joulemap.answer.watch import Watch as Watch, WatchAnswer as WatchAnswer, WatchedModule as WatchedModule
+from joulemap.answer.watch import Watch as Watch, WatchAnswer as WatchAnswer
+from joulemap.answer.watched import WatchedModule as WatchedModule
 from joulemap.catalog.load import load_catalogue as load_catalogue
 from joulemap.design.area import Area as Area
 from joulemap.design.group import Group as Group

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import make_table
 from joulemap.answer.measure import find_here
 from joulemap.answer.module import SPLIT, WORK, ModulesAnswer, draw_modules, modules
+from joulemap.answer.watched import WatchedModule, join
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
@@ -34,26 +35,11 @@ if TYPE_CHECKING:
 WATCHED: Final = Settings(precision=(), runtime="eager")
 """What runs without a compiler, at a precision that its calls show."""
 
+STEP: Final = "train({},optimizer=sgd)"
+"""A training step of a model; of its optimizer nothing is told."""
+
 FEW: Final = 3
 """Calls below which it is said that the first ones are no sample."""
-
-
-@frozen(kw_only=True)
-class WatchedModule:
-    """A module with all that runs inside it, per call of the model: measured here, and predicted."""
-
-    module: str = told("its path, that of its first use where several hold it; empty for the model itself")
-    depth: int = told("modules that it is inside of")
-    output_shape: str = told("of the last operator that runs inside it; empty where none does")
-    weight_count: int = told("elements of the parameters and buffers that its operators read, each once", is_wide=True)
-    mac_count: int = told("multiply-accumulates", is_wide=True)
-    call_count: float = told("times that it was called itself in a call of the model")
-    measured_latency_s: float = told("here, of modules that were timed", "s")
-    own_measured_latency_s: float = told("of that, in no module that it called", "s")
-    predicted_latency_s: float | None = told("on the hardware; None without a prediction", "s")
-    predicted_energy_j: float | None = told("on the hardware", "J")
-    predicted_energy_fraction: float | None = told("of the model's")
-    own_energy_fj: int | None = told("of the operators that it calls itself, exact", "fJ", is_wide=True)
 
 
 @frozen(kw_only=True)
@@ -93,20 +79,38 @@ class WatchAnswer(Answer):
             latency, energy = show_quantity(found.total.latency_s, "s"), show_quantity(found.total.energy_j, "J")
             predicted = f"on {self.hardware} {latency} and {energy} are predicted"
         ratio = ("predicted / measured", _show_ratio)
+        gradients = (
+            ("backward", lambda row: show_quantity(row.measured_backward_s, "s") if row.measured_backward_s else ""),
+            ("backward predicted", lambda row: show_quantity(row.predicted_backward_s, "s")),
+        )
         columns = (
             *WORK,
             ("measured", lambda row: show_quantity(row.measured_latency_s, "s") if row.measured_latency_s else ""),
             ("predicted", lambda row: show_quantity(row.predicted_latency_s, "s")),
             *((ratio,) if self.is_here else ()),
+            *(gradients if whole.measured_backward_s else ()),
             ("energy", lambda row: show_quantity(row.predicted_energy_j, "J")),
             ("of energy", lambda row: show_share(row.predicted_energy_fraction)),
         )
-        keep = ("measured", "predicted", "energy", "of energy", "predicted / measured", "MACs")
+        keep = (
+            "measured",
+            "predicted",
+            "backward",
+            "backward predicted",
+            "energy",
+            "of energy",
+            "predicted / measured",
+            "MACs",
+        )
         drawn = draw_modules(self.rows.rows, depth, self.model, columns, keep)
         notes = (*self.told, SPLIT, *(found.scope.describe() if found else ()))
+        back = f", and {show_quantity(whole.measured_backward_s, 's')} back" if whole.measured_backward_s else ""
+        if back and whole.predicted_backward_s is not None:
+            more = (whole.predicted_backward_s, "s"), (whole.predicted_backward_j, "J")
+            predicted += f", {' and '.join(show_quantity(*one) for one in more)} more for the backward pass"
         return Document(
             title=f"watched: {found.document().title if found else self.model}",
-            answer=f"{show_quantity(whole.measured_latency_s, 's')} a call here; {predicted}.",
+            answer=f"{show_quantity(whole.measured_latency_s, 's')} a call here{back}; {predicted}.",
             sections=(Section("By module, per call", drawn, is_tight=True),),
             sure=found.scope.say_spread() if found else "",
             notes=notes,
@@ -191,12 +195,16 @@ def _answer(
         spent[call.kind] = spent.get(call.kind, 0.0) + call.latency_s
     kind = max(spent, key=lambda one: spent[one])
     mine = sorted((call for call in calls if call.kind == kind), key=lambda call: call.latency_s)
-    found, refusal = None, ""
+    found, step, refusal = None, None, ""
+    told = list(_tell(recorder, mine, calls))
     try:
         found = _predict(source, module, recorder.kinds[kind], settings, target)
+        if any(call.backward_s for call in mine):
+            step = _predict(source, module, recorder.kinds[kind], settings, target, STEP)
     except (ModelError, UnsupportedError, UsageError) as error:
-        refusal = str(error)
-    rows = make_table("watched modules", WatchedModule, _join(recorder.paths, _middle(mine), found))
+        told += [f"no backward pass is predicted: {error}"] if found else []
+        refusal = "" if found else str(error)
+    rows = make_table("watched modules", WatchedModule, join(recorder.paths, _middle(mine), found, step))
     name = target if isinstance(target, str) else target.id
     return WatchAnswer(
         model=found.total.model if found else type(module).__name__,
@@ -205,7 +213,7 @@ def _answer(
         rows=rows,
         prediction=found,
         refusal=refusal,
-        told=tuple(_tell(recorder, mine, calls)),
+        told=tuple(told),
     )
 
 
@@ -215,7 +223,12 @@ def _middle(calls: Sequence[TimedCall]) -> Sequence[TimedCall]:
 
 
 def _predict(
-    source: Source, module: torch.nn.Module, kind: CallKind, settings: Settings, target: str | Hardware
+    source: Source,
+    module: torch.nn.Module,
+    kind: CallKind,
+    settings: Settings,
+    target: str | Hardware,
+    form: str = "{}",
 ) -> ModulesAnswer:
     from joulemap.device.call import bind
     from joulemap.plan.workload import hold_module
@@ -225,46 +238,7 @@ def _predict(
     asked = attrs.evolve(
         settings, modules={name: held}, precision=settings.precision or cast("Precision", kind.precision)
     )
-    return modules(source, name, target, asked)
-
-
-def _join(paths: Sequence[str], calls: Sequence[TimedCall], found: ModulesAnswer | None) -> Iterator[WatchedModule]:
-    """Yield each module that was called, or runs something as predicted, with what was measured in and below it."""
-    own = _average([call.own_s for call in calls])
-    counts = _average([call.counts for call in calls])
-    within: dict[str, float] = {}
-    for path, seconds in own.items():
-        parts = path.split(".") if path else []
-        for depth in range(len(parts) + 1):
-            inside = ".".join(parts[:depth])
-            within[inside] = within.get(inside, 0.0) + seconds
-    predicted = {row.module: row for row in found.modules} if found else {}
-    for path in dict.fromkeys((*paths, *predicted)):
-        row = predicted.get(path)
-        if row is None and path not in within:
-            continue
-        yield WatchedModule(
-            module=path,
-            depth=path.count(".") + 1 if path else 0,
-            output_shape=row.output_shape if row else "",
-            weight_count=row.weight_count if row else 0,
-            mac_count=row.mac_count if row else 0,
-            call_count=counts.get(path, 0.0),
-            measured_latency_s=within.get(path, 0.0),
-            own_measured_latency_s=own.get(path, 0.0),
-            predicted_latency_s=row.latency_s if row else (0.0 if found else None),
-            predicted_energy_j=row.energy_j if row else (0.0 if found else None),
-            predicted_energy_fraction=row.energy_fraction if row else (0.0 if found else None),
-            own_energy_fj=row.own_energy_fj if row else (0 if found else None),
-        )
-
-
-def _average(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for one in parts:
-        for path, value in one.items():
-            sums[path] = sums.get(path, 0.0) + value
-    return {path: value / len(parts) for path, value in sums.items()}
+    return modules(source, form.format(name), target, asked)
 
 
 def _tell(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[TimedCall]) -> Iterator[str]:
@@ -288,9 +262,9 @@ def _tell(recorder: CallRecorder, mine: Sequence[TimedCall], calls: Sequence[Tim
         yield "none of its modules was called: the model, or a fast path of torch, does their work itself"
     if recorder.is_compiled:
         yield "a compiled module is timed as a whole: its kernels hold operators of several modules"
-    rest = recorder.window_s - sum(call.latency_s for call in calls)
-    if kind.is_training and rest > 0.0:  # calls of several threads can take longer than the block
-        yield (
-            f"forward passes alone; the block took {show_quantity(rest, 's')} besides, with what backward passes and "
-            "optimizer steps it had: `joulemap train` predicts whole steps"
+    gone = sum(call.latency_s + sum(call.backward_s.values()) for call in calls)
+    if kind.is_training and recorder.window_s > gone:  # calls of several threads can take longer than the block
+        what = (
+            "loss, optimizer steps and what else it did" if any(one.backward_s for one in mine) else "what else it did"
         )
+        yield f"the block took {show_quantity(recorder.window_s - gone, 's')} besides, with {what}"

@@ -2,6 +2,7 @@
 
     call of the model ─► the forward of each module in it is timed, as the program runs it
     own time of a module = its time - that of the modules that it calls; own times add up to the call
+    backward of a module = that of the autograd nodes that its forward made, by their sequence numbers
 
 A timed function stands before `forward` in each module meanwhile. A hook would change what is timed: transformer layers
 of torch leave their fast path for one. What is compiled is timed as a whole, for a look inside would compile it anew;
@@ -51,6 +52,8 @@ class TimedCall:
     """Path of a module -> time in it and in no module that it calls."""
     counts: Mapping[str, int]
     """Path of a module -> times that it was called."""
+    backward_s: Mapping[str, float]
+    """Path of a module -> time in the gradients of what it ran itself; empty where no backward pass went through."""
 
     @property
     def latency_s(self) -> float:
@@ -80,6 +83,18 @@ class _Span:
     began: Any = None
     ended: Any = None
     inner: list[_Span] = attrs.field(factory=list)
+    first: int = 0
+    """Number of the first autograd node that it may make."""
+    behind: int = 0
+    """Number behind its last one."""
+    gradients: list[_Span] = attrs.field(factory=list)
+    """Of a call of the model, nodes of its backward pass."""
+
+    def find(self, number: int) -> str | None:
+        """Return the path of the innermost module that made a node; None for one from outside."""
+        if not self.first <= number < self.behind:
+            return None
+        return next(filter(None, (one.find(number) for one in self.inner)), self.path)
 
 
 class _Timed:
@@ -177,23 +192,46 @@ class CallRecorder:
             if not held and not is_model:
                 return function(*args, **kwargs)
             kind = None if held else self._meet(args, kwargs)
-            span = _Span(path)
+            span = _Span(path, first=torch.autograd._get_sequence_nr())
             if held:
                 held[-1].inner.append(span)
             held.append(span)
             span.began = self._stamp()
             try:
                 result = function(*args, **kwargs)
+                span.behind = torch.autograd._get_sequence_nr()
                 if kind is not None:
                     self.counts[kind] += 1
                     if self.counts[kind] <= MOST_KEPT:
                         self._spans.append((kind, span))
+                        self._follow(span, result)
                 return result
             finally:
                 span.ended = self._stamp()
                 held.pop()
 
         return timed
+
+    def _follow(self, span: _Span, result: Any) -> None:
+        """Let each autograd node that a call of the model made tell when it runs."""
+        waiting, met = [one.grad_fn for one in tensors_in(result)], set[Any]()
+        while waiting:
+            node = waiting.pop()
+            path = None if node is None or node in met else span.find(node._sequence_nr())
+            if node is None or path is None:
+                continue
+            met.add(node)
+            waiting += [one for one, _ in node.next_functions]
+            begun: list[Any] = []
+            node.register_prehook(functools.partial(self._begin, begun))
+            node.register_hook(functools.partial(self._end, span, path, begun))
+
+    def _begin(self, begun: list[Any], _upstream: Any) -> None:
+        begun.append(self._stamp())
+
+    def _end(self, span: _Span, path: str, begun: list[Any], _gradients: Any, _upstream: Any) -> None:
+        if begun:
+            span.gradients.append(_Span(path, began=begun.pop(), ended=self._stamp()))
 
     def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
         """Return the kind of a call, which is remembered."""
@@ -226,7 +264,10 @@ class CallRecorder:
             own[one.path] += self._between(one) - sum(map(self._between, one.inner))
             counts[one.path] += 1
             waiting += one.inner
-        return TimedCall(kind=kind, own_s=dict(own), counts=counts)
+        backward: dict[str, float] = defaultdict(float)
+        for one in span.gradients:
+            backward[one.path] += self._between(one)
+        return TimedCall(kind=kind, own_s=dict(own), counts=counts, backward_s=dict(backward))
 
     def _between(self, span: _Span) -> float:
         """Return the seconds that a span lasted."""
