@@ -256,3 +256,41 @@ def test_the_action_comments_on_a_change_that_doubles_a_layer(
 def test_a_hook_runs_a_command_that_is_there() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["entry"].split() == ["joulemap", "diff"] and "diff" in list_commands()
+
+
+@pytest.mark.slow
+def test_pre_commit_itself_runs_the_hook(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A repository that names this one's hooks, as its documentation says, in the environment of the tests."""
+    program = Path(sys.executable).with_name("pre-commit")
+    if not program.exists():
+        pytest.skip("pre-commit is not installed")
+    place = tmp_path_factory.mktemp("hook")
+    hooks, tools = place / "hooks", place / "tools"
+    hooks.mkdir()
+    tools.mkdir()
+    (hooks / ".pre-commit-hooks.yaml").write_text((ROOT / ".pre-commit-hooks.yaml").read_text())
+    git(hooks, "init", "--quiet")
+    git(hooks, "add", "--all")
+    git(hooks, "commit", "--quiet", "--message=hooks")
+    (tools / "joulemap").write_text(f'#!/bin/sh\nexec {sys.executable} -m joulemap "$@"\n')
+    (tools / "joulemap").chmod(0o755)
+    words = ["HEAD:nets/net.py:net", "nets/net.py:net", "--hardware", "l4", "--db", str(place / "joulemap.duckdb")]
+    hook = {"id": "joulemap-diff", "language": "system", "additional_dependencies": []}
+    hook["args"] = [*words, "--fail-above", "energy=5%"]
+    config = {"repos": [{"repo": str(hooks), "rev": git(hooks, "rev-parse", "HEAD"), "hooks": [hook]}]}
+    (repository / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
+    git(repository, "add", "--all")
+    environment = os.environ | {"PRE_COMMIT_HOME": str(place / "home"), "PYTHONPATH": str(ROOT / "src")}
+    environment["PATH"] = f"{tools}:{os.environ['PATH']}"
+
+    def run() -> subprocess.CompletedProcess[str]:
+        asked = [str(program), "run", "--color", "never"]
+        return subprocess.run(asked, cwd=repository, env=environment, capture_output=True, text=True, check=False)
+
+    failed = run()
+    assert failed.returncode == 1, failed.stdout + failed.stderr
+    assert "- exit code: 10" in failed.stdout and "energy on l4 changed by" in failed.stdout
+    write_net(repository, 4096)  # what is staged counts, not this
+    assert run().returncode == 1
+    git(repository, "add", "--all")
+    assert run().returncode == 0

@@ -111,7 +111,7 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 22_195,
+    "answer": 22_263,
     "trace": 9_760,
     "decoder": 3_025,
     "model": 9_980,
@@ -126,9 +126,9 @@ LINES: dict[str, int] = {
     "tools": 1_950,
     "fuse": 1_110,
     "system": 1_190,
-    "device": 1_160,
+    "device": 1_206,
     "webpage": 570,
-    "exchange": 1_090,
+    "exchange": 1_085,
     "capacity": 865,
     "figure": 772,
     "serving": 2_450,

@@ -59,11 +59,11 @@ def verify(
 ) -> None:
     """Hold what other tools measured against the prediction for it, and say what would explain the difference.
 
-    Reads what vLLM's and SGLang's serving benchmarks write or print, vLLM's bench latency and throughput, AIPerf and
-    GenAI-Perf, GuideLLM, TensorRT-LLM's trtllm-bench, InferenceX, llama-bench -o json or csv, trtexec's logs,
-    torch.profiler's traces (.gz too), printed timers of
-    torch.utils.benchmark, MLPerf's mlperf_log_summary.txt, Zeus's and CodeCarbon's CSV, known by what they hold. What
-    a file does not tell is asked for. No pickle is opened, and nothing of a file is run.
+    Reads what the benchmarks of vLLM and SGLang write or print, AIPerf and GenAI-Perf (JSON, CSV), GuideLLM,
+    TensorRT-LLM's trtllm-bench, InferenceX, llama-bench (JSON, CSV, its table), trtexec's logs, torch.profiler's traces
+    (.gz too) and tables, printed timers of torch.utils.benchmark, MLPerf's mlperf_log_summary.txt, Zeus's and
+    CodeCarbon's CSV, known by what they hold. What a file does not tell is asked for. No pickle is opened, and nothing
+    of a file is run.
 
     Each cause is the same prediction for another clock, power cap, precision, runtime, engine, cache or number of
     devices, the one that explains most first.

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import attrs
 import torch
+from torch._C._autograd import _get_sequence_nr
 from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_leaves
 
@@ -192,14 +193,14 @@ class CallRecorder:
             if not held and not is_model:
                 return function(*args, **kwargs)
             kind = None if held else self._meet(args, kwargs)
-            span = _Span(path, first=torch.autograd._get_sequence_nr())
+            span = _Span(path, first=_get_sequence_nr())
             if held:
                 held[-1].inner.append(span)
             held.append(span)
             span.began = self._stamp()
             try:
                 result = function(*args, **kwargs)
-                span.behind = torch.autograd._get_sequence_nr()
+                span.behind = _get_sequence_nr()
                 if kind is not None:
                     self.counts[kind] += 1
                     if self.counts[kind] <= MOST_KEPT:
@@ -222,16 +223,20 @@ class CallRecorder:
                 continue
             met.add(node)
             waiting += [one for one, _ in node.next_functions]
-            begun: list[Any] = []
-            node.register_prehook(functools.partial(self._begin, begun))
-            node.register_hook(functools.partial(self._end, span, path, begun))
+            self._time_node(node, path, span.gradients)
 
-    def _begin(self, begun: list[Any], _upstream: Any) -> None:
-        begun.append(self._stamp())
+    def _time_node(self, node: torch.autograd.graph.Node, path: str, found: list[_Span]) -> None:
+        begun: list[Any] = []
 
-    def _end(self, span: _Span, path: str, begun: list[Any], _gradients: Any, _upstream: Any) -> None:
-        if begun:
-            span.gradients.append(_Span(path, began=begun.pop(), ended=self._stamp()))
+        def begin(_upstream: Any) -> None:
+            begun.append(self._stamp())
+
+        def end(_gradients: Any, _upstream: Any) -> None:
+            if begun:
+                found.append(_Span(path, began=begun.pop(), ended=self._stamp()))
+
+        node.register_prehook(begin)
+        node.register_hook(end)
 
     def _meet(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
         """Return the kind of a call, which is remembered."""

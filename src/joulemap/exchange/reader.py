@@ -209,13 +209,13 @@ def take_trtexec(cells: Cells, said: Mapping[str, Any], _content: Content, _stat
     if "Strongly Typed" not in allowed:
         width = next((name for name in WIDTHS if name in allowed), "FP32")
         cells["precision"] = "tf32" if width == "FP32" and "tf32" in said else width.lower()
-    notes = [f"{said['whole']} with copies from and to the host"] if "whole" in said else []
+    notes = ["median GPU compute time"]
+    notes += [f"{said['whole']} with copies from and to the host"] if "whole" in said else []
     if int(said.get("streams", 1)) > 1:
         notes.append(f"{said['streams']} streams share the device: each takes longer than alone")
     if "spread_percent" in said:
         notes.append(f"trtexec warns of a spread of {float(said['spread_percent']):.0f} %: clocks were not locked")
-    conditions = "; ".join(["median GPU compute time", *notes])
-    return {**cells, "conditions": conditions, "notes": notes, "assumed": {"precision"}}
+    return {**cells, "notes": notes, "assumed": {"precision"}}
 
 
 def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
@@ -252,16 +252,14 @@ def take_trace(cells: Cells, said: Mapping[str, Any], content: Content, stated: 
         cells["precision"] = TENSOR[kinds.most_common(1)[0][0].lower()]
     if batches:
         cells["batch"] = batches.most_common(1)[0][0]
-    conditions, note = f"{basis} under torch.profiler", f"{basis}, with what the profiler itself takes"
-    return {**cells, "latency_s": seconds, "conditions": conditions, "notes": [note]}
+    return {**cells, "latency_s": seconds, "notes": [f"{basis} under torch.profiler, with what it takes itself"]}
 
 
 def take_timer(cells: Cells, said: Mapping[str, Any], _content: Content, _stated: Stated) -> Cells:
     """Return a timer of `torch.utils.benchmark` as it prints itself: its median."""
     need(cells, "latency_s")
     title = " ".join(said["title"].split())[:120]
-    conditions = f"torch.utils.benchmark: {title}; {said.get('threads', 'threads not told')}"
-    return {**cells, "model": title, "conditions": conditions, "notes": [conditions]}
+    return {**cells, "model": title, "notes": [f"{title}; {said.get('threads', 'threads not told')}"]}
 
 
 def _need_passes(stated: Stated, path: Path, what: str) -> int:
@@ -279,7 +277,7 @@ def take_window(cells: Cells, one: Mapping[str, Any], content: Content, stated: 
     joules, beside = _read_meter(cells, one) if cells.pop("is_metered", False) else (None, "")
     told = f"{name or 'window'}{beside}: {count} passes in {seconds:.4g} s"
     del cells["elapsed_s"]
-    cells |= {"model": name, "latency_s": seconds / count, "conditions": told, "notes": [told]}
+    cells |= {"model": name, "latency_s": seconds / count, "notes": [told]}
     return cells if joules is None else {**cells, "energy_j": joules / count, "power_w": joules / seconds}
 
 
@@ -310,7 +308,7 @@ def take_mlperf(cells: Cells, said: Mapping[str, Any], content: Content, _stated
     need(cells, "throughput_per_s" if scenario == "Offline" else "latency_s")
     cells.pop("latency_s" if scenario == "Offline" else "throughput_per_s", None)
     told = f"MLPerf {scenario}, result {said.get('result_is', 'not told')}"
-    cells |= {"batch": 1, "conditions": told, "notes": [told]}
+    cells |= {"batch": 1, "notes": [told]}
     if scenario == "Offline":
         cells["batch"] = OFFLINE_BATCH
         cells["notes"].append(f"batch {OFFLINE_BATCH} is taken, which the log does not tell: --batch says another")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -17,6 +17,7 @@ from joulemap.domain.catalogue import DEFAULT_MODE, find_entry, find_model_name
 from joulemap.domain.configuration import PRECISION_BYTES
 from joulemap.domain.name import find_nearest, name_precision
 from joulemap.domain.operator.name import is_operator
+from joulemap.domain.settings import check_name
 from joulemap.domain.weight import GGUF, read_weight_format
 from joulemap.exchange.measured import Cells, Format, Stated, list_runs, open_content, pick, recognize
 from joulemap.exchange.reader import READERS
@@ -89,7 +90,7 @@ def read_file(path: Path, stated: Stated) -> list[Reading]:
             cells = take({**form.fixed, **pick(one, form.columns)}, one, content, stated)
             cells["source"] = f"{form.name}: {path.name}"
             notes, assumed = cells.pop("notes", []), cells.pop("assumed", set())
-            notes += [f"--{key} says {said}, the file {had}" for key, said, had in _override(cells, stated)]
+            notes += _override(cells, stated, assumed, "weight_precision" if form.kind == "served" else "precision")
             row = make(cells, notes, assumed, path, stated)
             found.append(Reading(file=path, form=form, row=row, notes=tuple(notes), assumed=frozenset(assumed)))
         except LACKING as error:
@@ -111,33 +112,33 @@ def _explain(error: Exception, form: Format) -> str:
     return "a number that it is divided by is 0" if isinstance(error, ZeroDivisionError) else str(error)
 
 
-def _override(cells: Cells, stated: Stated) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what a person says otherwise than a file: option, word, word of the file."""
-    columns = {"precision": "weight_precision" if "weight_precision" in cells else "precision"}
-    for key in ("model", "hardware", "precision", "batch", "engine"):
-        said, had = stated[key], cells.get(columns.get(key, key))
-        if said and had and str(said).lower() != str(had).lower():
-            yield key, said, f"{had:.4g}" if isinstance(had, float) else had
+def _override(cells: Cells, stated: Stated, assumed: set[str], precision: str) -> Iterator[str]:
+    """Put what a person says in the place of what a file does; yield where they differ."""
+    for key in ("model", "hardware", "precision", "batch", "engine", "runtime"):
+        column = precision if key == "precision" else key
+        said, had = stated[key], cells.get(column)
+        if said:
+            cells[column] = said
+            assumed.discard(column)
+            if had and key != "runtime" and str(said).lower() != str(had).lower():
+                yield f"--{key} says {said}, the file {f'{had:.4g}' if isinstance(had, float) else had}"
 
 
 def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> ServingRow:
     replicas = stated["replicas"] or cells.pop("replicas", 1)
     cells.pop("replicas", None)
-    model = stated["model"] or cells.get("model", "")
-    stored = STORED.search(model.rpartition("/")[2])
-    cells["model"] = _name_decoder(model, path)
-    cells["hardware"] = _name_hardware(stated["hardware"] or cells.get("hardware", ""), path)
-    written = stated["precision"] or cells.get("weight_precision") or (stored[1] if stored else "")
-    cells["weight_precision"] = _name_weights(written, path)
+    stored = STORED.search(cells.get("model", "").rpartition("/")[2])
+    cells["model"] = _name_decoder(cells.get("model", ""), path)
+    cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
+    cells["weight_precision"] = _name_weights(cells.get("weight_precision") or (stored[1] if stored else ""), path)
     if not cells["weight_precision"]:
         assumed.add("weight_precision")
         notes.append("weights are taken at 16 bits, which the file does not tell: --precision says another")
     cells["cache_precision"] = _name_weights(cells.get("cache_precision", ""), path)
-    cells |= _name_engine(stated["engine"] or cells["engine"], cells["date"])
-    assumed -= {name for name, key in (("engine", "engine"), ("device_count", "devices")) if stated[key]}
+    cells |= _name_engine(cells["engine"], cells["date"])
     if stated["devices"]:
+        assumed.discard("device_count")
         cells |= {"device_count": stated["devices"], "tensor_parallel": stated["devices"] // replicas}
-    cells["batch"] = stated["batch"] or cells.get("batch", 1.0)
     if replicas > 1:
         if cells["device_count"] % replicas:
             raise UsageError(
@@ -151,29 +152,25 @@ def _make_served(cells: Cells, notes: list[str], assumed: set[str], path: Path, 
     return check_served({name: value for name, value in cells.items() if value != ""}, known_hardware())
 
 
-def _make_single(cells: Cells, _notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
+def _make_single(cells: Cells, notes: list[str], assumed: set[str], path: Path, stated: Stated) -> Measurement:
     devices = stated["devices"] or cells.pop("device_count", 1)
     cells.pop("device_count", None)
     cells["model"] = stated["model"] or _find_model(cells.get("model", ""), path)
-    cells["hardware"] = _name_hardware(stated["hardware"] or cells.get("hardware", ""), path)
+    cells["hardware"] = _name_hardware(cells.get("hardware", ""), path)
     for name, example in (("precision", "fp16"), ("batch", "8")):
-        cells[name] = stated[name] or cells.get(name)
-        if not cells[name]:
+        if not cells.get(name):
             raise UsageError(f"{path} does not tell the {name}: add --{name}, e.g. --{name} {example}")
     cells["precision"] = name_precision(cells["precision"])
-    if cells["precision"] not in PRECISION_BYTES:
-        near = find_nearest(cells["precision"], [(one,) for one in PRECISION_BYTES])
-        raise UnknownNameError("precision", cells["precision"], PRECISION_BYTES, "name it with --precision", near=near)
+    check_name("precision", cells["precision"], PRECISION_BYTES)
     entry = known_hardware()[cells["hardware"].partition("@")[0]]
     if cells["precision"] == "tf32" and not stated["precision"] and "tf32" not in entry.precisions:
         cells["precision"] = "fp32"  # a log says that it is allowed where the chip has none
     if cells["runtime"] == "eager" and not stated["runtime"]:
         assumed.add("runtime")
-    assumed -= {"precision"} if stated["precision"] else set()
-    cells["runtime"] = stated["runtime"] or cells["runtime"]
     if devices > 1 and "throughput_per_s" in cells:
         cells["throughput_per_s"] /= devices
-        cells["conditions"] += f"; of {devices} devices together, a part of each"
+        notes.append(f"of {devices} devices together, a part of each")
+    cells["conditions"] = "; ".join(notes)
     return check_single(cells, known_hardware(), load_models())
 
 
