@@ -292,7 +292,7 @@ class Slow(torch.autograd.Function):
 
 class Learner(Worker):
     def forward(self, value: torch.Tensor) -> torch.Tensor:
-        return torch.Tensor(Slow.apply(super().forward(value), self.clock))  # type: ignore[no-untyped-call]
+        return torch.Tensor(Slow.apply(super().forward(value), self.clock))
 
 
 def test_gradients_are_of_the_module_that_made_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,7 +302,7 @@ def test_gradients_are_of_the_module_that_made_them(monkeypatch: pytest.MonkeyPa
     value = before(torch.ones(1, requires_grad=True))
     recorder = CallRecorder(model)
     with recorder.record():
-        Slow.apply(model(value), clock).sum().backward()  # type: ignore[no-untyped-call]
+        Slow.apply(model(value), clock).sum().backward()
         with torch.no_grad():
             model(value)
     first, second = recorder.list_calls()

@@ -123,13 +123,13 @@ def _settle(raw: Cells, path: Path, stated: Stated) -> Cells:
 
 
 def _ask(cells: Cells, path: Path, stated: Stated, *, is_at_once: bool) -> Cells:
-    """Return lengths, and requests at once, that a file lacks; UsageError for what is not stated."""
-    names = {"prompt_tokens": "prompt", "output_tokens": "output", **({"requests": "batch"} if is_at_once else {})}
-    names = {column: option for column, option in names.items() if column not in cells}
-    if missing := [f"--{name}" for name in names.values() if not stated[name]]:
+    """Return lengths as a person says them, and requests at once that a file lacks; UsageError for what nobody says."""
+    names = {"prompt_tokens": "prompt", "output_tokens": "output"}
+    names |= {"requests": "batch"} if is_at_once and "requests" not in cells else {}
+    if missing := [f"--{name}" for column, name in names.items() if column not in cells and not stated[name]]:
         what = "requests at once and " if "requests" in names else ""
         raise UsageError(f"{path} does not tell {what}tokens of a request: add {', '.join(missing)}")
-    return {column: float(stated[name]) for column, name in names.items()}
+    return {column: float(stated[name]) for column, name in names.items() if stated[name]}
 
 
 def take_scenario(cells: Cells, one: Mapping[str, Any], content: Content, stated: Stated) -> Cells:
