@@ -19,6 +19,9 @@ from joulemap.tools.count import write_counts
 from joulemap.trace.formula import MODULES
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
+Part = Callable[[], Iterator[str]]
+"""What yields the lines of a part."""
+
 DOCS: Final = Path(__file__).parents[3] / "docs"
 
 MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -34,13 +37,14 @@ def main() -> None:
             print(path.name)
 
 
-def write_parts(text: str) -> str:
-    """Return a page with each of its parts as code and data are now."""
-    return MARKED.sub(lambda part: f"{part[1]}{_part(part[2])}\n{part[3]}", text)
+def write_parts(text: str, parts: Mapping[str, Part] | None = None) -> str:
+    """Return a page with those of its parts that `parts` names (`PARTS` if left out) as code and data are now."""
+    known = PARTS if parts is None else parts
 
+    def put(part: re.Match[str]) -> str:
+        return "\n".join((part[1].rstrip("\n"), *known[part[2]](), part[3])) if part[2] in known else part[0]
 
-def _part(name: str) -> str:
-    return "\n".join(PARTS[name]())
+    return MARKED.sub(put, text)
 
 
 def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -162,15 +166,16 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 
-PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
+PARTS: Final[Mapping[str, Part]] = {
     "categories": list_categories,
-    "elements": list_elements,
     "metrics": list_metrics,
-    "operators": list_operators,
     "scales": list_scales,
     "scenarios": list_scenarios,
     "spreads": list_spreads,
 }
+
+SITE_PARTS: Final[Mapping[str, Part]] = {"elements": list_elements, "operators": list_operators}
+"""Long ones, which only the site has."""
 
 
 if __name__ == "__main__":
