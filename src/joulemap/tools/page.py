@@ -166,16 +166,16 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 
-PARTS: Final[Mapping[str, Part]] = {
-    "categories": list_categories,
-    "metrics": list_metrics,
-    "scales": list_scales,
-    "scenarios": list_scenarios,
-    "spreads": list_spreads,
-}
+PARTS: Final[Mapping[str, Part]] = {"scenarios": list_scenarios, "spreads": list_spreads}
 
-SITE_PARTS: Final[Mapping[str, Part]] = {"elements": list_elements, "operators": list_operators}
-"""Long ones, which only the site has."""
+SITE_PARTS: Final[Mapping[str, Part]] = {
+    "categories": list_categories,
+    "elements": list_elements,
+    "metrics": list_metrics,
+    "operators": list_operators,
+    "scales": list_scales,
+}
+"""Long ones, which only the site has: in docs/ stands what prints them."""
 
 
 if __name__ == "__main__":
