@@ -118,6 +118,15 @@ def _anchor(line: str) -> str:
 
 
 @each(PAGES)
+def test_rows_of_a_page_stand_under_their_headings(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", TEXTS[page], flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        lines = table.splitlines()
+        assert len(lines) > 2 and re.fullmatch(r"\|(-+\|)+", lines[1]), lines[0]
+        assert len({line.count("|") - line.count("\\|") for line in lines}) == 1, lines[0]
+
+
+@each(PAGES)
 def test_commands_on_a_page_are_commands_with_these_options(page: str) -> None:
     fenced = "\n".join(re.findall(r"```sh\n(.*?)```", TEXTS[page], re.DOTALL))
     lines = re.findall(r"^joulemap (.*)$", fenced, re.MULTILINE)

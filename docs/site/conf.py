@@ -10,7 +10,6 @@ from types import GenericAlias
 from typing import Any, Final
 
 import attrs
-from docutils import nodes
 
 from joulemap.row import Row
 
@@ -70,9 +69,9 @@ def shorten(_app: object, _what: str, _name: str, value: object, *_rest: object)
     return ("", None) if isinstance(value, type) and (attrs.has(value) or issubclass(value, Row)) else None
 
 
-def describe(_app: object, _page: str, _template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
+def describe(_app: object, _page: str, _template: str, context: dict[str, Any], tree: Any) -> None:
     """Tell search engines, and who is sent a link, what a page is about: its title and its first paragraph."""
-    first = next(iter(tree.findall(nodes.paragraph)), None) if tree else None
+    first = next((one for one in tree.findall() if one.tagname == "paragraph"), None) if tree else None
     if first is None:
         return
     about = " ".join(first.astext().split())
