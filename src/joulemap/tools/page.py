@@ -6,7 +6,7 @@ A page holds a part between two comments, `<!-- NAME -->` and `<!-- end -->`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +19,9 @@ from joulemap.tools.count import write_counts
 from joulemap.trace.formula import MODULES
 from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
-Part = Callable[[], Iterator[str]]
-"""What yields the lines of a part."""
-
 DOCS: Final = Path(__file__).parents[3] / "docs"
 
-MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -32,19 +29,14 @@ def main() -> None:
     write_counts()
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
-        if (written := write_parts(text)) != text:
+        if (written := write_parts(text, IN_DOCS)) != text:
             path.write_text(written, encoding="utf-8")
             print(path.name)
 
 
-def write_parts(text: str, parts: Mapping[str, Part] | None = None) -> str:
-    """Return a page with those of its parts that `parts` names (`PARTS` if left out) as code and data are now."""
-    known = PARTS if parts is None else parts
-
-    def put(part: re.Match[str]) -> str:
-        return "\n".join((part[1].rstrip("\n"), *known[part[2]](), part[3])) if part[2] in known else part[0]
-
-    return MARKED.sub(put, text)
+def write_parts(text: str, names: Collection[str]) -> str:
+    """Return a page with those of its parts that have these names as code and data are now."""
+    return MARKED.sub(lambda it: "\n".join((it[1], *PARTS[it[2]](), it[3])) if it[2] in names else it[0], text)
 
 
 def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -166,16 +158,18 @@ def _tell_budget(budget: Quantity | None) -> tuple[str, str, str]:
     return ("none", "", "") if budget is None else (f"{budget.value:g} W", budget.basis, budget.source)
 
 
-PARTS: Final[Mapping[str, Part]] = {"scenarios": list_scenarios, "spreads": list_spreads}
-
-SITE_PARTS: Final[Mapping[str, Part]] = {
+PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "categories": list_categories,
     "elements": list_elements,
     "metrics": list_metrics,
     "operators": list_operators,
     "scales": list_scales,
+    "scenarios": list_scenarios,
+    "spreads": list_spreads,
 }
-"""Long ones, which only the site has: in docs/ stands what prints them."""
+
+IN_DOCS: Final = frozenset({"scenarios", "spreads"})
+"""Short ones. All others stand on the site alone: in docs/ stands what prints them."""
 
 
 if __name__ == "__main__":
