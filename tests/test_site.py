@@ -64,11 +64,12 @@ def test_a_text_is_shown_as_it_is() -> None:
 
 
 def test_long_tables_stand_on_the_site() -> None:
-    marked = {name: [part[2] for part in MARKED.finditer(text)] for name, text in read_pages().items()}
+    pages = read_pages()
+    marked = {name: [part[2] for part in MARKED.finditer(text)] for name, text in pages.items()}
     assert Counter(name for names in marked.values() for name in names) == Counter(list(PARTS))
     for name in (page for page, names in marked.items() if set(names) - IN_DOCS):
         assert "The site (`make docs`) has" in (DOCS / name).read_text(encoding="utf-8")
-        assert "The site (`make docs`) has" not in read_pages()[name]
+        assert "The site (`make docs`) has" not in pages[name]
 
 
 def test_every_public_name_is_documented_once() -> None:
