@@ -1,13 +1,13 @@
 """What the questions and commands of the documentation answer, put under each of them.
 
-python benchmarks/question.py [--write]      --write puts the answers into the pages of `PAGES`
+python benchmarks/question.py [--write]      --write puts the answers into README and docs/
 
 The database of docs/sql.md is that of the page: `joulemap compare resnet18`, made for the occasion. Of each answer the
 first rows stand in the page, as `joulemap sql` prints them.
 
-The commands of README and of the pages in `PAGES` run in the order of the page, on a terminal of 80 columns. Of an
-output stand in the page the parts that the comment above it names by how they begin, with `+2` for the two that follow:
-parts are what empty lines divide.
+The commands of README and of the other pages run in the order of the page, on a terminal of 80 columns. Of an output
+stand in the page the parts that the comment above it names by how they begin, with `+2` for the two that follow: parts
+are what empty lines divide.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 MODEL: Final = "resnet18"
 SHOWN: Final = 3
 """Rows of an answer that stand in the page."""
+
+SHOWN_PARTS: Final = "<!-- shown: "
+"""Before a command, with the parts of its output that stand in the page."""
 
 WIDTH: Final = "80"
 """Columns of the terminal that commands write to."""
@@ -113,21 +116,12 @@ def choose(text: str, parts: str) -> Iterator[str]:
             yield "…"
 
 
-PAGES: Final[dict[str, Callable[[str], str]]] = {
-    "sql.md": answer_questions,
-    "camera.md": answer_commands,
-    "tutorial.md": answer_commands,
-    "which_gpu.md": answer_commands,
-    "own_chip.md": answer_commands,
-    "sensitivity.md": answer_commands,
-    "compare.md": answer_commands,
-    "claims.md": answer_commands,
-    "cost.md": answer_commands,
-    "recommend.md": answer_commands,
-    "pareto.md": answer_commands,
-    "../README.md": answer_commands,
-}
-"""Page -> what puts today's answers into it."""
+def list_pages() -> Iterator[tuple[Path, Callable[[str], str]]]:
+    """Yield the pages that hold answers, each with what puts those of today into it."""
+    yield DOCS / "sql.md", answer_questions
+    for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
+        if SHOWN_PARTS in page.read_text(encoding="utf-8"):
+            yield page, answer_commands
 
 
 def main() -> None:
@@ -135,8 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="into README and docs/")
     arguments = parser.parse_args()
-    for name, put in PAGES.items():
-        page = DOCS / name
+    for page, put in list_pages():
         text = put(page.read_text(encoding="utf-8"))
         if arguments.write:
             page.write_text(text, encoding="utf-8")

@@ -20,7 +20,7 @@ from joulemap.present.document import table_document
 from joulemap.present.format import write
 from joulemap.system.errors import ExitCode
 from joulemap.tools.count import read_counts, tell_formula
-from joulemap.tools.page import write_parts
+from joulemap.tools.page import IN_DOCS, write_parts
 from joulemap.workspace import Workspace
 from sample import each
 from test_layer import BELOW
@@ -72,10 +72,13 @@ def test_a_sample_has_the_columns_of_its_answer(
     assert sample.splitlines()[0].split() == drawn.splitlines()[0].split()
 
 
-SLOW = ("tutorial", "camera", "which_gpu", "own_chip", "sensitivity", "claims", "cost", "recommend", "pareto")
+FAST = ("compare", "README")
+SHOWN = [name for name, text in TEXTS.items() if "<!-- shown: " in text]
 
 
-@pytest.mark.parametrize("page", ["compare", "README", *(pytest.param(page, marks=pytest.mark.slow) for page in SLOW)])
+@pytest.mark.parametrize(
+    "page", [*FAST, *(pytest.param(page, marks=pytest.mark.slow) for page in SHOWN if page not in FAST)]
+)
 def test_a_page_shows_what_its_commands_print_today(page: str) -> None:
     answer_commands = runpy.run_path(str(ROOT / "benchmarks" / "question.py"))["answer_commands"]
     assert TEXTS[page].count("$ joulemap ") == TEXTS[page].count("<!-- shown: ") > 0
@@ -112,6 +115,15 @@ def _anchor(line: str) -> str:
     """Return what a heading is linked by; empty for another line."""
     name = re.fullmatch(r"#+ (.*)", line)
     return re.sub(r"[^\w -]", "", name[1].lower()).replace(" ", "-") if name else ""
+
+
+@each(PAGES)
+def test_rows_of_a_page_stand_under_their_headings(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", TEXTS[page], flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        lines = table.splitlines()
+        assert len(lines) > 2 and re.fullmatch(r"\|(-+\|)+", lines[1]), lines[0]
+        assert len({line.count("|") - line.count("\\|") for line in lines}) == 1, lines[0]
 
 
 @each(PAGES)
@@ -152,7 +164,7 @@ def test_rooms_stand_above_those_that_import_them() -> None:
 
 
 def test_parts_that_restate_code_are_as_the_code() -> None:
-    stale = [name for name, text in TEXTS.items() if write_parts(text) != text]
+    stale = [name for name, text in TEXTS.items() if write_parts(text, IN_DOCS) != text]
     assert stale == [], "make pages"
 
 

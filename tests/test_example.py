@@ -16,7 +16,7 @@ from joulemap.workspace import Workspace
 
 DATABASE = "joulemap.duckdb"
 
-ELSEWHERE = ("cuda", "hf:", "timm:", "path/to/", "| head", "calibrate ./mychip.toml")
+ELSEWHERE = ("cuda", "hf:", "timm:", "path/to/", "HEAD", "| head", "calibrate ./mychip.toml")
 """What an example needs that is not here: a device, another package, a repository, a closed pipe, a measured chip."""
 
 SLOW = (

@@ -18,7 +18,7 @@ import joulemap
 from joulemap.cli.app import list_commands
 from joulemap.cli.manual import Manual, read_manual
 from joulemap.system.errors import ExitCode, UsageError
-from joulemap.tools.page import DOCS
+from joulemap.tools.page import DOCS, IN_DOCS, MARKED, PARTS
 from joulemap.tools.site.build import SITE, build_site, list_contents, read_pages
 from joulemap.tools.site.command import escape, write_commands
 from joulemap.tools.site.figure import FOLDER, SiteFigure, insert, list_figures
@@ -61,6 +61,15 @@ def test_a_manual_has_what_its_command_takes() -> None:
 
 def test_a_text_is_shown_as_it_is() -> None:
     assert escape("a <b> *c* `d_e` f_g [h]") == r"a \<b\> \*c\* `d_e` f\_g \[h\]"
+
+
+def test_long_tables_stand_on_the_site() -> None:
+    pages = read_pages()
+    marked = {name: [part[2] for part in MARKED.finditer(text)] for name, text in pages.items()}
+    assert Counter(name for names in marked.values() for name in names) == Counter(list(PARTS))
+    for name in (page for page, names in marked.items() if set(names) - IN_DOCS):
+        assert "The site (`make docs`) has" in (DOCS / name).read_text(encoding="utf-8")
+        assert "The site (`make docs`) has" not in pages[name]
 
 
 def test_every_public_name_is_documented_once() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
 from importlib.metadata import version as read_version
 from types import GenericAlias
@@ -29,6 +31,10 @@ autodoc_preserve_defaults = True
 toc_object_entries = False
 
 html_theme = "furo"
+html_baseurl = os.environ.get("JOULEMAP_SITE", "")  # where it is published: without it no page names its own address
+html_use_index = False
+html_favicon = "static/icon.svg"
+html_extra_path = ["404.html"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
@@ -63,7 +69,23 @@ def shorten(_app: object, _what: str, _name: str, value: object, *_rest: object)
     return ("", None) if isinstance(value, type) and (attrs.has(value) or issubclass(value, Row)) else None
 
 
+def describe(_app: object, _page: str, _template: str, context: dict[str, Any], tree: Any) -> None:
+    """Tell search engines, and who is sent a link, what a page is about: its title and its first paragraph."""
+    first = next((one for one in tree.findall() if one.tagname == "paragraph"), None) if tree else None
+    if first is None:
+        return
+    about = " ".join(first.astext().split())
+    told = {"og:site_name": "joulemap", "og:type": "website", "og:title": html.unescape(context["title"])}
+    told |= {"og:description": about, "description": about, "twitter:card": "summary"}
+    if html_baseurl:
+        told |= {"og:image": f"{html_baseurl.rstrip('/')}/_static/card.png", "twitter:card": "summary_large_image"}
+    for name, value in told.items():
+        key = "property" if name.startswith("og:") else "name"
+        context["metatags"] += f'<meta {key}="{name}" content="{html.escape(value)}">\n'
+
+
 def setup(app: Any) -> None:
-    """Connect to Sphinx how docstrings are read."""
+    """Connect to Sphinx how docstrings are read, and what a page tells of itself."""
     app.connect("autodoc-process-docstring", escape)
     app.connect("autodoc-process-signature", shorten)
+    app.connect("html-page-context", describe)

@@ -6,7 +6,7 @@ A page holds a part between two comments, `<!-- NAME -->` and `<!-- end -->`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ from joulemap.trace.formula.registry import FORMULAS, Call, Cost, Formula
 
 DOCS: Final = Path(__file__).parents[3] / "docs"
 
-MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED: Final = re.compile(r"(<!-- ([a-z ]+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -29,18 +29,14 @@ def main() -> None:
     write_counts()
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
-        if (written := write_parts(text)) != text:
+        if (written := write_parts(text, IN_DOCS)) != text:
             path.write_text(written, encoding="utf-8")
             print(path.name)
 
 
-def write_parts(text: str) -> str:
-    """Return a page with each of its parts as code and data are now."""
-    return MARKED.sub(lambda part: f"{part[1]}{_part(part[2])}\n{part[3]}", text)
-
-
-def _part(name: str) -> str:
-    return "\n".join(PARTS[name]())
+def write_parts(text: str, names: Collection[str]) -> str:
+    """Return a page with those of its parts that have these names as code and data are now."""
+    return MARKED.sub(lambda it: "\n".join((it[1], *PARTS[it[2]](), it[3])) if it[2] in names else it[0], text)
 
 
 def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -171,6 +167,9 @@ PARTS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "scenarios": list_scenarios,
     "spreads": list_spreads,
 }
+
+IN_DOCS: Final = frozenset({"scenarios", "spreads"})
+"""Short ones. All others stand on the site alone: in docs/ stands what prints them."""
 
 
 if __name__ == "__main__":

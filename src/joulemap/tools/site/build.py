@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.system.errors import MissingPackageError, UsageError
-from joulemap.tools.page import DOCS
+from joulemap.tools.page import DOCS, PARTS, write_parts
 from joulemap.tools.site.command import write_commands
 from joulemap.tools.site.figure import list_figures, place_figures
 from joulemap.tools.site.library import write_library
@@ -72,7 +72,7 @@ def read_pages() -> Mapping[str, str]:
     about, heading, rest = README.read_text(encoding="utf-8").replace("](docs/", "](").partition("\n## ")
     first = f"{about}\n{landing}{heading}{rest}{contents}"
     paths = sorted((*DOCS.glob("*.md"), SITE / "gallery.md"))
-    others = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    others = {path.name: write_parts(path.read_text(encoding="utf-8"), PARTS) for path in paths}
     pages = {"index.md": first} | {name: text.replace("](../README.md", "](index.md") for name, text in others.items()}
     return {name: PERCENT.sub("\u00a0%", text) for name, text in pages.items()}
 
