@@ -25,9 +25,9 @@ from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explore.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
-from joulemap.answer.explore.bound import NO_SHARES
+from joulemap.answer.explore.pose import NO_SHARES
 from joulemap.answer.explore.regret import RegretAnswer
-from joulemap.answer.fleet.answer import FleetAnswer
+from joulemap.answer.fleet.document import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer

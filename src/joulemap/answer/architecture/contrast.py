@@ -5,14 +5,15 @@ class ─► the hardware that stands for it ─► a precision that it has ─�
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import attrs
 
 from joulemap.answer.answer import fetch_tables
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.scope import find_stored_scope, widen
+from joulemap.answer.scope import Scope, find_stored_scope, widen
 from joulemap.domain.architecture import CLASS_HARDWARE, COMMON_PRECISION
 from joulemap.domain.catalogue import HardwareEntry
 from joulemap.domain.configuration import Precision
@@ -22,6 +23,7 @@ from joulemap.plan.hold import Held, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
+from joulemap.store.connection import Connection
 
 EVERYWHERE: Final = Settings(precision=COMMON_PRECISION)
 """What hardware of every class runs."""
@@ -33,21 +35,32 @@ def architectures(source: Source, model: str, settings: Settings = EVERYWHERE) -
     Without named hardware, one stands for each of the eight classes. A hardware that lacks the precision has the
     nearest that it has; one that cannot run the model is an `unsupported` row with its reason. Raises as `compare`.
     """
-    settings.check_single("architectures")
-    if not settings.hardware:
-        settings = attrs.evolve(settings, hardware=tuple(CLASS_HARDWARE.values()))
-    whole = plan_selected((model,), settings, select_hardware(settings))
-    whole.selection.check_chips("architectures")
-    with holding_plans(source, divide(whole)) as (connection, held):
-        ids = order_runs(whole, held)
-        models = tuple(model.request.model for model in whole.models)
-        scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=models)
-        scope.check_evaluated()
+    with holding_classes(source, (model,), settings, tuple(CLASS_HARDWARE.values())) as (scope, connection, ids):
         found = fetch_tables(connection, ArchitecturesAnswer, run_ids=ids)
         return ArchitecturesAnswer(scope=scope, asked=settings.precision[0], **found)
 
 
-def divide(whole: Plan) -> list[Plan]:
+@contextlib.contextmanager
+def holding_classes(
+    source: Source, models: tuple[str, ...], settings: Settings, hardware: tuple[str, ...]
+) -> Iterator[tuple[Scope, Connection, list[int]]]:
+    """Give out the scope of models on hardware of classes, a connection that holds the runs, and their ids in order.
+
+    `hardware` is what stands for the classes where none is named. Raises as `compare`.
+    """
+    settings.check_single("architectures")
+    settings = attrs.evolve(settings, hardware=settings.hardware or hardware)
+    whole = plan_selected(models, settings, select_hardware(settings))
+    whole.selection.check_chips("architectures")
+    with holding_plans(source, _divide(whole)) as (connection, held):
+        ids = _order_runs(whole, held)
+        names = tuple(model.request.model for model in whole.models)
+        scope = attrs.evolve(widen(find_stored_scope(connection, ids), whole.selection), models=names)
+        scope.check_evaluated()
+        yield scope, connection, ids
+
+
+def _divide(whole: Plan) -> list[Plan]:
     """Return a plan for each precision, of the hardware that has none nearer to what was asked for."""
     (asked,) = whole.settings.precision
     groups: dict[Precision, list[tuple[HardwareEntry, str]]] = {}
@@ -67,7 +80,7 @@ def divide(whole: Plan) -> list[Plan]:
     ]
 
 
-def order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
+def _order_runs(whole: Plan, held: Iterable[Held]) -> list[int]:
     """Return the runs of divided plans in the order of the whole: model by model, hardware by hardware."""
     ids = {(model.request.model, run.hardware, run.power_mode): run_id for model, run, run_id in held}
     return [ids[one.request.model, entry.id, mode] for one in whole.models for entry, mode in whole.selection.pairs]

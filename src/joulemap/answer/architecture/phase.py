@@ -6,23 +6,20 @@ class ─► a chip that holds the model ─► the pass of a prompt, and a step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from joulemap.answer.answer import RunAnswer
-from joulemap.answer.architecture.contrast import divide, order_runs
-from joulemap.answer.scope import find_stored_scope, join_words
+from joulemap.answer.architecture.contrast import holding_classes
+from joulemap.answer.scope import join_words
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.decoder import read_decoder
-from joulemap.plan.hold import holding_plans
-from joulemap.plan.run import plan_selected
-from joulemap.plan.selection import select_hardware
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_quantity, show_share
-from joulemap.present.document import Document, Section, grid, show_under
+from joulemap.present.document import Document, Grid, Section, show_under
 from joulemap.row.architectures import ArchitectureSummary
 from joulemap.store.query import fetch
 from joulemap.system.record import frozen
@@ -47,6 +44,8 @@ ON_CHIP: Final = ("register", "on_chip_memory", "interconnect")
 class PhasesAnswer(RunAnswer):
     """Prefill and decode of a language model on hardware of several classes; categories sum to each run exactly."""
 
+    about = ("model", "prompt")
+
     model: str
     prompt: int
     rows: Table[ArchitectureSummary]
@@ -58,10 +57,6 @@ class PhasesAnswer(RunAnswer):
         half = len(self.rows) // 2
         both = zip(self.rows.rows[:half], self.rows.rows[half:], strict=True)
         return [(one, other) for one, other in both if one.energy_j is not None and other.energy_j is not None]
-
-    def data(self) -> dict[str, Any]:
-        """Return what programs get."""
-        return {"model": self.model, "prompt": self.prompt, **super().data()}
 
     def document(self, *, repeated: Sequence[str] = ()) -> Document:
         """Return it: a row for each class and phase."""
@@ -93,46 +88,32 @@ class PhasesAnswer(RunAnswer):
         """Return the joules of a token of a run."""
         return (row.energy_j or 0.0) / self._count(row)
 
-    def _figures(self, shown: Table[ArchitectureSummary]) -> Any:
-        def share(row: ArchitectureSummary, *names: str) -> str:
-            return show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in names))
-
-        return grid(
+    def _figures(self, shown: Table[ArchitectureSummary]) -> Grid:
+        return self._lay(
             shown,
-            (
-                ("class", "architecture"),
-                ("phase", lambda row: "prefill" if self._count(row) > 1 else "decode"),
-                ("J/token", lambda row: show_quantity(self._each(row), "J")),
-                ("time/token", lambda row: show_quantity((row.latency_s or 0.0) / self._count(row), "s")),
-                ("compute", lambda row: share(row, "compute")),
-                ("on chip", lambda row: share(row, *ON_CHIP)),
-                ("off chip", lambda row: share(row, "off_chip_memory")),
-                ("control", lambda row: share(row, "control")),
-                ("board", lambda row: share(row, "board")),
-                ("static", lambda row: share(row, "static")),
-                ("of its peak", "compute_utilization_fraction"),
-                ("hardware", lambda row: self.scope.mark(row.hardware)),
-                ("precision", "precision"),
-            ),
-            keep=("phase", "J/token", "compute", "on chip", "off chip", "static", "control"),
-            projected=self.scope.projected,
+            "class architecture | phase | J/token each | time/token time | compute compute_fraction | on chip chip | "
+            "off chip off_chip_memory_fraction | control control_fraction | board board_fraction | "
+            "static static_fraction | of its peak compute_utilization_fraction | hardware | precision",
+            keep="phase | J/token | compute | on chip | off chip | static | control",
+            phase=self._name_phase,
+            each=lambda row: show_quantity(self._each(row), "J"),
+            time=lambda row: show_quantity((row.latency_s or 0.0) / self._count(row), "s"),
+            chip=lambda row: show_share(sum(getattr(row, f"{name}_fraction") or 0.0 for name in ON_CHIP)),
         )
 
-    def _macs(self, shown: Table[ArchitectureSummary]) -> Any:
-        return grid(
+    def _macs(self, shown: Table[ArchitectureSummary]) -> Grid:
+        return self._lay(
             shown,
-            (
-                ("class", "architecture"),
-                ("phase", lambda row: "prefill" if self._count(row) > 1 else "decode"),
-                ("energy", "energy_per_mac_j"),
-                ("arithmetic", "compute_per_mac_j"),
-                ("bytes off chip", lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B"),
-                ("MACs per order", lambda row: f"{row.macs_per_order:,.0f}" if row.macs_per_order else ""),
-                ("order", "order_name"),
-                ("time for memory", lambda row: show_share(row.memory_time_fraction)),
-            ),
-            keep=("phase", "energy", "arithmetic", "bytes off chip"),
+            "class architecture | *phase | *energy energy_per_mac_j | *arithmetic compute_per_mac_j | "
+            "*bytes off chip bytes | MACs per order macs_per_order | order order_name | "
+            "time for memory memory_time_fraction",
+            phase=self._name_phase,
+            bytes=lambda row: f"{row.off_chip_bytes_per_mac or 0.0:.2g} B",
+            macs_per_order=lambda row: f"{row.macs_per_order:,.0f}" if row.macs_per_order else "",
         )
+
+    def _name_phase(self, row: ArchitectureSummary) -> str:
+        return "prefill" if self._count(row) > 1 else "decode"
 
     def _say_gap(self) -> str:
         """Return how many times the joules of a prompt's token one behind it takes."""
@@ -194,21 +175,9 @@ def contrast_phases(
     """
     from joulemap.decoder.step import Step
 
-    settings.check_single("architectures")
-    if not settings.hardware:
-        settings = attrs.evolve(settings, hardware=HARDWARE)
     decoder = read_decoder(source, model, settings, prompt)
     steps = Step(tokens=prompt), Step(cached=prompt)
     passes = tuple(step.spell(decoder.name, is_whole=decoder.is_traced) for step in steps)
-    whole = plan_selected(passes, settings, select_hardware(settings))
-    whole.selection.check_chips("architectures")
-    with holding_plans(source, divide(whole)) as (connection, held):
-        ids = order_runs(whole, held)
-        scope = attrs.evolve(
-            find_stored_scope(connection, ids),
-            spelling=whole.selection.spelling,
-            meanings=whole.selection.meanings,
-        )
-        scope.check_evaluated()
+    with holding_classes(source, passes, settings, HARDWARE) as (scope, connection, ids):
         rows = fetch(connection, ArchitectureSummary, run_ids=ids)
         return PhasesAnswer(scope=scope, model=decoder.name, prompt=prompt, rows=rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.computed import make_table, told
+from joulemap.answer.computed import find_unknown, make_table, told
 from joulemap.answer.explore.tell import describe_design
 from joulemap.figure.figure import Figure, make_figure
 from joulemap.system.record import frozen
@@ -56,20 +56,10 @@ def draw_designs(
 
 def _dot(survey: Survey, record: dict[str, Any], x: Objective, y: Objective) -> Dot:
     is_front = record["status"] == "front"
-    return Dot(
-        status="front" if is_front else "dominated",
-        hardware=describe_design(survey, record["design_index"]),
-        precision=record["precision"],
-        batch=record["batch"],
-        runtime=record["runtime"],
-        x_value=record[x.column],
-        x_half_width=None,
-        y_value=record[y.column],
-        y_half_width=None,
-        probability_front=None,
-        dominated_by=None if is_front else LIKE,
-        is_available=True,
-    )
+    found = {**find_unknown(Dot), **{name: record[name] for name in ("precision", "batch", "runtime")}}
+    found |= {"x_value": record[x.column], "y_value": record[y.column], "dominated_by": None if is_front else LIKE}
+    status, design = "front" if is_front else "dominated", describe_design(survey, record["design_index"])
+    return Dot(**found, status=status, hardware=design, is_available=True)
 
 
 def _tell(objective: Objective, prefix: str) -> dict[str, str]:

@@ -16,15 +16,14 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
-from joulemap.answer.explore.bound import NO_SHARES, read_bounds
-from joulemap.answer.explore.pose import read_shares
+from joulemap.answer.explore.pose import NO_SHARES, read_bounds, read_shares
 from joulemap.answer.explore.tell import show_objective
 from joulemap.domain.default import CANDIDATES, LIMITS
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Section, grid, say_rest
+from joulemap.present.document import Document, Section, say_rest
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -67,6 +66,8 @@ class ChipRegret:
 class RegretAnswer(Answer):
     """Winners of each model, and what each chip loses."""
 
+    about = ("objective", "models", "point_count", "points_per_s")
+
     objective: str
     models: tuple[str, ...]
     rows: Table[ChipRegret]
@@ -76,42 +77,22 @@ class RegretAnswer(Answer):
     """Configurations that were evaluated."""
     points_per_s: float
 
-    def data(self) -> dict[str, Any]:
-        """Return what programs get."""
-        asked = {name: getattr(self, name) for name in ("objective", "models", "point_count", "points_per_s")}
-        return {**asked, **super().data()}
-
     def document(self, *, limit: int = 12) -> Document:
         """Return it with `limit` rows of each table."""
-        winners = grid(
+        winners = self._lay(
             self.winners,
-            (
-                ("model", "model"),
-                ("best", "hardware"),
-                ("precision", "precision"),
-                ("batch", "batch"),
-                ("runtime", "runtime"),
-                (self.objective, lambda row: show_objective(row.value, row.unit)),
-                ("next", "runner_up"),
-                ("worse", "runner_up_ratio"),
-                ("surely", lambda row: "" if row.probability is None else f"{row.probability:.0%}"),
-                ("not told apart", lambda row: _say_alike(row.alike)),
-            ),
+            f"*model | *best hardware | precision | batch | runtime | *{self.objective} value | next runner_up | "
+            "worse runner_up_ratio | *surely probability | not told apart alike",
             limit=limit,
-            keep=("model", "best", self.objective, "surely"),
+            value=lambda row: show_objective(row.value, row.unit),
+            probability=lambda row: "" if row.probability is None else f"{row.probability:.0%}",
+            alike=lambda row: _say_alike(row.alike),
         )
-        chips = grid(
+        chips = self._lay(
             self.rows,
-            (
-                ("chip", "hardware"),
-                ("loses", "regret_ratio"),
-                ("at worst", "worst_ratio"),
-                ("with", "worst_model"),
-                ("models", "model_count"),
-                ("not", "missing"),
-            ),
+            "*chip hardware | *loses regret_ratio | *at worst worst_ratio | *with worst_model | models model_count | "
+            "not missing",
             limit=limit,
-            keep=("chip", "loses", "at worst", "with"),
         )
         first = self.rows[0]
         whole = first.model_count == len(self.models)

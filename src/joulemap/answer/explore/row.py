@@ -26,12 +26,16 @@ TAKEN: Final = (
 """Column of `Outcomes`, its unit and meaning."""
 
 
+def find_unit(survey: Survey, parameter: str) -> str:
+    """Return the SI unit of what is varied."""
+    return next(
+        one.space.law.constants[parameter].unit for one in survey.groups if parameter in one.space.law.constants
+    )
+
+
 def list_columns(survey: Survey, parameters: Sequence[str]) -> tuple[Column, ...]:
     """Return the columns of designs."""
-    units = {
-        name: next(one.space.law.constants[name].unit for one in survey.groups if name in one.space.law.constants)
-        for name in parameters
-    }
+    units = {name: find_unit(survey, name) for name in parameters}
     return (
         Column(name="design_index", type="BIGINT", meaning="number among all designs"),
         Column(name="status", type="VARCHAR", meaning="front; band: not told apart from it at 80 %; other; missed: it "

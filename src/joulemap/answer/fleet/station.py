@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer.computed import find_unknown
+from joulemap.answer.computed import find_unknown, take
 from joulemap.answer.fleet.row import (
     HALF_MORE,
     LATE,
@@ -305,21 +305,13 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
 
 def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
     """Return the row of hardware that keeps no promise, with the reason and what it takes of it; others begin so."""
-    widths = {"time_half_width": station.latency_half_width, "energy_half_width": station.energy_half_width}
-    widths["promise_fraction"] = taken
-    return FleetRow(
-        **{**find_unknown(FleetRow), **widths},
-        label=f"{station.hardware} {station.precision}",
-        hardware=station.hardware,
-        precision=station.precision,
-        runtime=station.runtime,
-        status=LATE,
-        server_device_count=1,
-        fails_first="",
-        way="",
-        rented_half_width=station.rented_half_width,
-        bought_half_width=station.bought_half_width,
-        is_available=station.is_available,
-        reason=reason,
-        run_id=station.run_id,
-    )
+    found: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
+    found |= {
+        "label": f"{station.hardware} {station.precision}",
+        "status": LATE,
+        "batch": None,
+        "promise_fraction": taken,
+        "time_half_width": station.latency_half_width,
+        "reason": reason,
+    }
+    return FleetRow(**found, server_device_count=1, fails_first="", way="")
