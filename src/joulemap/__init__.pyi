@@ -3,7 +3,7 @@
 from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
-from joulemap.answer.architecture.phase import PhasesAnswer as PhasesAnswer
+from joulemap.answer.architecture.contrast import PhasesAnswer as PhasesAnswer
 from joulemap.answer.box import BoxAnswer as BoxAnswer, BoxJoin as BoxJoin, BoxPart as BoxPart, ListedBox as ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer

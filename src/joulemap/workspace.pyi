@@ -9,8 +9,7 @@ import torch
 
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.contrast import EVERYWHERE
-from joulemap.answer.architecture.phase import MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.answer.architecture.contrast import EVERYWHERE, MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.answer.box import BoxAnswer, ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer

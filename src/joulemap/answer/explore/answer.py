@@ -13,7 +13,7 @@ import attrs
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
 from joulemap.answer.explore.pose import NO_SHARES, Posed, pose, read_bounds, read_target, solve_posed
-from joulemap.answer.explore.row import find_unit, list_rows
+from joulemap.answer.explore.row import draw_designs, find_unit, list_rows
 from joulemap.answer.explore.tell import (
     BestDesign,
     Margin,
@@ -121,7 +121,6 @@ class ExploreAnswer(Answer):
 
     def figures(self) -> Figures:
         """Return the front and its band in the first two objectives; nothing for one."""
-        from joulemap.answer.explore.picture import draw_designs
         from joulemap.design.outcome import OBJECTIVES as KNOWN
 
         objectives = [KNOWN[name] for name in self.objectives]
