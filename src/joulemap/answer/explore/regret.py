@@ -175,8 +175,8 @@ def explore_all(
     )
 
 
-Best = dict[tuple[str, str], tuple[float, dict[str, Any]]]
-"""Model and chip -> the cost of its best configuration, and what that is."""
+Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
+"""Model -> chip -> the cost of its best configuration, and what that is."""
 
 MOST_RIVALS: Final = 8
 """Chips next to the best of a model of which it is found whether they can be told apart from it."""
@@ -220,11 +220,11 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
         count += len(asked)
         for place, cost in find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
             run = runs[place]
-            key = names[number * len(names) // len(plan.models)], run.hardware
-            if key not in best or cost < best[key][0]:
+            mine = best.setdefault(names[number * len(names) // len(plan.models)], {})
+            if run.hardware not in mine or cost < mine[run.hardware][0]:
                 told_of = {"hardware": name_pair(run.hardware, run.power_mode), "batch": batch}
                 point = {"precision": run.point["precision"], "weights": run.point["weight_precision"]}
-                best[key] = cost, {**told_of, **point, "runtime": run.point["runtime"]}
+                mine[run.hardware] = cost, {**told_of, **point, "runtime": run.point["runtime"]}
         if source.progress is not None:
             source.progress(number + 1, len(plan.models))
     return best, count
@@ -297,19 +297,15 @@ def _list_winners(
 
 def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
     """Return the chips of a model, the best first, each with its best configuration."""
-    found = [(cost, chip, told_of) for (_, chip), (cost, told_of) in _of(best, name)]
+    found = [(cost, chip, told_of) for chip, (cost, told_of) in best.get(name, {}).items()]
     return sorted(found, key=lambda one: one[:2])
 
 
-def _of(best: Best, name: str) -> list[tuple[tuple[str, str], tuple[float, dict[str, Any]]]]:
-    return [(key, value) for key, value in best.items() if key[0] == name]
-
-
 def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
-    least = {name: min((cost for _, (cost, _) in _of(best, name)), default=math.inf) for name in shares}
+    least = {name: min(cost for cost, _ in some.values()) for name, some in best.items()}
     found = []
-    for chip in dict.fromkeys(chip for _, chip in best):
-        logs = {name: best[name, chip][0] - least[name] for name in shares if (name, chip) in best}
+    for chip in dict.fromkeys(chip for some in best.values() for chip in some):
+        logs = {name: best[name][chip][0] - least[name] for name in shares if chip in best.get(name, {})}
         weight = math.fsum(shares[name] for name in logs)
         worst = max(logs, key=lambda name: logs[name])
         found.append(

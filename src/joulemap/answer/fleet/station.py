@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -149,21 +149,8 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
     alone = _find_alone(candidates, sized, [peak * more for more in carried], promise)
     grown = observe_at(candidates, sized, HALF_MORE * peak, promise)
     loads = _observe_levels(candidates, sized, levels, demand, promise)
-    return [
-        _form_row(
-            one,
-            demand,
-            loads=loads[place],
-            low=doubted[place],
-            high=doubted[count + place],
-            carried=carried[place],
-            alone=alone[place],
-            grown=grown[place],
-            serve=partial(_serve_alone, one.candidate, one.sized, promise),
-            promise=promise,
-        )
-        for place, one in enumerate(fleets)
-    ]
+    parts = zip(fleets, loads, doubted[:count], doubted[count:], carried, alone, grown, strict=True)
+    return [_form_row(fleet, demand, promise, *part) for fleet, *part in parts]
 
 
 def _find_alone(
@@ -210,16 +197,15 @@ def _observe_levels(
 def _form_row(
     fleet: _Fleet,
     demand: Demand,
-    *,
+    promise: Promise,
     loads: Sequence[Load],
     low: Sized | None,
     high: Sized | None,
     carried: float,
     alone: float,
     grown: Sized,
-    serve: Callable[[Sequence[float]], Sequence[tuple[float, float]]],
-    promise: Promise,
 ) -> Sizing:
+    """Return a row; `low` and `high` are what there may have to be, `alone` is what one device carries."""
     sized = fleet.sized
     station = next(row for row in next(iter(fleet.runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
@@ -252,7 +238,7 @@ def _form_row(
         row=row,
         station=station,
         levels=tell_levels(label, station, loads, idle),
-        serve=serve,
+        serve=partial(_serve_alone, fleet.candidate, sized, promise),
         watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
     )
 

@@ -37,7 +37,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
-    from joulemap.box.doubt import DeviceDoubt, PlacedDoubt
+    from joulemap.box.doubt import DeviceDoubt
     from joulemap.box.member import Member
 
 PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
@@ -200,7 +200,7 @@ def place(
     traced.
     """
     from joulemap.box.candidate import list_candidates
-    from joulemap.box.doubt import doubt_placement
+    from joulemap.box.doubt import compare, doubt_placement
     from joulemap.box.member import find_ways
     from joulemap.box.problem import pose
     from joulemap.domain.box import GOALS
@@ -246,11 +246,12 @@ def place(
     )
     ids = ensure_placements(source, question, found)
     tokens = product_rows if sort in DECODING else 0.0
-    rows = [
-        form_row(one, found[0], work.batch, doubt=doubt, tokens=tokens, worse=_compare(found[0], one, doubts, goal))
-        for one in found
-        for doubt in (doubts.get((one.label, one.form)),)
-    ]
+    rows = []
+    for one in found:
+        doubt, worse = doubts.get((one.label, one.form)), None
+        if one is not found[0] and doubt is not None:
+            worse = compare(found[0], one, [doubts[found[0].label, found[0].form], doubt], goal)
+        rows.append(form_row(one, found[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
         box=described.id,
@@ -263,17 +264,6 @@ def place(
         **_read_stored(source, found, ids),
         why=explain(found, goal),
     )
-
-
-def _compare(
-    best: Candidate, other: Candidate, doubts: Mapping[tuple[str, str], PlacedDoubt], goal: Goal
-) -> float | None:
-    """Return the probability that the best is better than another; None of the best itself and of what is refused."""
-    from joulemap.box.doubt import compare
-
-    if other is best or other.refusal:
-        return None
-    return compare(best, other, [doubts[one.label, one.form] for one in (best, other)], goal)
 
 
 def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[DeviceDoubt]:

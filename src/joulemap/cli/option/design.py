@@ -71,18 +71,14 @@ class DesignOptions:
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
             raise UsageError("--search optuna and --points 2000 go together; --random N draws evenly, without --search")
         return {
+            **{name: getattr(self, name) for name in ("search", "seed", "lake", "jobs", "cluster")},
             "like": split_names(self.like) if "/" not in self.like else self.like,
             "vary": _read_pairs("--vary", self.vary, "units=16:1024:*2"),
             "share": {name: _read_share(name, text) for name, text in _read_pairs("--share", self.share, "").items()},
             "objectives": split_names(self.objective),
             "count": self.random if self.points is None else self.points,
-            "search": self.search,
-            "seed": self.seed,
             "solve": split_names(self.solve),
             "target": tuple(self.target or ()),
-            "lake": self.lake,
-            "jobs": self.jobs,
-            "cluster": self.cluster,
             "limits": read_as(Limits, self),
             "max_area_mm2": read_area(self.max_area),
             "max_die_cost_usd": read_quantity("--max-die-cost", self.max_die_cost, "USD"),
