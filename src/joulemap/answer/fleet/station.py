@@ -296,6 +296,7 @@ def make_late(station: Station, reason: str, taken: float | None = None) -> Flee
         "label": f"{station.hardware} {station.precision}",
         "status": LATE,
         "batch": None,
+        "idle_power_w": None,  # of the fleet, not of a device
         "promise_fraction": taken,
         "time_half_width": station.latency_half_width,
         "reason": reason,
