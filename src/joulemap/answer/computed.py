@@ -29,7 +29,10 @@ def find_unknown(record: type[Any]) -> dict[str, Any]:
 
 
 def take(record: type[Any], *sources: object) -> dict[str, Any]:
-    """Return the fields of a record that sources have by the same name, the first of them that has it."""
+    """Return the fields of a record that sources have by the same name, the first of them that has it.
+
+    What a name means in a source must be what it means in the record; give the others beside it.
+    """
     names = [field.name for field in attrs.fields(record)]
     return {name: getattr(one, name) for one in reversed(sources) for name in names if hasattr(one, name)}
 
