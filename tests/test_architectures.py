@@ -14,7 +14,7 @@ import pytest
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.sentence import PARTS, find_per_mac, find_share, name_action
+from joulemap.answer.architecture.sentence import PARTS, find_share, name_action
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
 from joulemap.domain.configuration import PRECISION_BYTES, Precision
@@ -124,7 +124,7 @@ def test_a_mac_costs_what_its_actions_cost(answer: ArchitecturesAnswer) -> None:
         actions = [one for one in answer.actions if one.run_id == row.run_id]
         summed = sum((one.count_per_mac or 0.0) * one.energy_per_action_j for one in actions)
         assert_close(summed, row.energy_per_mac_j, rel=1e-6)
-        assert_close(sum(find_per_mac(row, part) or 0.0 for part in PARTS), row.energy_per_mac_j, rel=1e-9)
+        assert_close(sum(getattr(row, f"{part}_per_mac_j") or 0.0 for part in PARTS), row.energy_per_mac_j, rel=1e-9)
 
 
 def test_every_class_has_orders_that_start_its_macs(answer: ArchitecturesAnswer) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.fleet.answer import FleetAnswer, find_winners
+from joulemap.answer.fleet.answer import find_winners
+from joulemap.answer.fleet.document import FleetAnswer
 from joulemap.answer.fleet.mixture import BY_THE_HOUR, SIDE_BY_SIDE, mix
 from joulemap.answer.fleet.row import FleetRow, LevelRow, Sizing, choose_way, tell_failure
 from joulemap.capacity.demand import read_levels

@@ -111,13 +111,13 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 22_263,
+    "answer": 21_635,
     "trace": 9_760,
     "decoder": 3_025,
     "model": 9_980,
     "store": 7_590,
     "domain": 6_190,
-    "cli": 5_752,
+    "cli": 5_720,
     "catalog": 4_000,
     "hub": 2_560,
     "plan": 3_870,

@@ -271,7 +271,7 @@ def test_what_cannot_be_served_is_told_in_a_line(
 def test_hardware_that_nobody_asked_for_is_left_out_where_it_lacks_the_precision(workspace: Workspace) -> None:
     answer = workspace.llm(MODEL, precision="fp4", batch=1)
     assert {row.hardware for row in answer.rows} == {"b200_sxm"}
-    assert len(answer.left_out) == 5
+    assert len(answer.not_taken) == 5
 
 
 def test_it_is_one_screen_and_data(workspace: Workspace, answer: LlmAnswer) -> None:

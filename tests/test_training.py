@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from command import run_here
 from compare import assert_close
-from joulemap.answer.train.whole import add_up_step, hold_in_flight
+from joulemap.answer.train.row import add_up_step, hold_in_flight
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.settings import Settings, Training
@@ -392,13 +392,14 @@ def test_a_pipeline_by_hand() -> None:
 
     The last stage takes 50 + 7 x 40 + 120 J; each other, which works 4 + 7 x 3 s of 45, takes 40 + 7 x 30 + 200.
     """
-    last, before, inner = take(5.0, 50.0, 80), take(4.0, 40.0, 80), (take(4.0, 40.0, 60), take(3.0, 30.0, 60))
-    whole = add_up_step(last, before, inner, accumulate=8, stages=4, static_w=10.0)
+    last, inner = {"last": take(5.0, 50.0, 80)}, {"inner": take(4.0, 40.0, 60), "inner_before": take(3.0, 30.0, 60)}
+    parts = {**last, "before": take(4.0, 40.0, 80), **inner}
+    whole = add_up_step(parts, accumulate=8, stages=4, static_w=10.0)
     assert (whole.step_s, whole.bubble_s) == (45.0, 12.0)
     assert_close(whole.device_j, (450.0 + 3 * 450.0) / 4, rel=1e-12)
     assert whole.mac_count == 8 * (80 + 3 * 60) / 4
     assert_close(sum(whole.phases.values()) + 12.0, 45.0, rel=1e-12)
-    alone = add_up_step(last, None, None, accumulate=1, stages=1, static_w=10.0)
+    alone = add_up_step(last, accumulate=1, stages=1, static_w=10.0)
     assert (alone.step_s, alone.device_j, alone.mac_count, alone.bubble_s) == (5.0, 50.0, 80, None)
 
 

@@ -3,7 +3,7 @@
 from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
-from joulemap.answer.architecture.phase import PhasesAnswer as PhasesAnswer
+from joulemap.answer.architecture.contrast import PhasesAnswer as PhasesAnswer
 from joulemap.answer.box import BoxAnswer as BoxAnswer, BoxJoin as BoxJoin, BoxPart as BoxPart, ListedBox as ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
@@ -33,7 +33,7 @@ from joulemap.answer.explore.tell import (
     RefusedDesigns as RefusedDesigns,
     RuleRow as RuleRow,
 )
-from joulemap.answer.fleet.answer import FleetAnswer as FleetAnswer
+from joulemap.answer.fleet.document import FleetAnswer as FleetAnswer
 from joulemap.answer.fleet.mixture import MixedRow as MixedRow
 from joulemap.answer.fleet.pair import PairRow as PairRow
 from joulemap.answer.fleet.row import (
@@ -42,8 +42,6 @@ from joulemap.answer.fleet.row import (
     LevelRow as LevelRow,
     QueueRow as QueueRow,
 )
-from joulemap.answer.fleet.sentence import FleetSentences as FleetSentences
-from joulemap.answer.fleet.table import FleetTables as FleetTables
 from joulemap.answer.flip.answer import BatchWinner as BatchWinner, FlipAnswer as FlipAnswer
 from joulemap.answer.flip.pair import Flip as Flip, Varied as Varied
 from joulemap.answer.fusion.answer import FusionAnswer as FusionAnswer
@@ -68,8 +66,12 @@ from joulemap.answer.module import ModulesAnswer as ModulesAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
 from joulemap.answer.place.answer import PlaceAnswer as PlaceAnswer
-from joulemap.answer.place.row import DeviceRow as DeviceRow, PlacementRow as PlacementRow, SubgraphRow as SubgraphRow
-from joulemap.answer.place.timeline import EventRow as EventRow
+from joulemap.answer.place.row import (
+    DeviceRow as DeviceRow,
+    EventRow as EventRow,
+    PlacementRow as PlacementRow,
+    SubgraphRow as SubgraphRow,
+)
 from joulemap.answer.recommend import RecommendAnswer as RecommendAnswer
 from joulemap.answer.record import (
     EnergyBreakdown as EnergyBreakdown,

@@ -54,7 +54,7 @@ class Workspace:
     sensitivity = ModelQuestion("answer.sensitivity")
     flip = ModelQuestion("answer.flip.answer", "RunKeywords")
     architectures = ModelQuestion("answer.architecture.contrast")
-    contrast_phases = Question("answer.architecture.phase", "SettingsKeywords", is_shared=True)
+    contrast_phases = Question("answer.architecture.contrast", "SettingsKeywords", is_shared=True)
     pareto = ModelQuestion("answer.pareto")
     plot = ModelQuestion("answer.plot", "")
     recommend = ModelQuestion("answer.recommend")

@@ -9,8 +9,7 @@ import torch
 
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
-from joulemap.answer.architecture.contrast import EVERYWHERE
-from joulemap.answer.architecture.phase import MODEL, PHASED, PROMPT, PhasesAnswer
+from joulemap.answer.architecture.contrast import EVERYWHERE, MODEL, PHASED, PROMPT, PhasesAnswer
 from joulemap.answer.box import BoxAnswer, ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
@@ -25,9 +24,9 @@ from joulemap.answer.difference import DifferenceAnswer
 from joulemap.answer.edp.answer import EdpAnswer
 from joulemap.answer.explain.answer import ExplainAnswer
 from joulemap.answer.explore.answer import NO_VALUES, OBJECTIVES, ExploreAnswer
-from joulemap.answer.explore.bound import NO_SHARES
+from joulemap.answer.explore.pose import NO_SHARES
 from joulemap.answer.explore.regret import RegretAnswer
-from joulemap.answer.fleet.answer import FleetAnswer
+from joulemap.answer.fleet.document import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer
 from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer

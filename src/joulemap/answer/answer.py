@@ -7,10 +7,11 @@ import shlex
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 
+from joulemap.answer.layout import Cell, lay
 from joulemap.answer.scope import Scope
 from joulemap.domain.module import is_module_name
 from joulemap.domain.name import PROJECTED
@@ -75,6 +76,10 @@ class Answer:
         """Return what is drawn of it in characters: its figures unless it says else; given the table that is shown."""
         return self.figures()
 
+    def _lay(self, table: Table[Any], columns: str, *, keep: str = "", limit: int | None = None, **cells: Cell) -> Grid:
+        """Return rows of a table as people read them, its hardware marked; see `lay`."""
+        return lay(table, columns, keep=keep, limit=limit, projected=self.projected, cells=cells)
+
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it: drawn where vl-convert-python is installed, with its tables below."""
         from joulemap.figure.convert import is_installed
@@ -96,10 +101,17 @@ class Answer:
         """Return its main table as a `polars.DataFrame`; MissingPackageError without polars."""
         return self.document().table.to_polars()
 
+    about: ClassVar[tuple[str, ...]] = ()
+    """Attributes that programs get before the tables."""
+
+    def _tell_about(self) -> dict[str, Any]:
+        return {name: _tell(getattr(self, name)) for name in self.about}
+
     def data(self) -> dict[str, Any]:
-        """Return what programs get: every row of every table; `totals` has one, which is `total`."""
+        """Return what programs get: what was asked, and every row of every table; `totals` has one, `total`."""
         rows: dict[str, Any] = {name: table.records() for name, table in self.own_tables.items()}
-        return {"total": rows.pop("totals")[0], **rows} if "totals" in rows else rows
+        total = {"total": rows.pop("totals")[0]} if "totals" in rows else {}
+        return {**self._tell_about(), **total, **rows}
 
 
 _TABLE: Final = re.compile(r"Table\[(\w+)\]")
@@ -139,7 +151,7 @@ class RunAnswer(Answer):
 
     def data(self) -> dict[str, Any]:
         """Return what programs get: what it is about, and every row of every table."""
-        return {**self.scope.data(), **super().data()}
+        return {**self._tell_about(), **self.scope.data(), **super().data()}
 
     def _compose(
         self,
@@ -209,6 +221,13 @@ class RunAnswer(Answer):
     def _show(self, table: Table[Any], columns: Sequence[str], *, keep: Sequence[str] = ()) -> Grid:
         """Return these columns of a table of several runs, its hardware marked; nothing without rows."""
         return draw_columns(table, columns=columns, keep=keep, is_bare=True, projected=self.scope.projected)
+
+
+def _tell(value: Any) -> Any:
+    """Return a value of an answer as programs get it: a record as a mapping."""
+    if isinstance(value, tuple):
+        return tuple(map(_tell, value))
+    return attrs.asdict(value) if attrs.has(type(value)) else value
 
 
 def _without_steps(document: Document) -> Document:

@@ -28,6 +28,15 @@ def find_unknown(record: type[Any]) -> dict[str, Any]:
     return {one.name: None for one in fields if str(one.type).endswith("None")}
 
 
+def take(record: type[Any], *sources: object) -> dict[str, Any]:
+    """Return the fields of a record that sources have by the same name, the first of them that has it.
+
+    What a name means in a source must be what it means in the record; give the others beside it.
+    """
+    names = [field.name for field in attrs.fields(record)]
+    return {name: getattr(one, name) for one in reversed(sources) for name in names if hasattr(one, name)}
+
+
 def make_table(title: str, record: type[Row], rows: Iterable[Row]) -> Table[Row]:
     """Return rows as the table of their record, whose fields are all `told`."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]

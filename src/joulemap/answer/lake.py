@@ -13,7 +13,7 @@ from joulemap.answer.computed import make_table, told
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
 from joulemap.present.cell import show_count, show_quantity
-from joulemap.present.document import Document, Section, grid
+from joulemap.present.document import Document, Section
 from joulemap.store.lake import Survey, read_footers, survey
 from joulemap.store.shard import Shard
 from joulemap.system.errors import DatabaseError
@@ -50,6 +50,8 @@ class ListedShard:
 class LakeAnswer(Answer):
     """What is in a lake."""
 
+    about = ("path", "point_count", "size_bytes", "removed_count", "removed_bytes")
+
     path: str
     shards: Table[ListedShard]
     removed_count: int = 0
@@ -72,22 +74,12 @@ class LakeAnswer(Answer):
         """Of all files that are listed."""
         return sum(one.size_bytes for one in self.shards)
 
-    def data(self) -> dict[str, Any]:
-        """Return what programs get."""
-        return {
-            "path": self.path,
-            "point_count": self.point_count,
-            "size_bytes": self.size_bytes,
-            "removed_count": self.removed_count,
-            "removed_bytes": self.removed_bytes,
-            "shards": self.shards.records(),
-        }
-
     def document(self) -> Document:
         """Return it for people and programs."""
-        names = ("state", "model", "hardware", "precision", "varied", "point_count", "size_bytes", "file")
-        columns = [(name.removesuffix("_count").removesuffix("_bytes"), name) for name in names]
-        shown = grid(self.shards, columns, keep=("state", "model", "point", "size"))
+        shown = self._lay(
+            self.shards,
+            "*state | *model | hardware | precision | varied | *point point_count | *size size_bytes | file",
+        )
         return Document(
             title=f"{self.path}: {self._say()}",
             sections=(Section("", shown),) if len(self.shards) else (),

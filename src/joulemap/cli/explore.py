@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import attrs
 import typer
@@ -11,15 +11,12 @@ import typer
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_models
 from joulemap.cli.option.design import DesignOptions
+from joulemap.cli.option.plot import PlotOptions
 from joulemap.cli.option.run import MODEL_HELP, CandidateRunOptions, Limit
 from joulemap.cli.option.serving import PassRunOptions
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.voice import voice
 from joulemap.system.errors import UsageError
-
-if TYPE_CHECKING:
-    from joulemap.answer.explore.answer import ExploreAnswer
-    from joulemap.present.document import Document
 
 
 @command
@@ -38,7 +35,7 @@ def explore(
     save_as: Path | None = option(
         None, "Write the design that is best at the first objective as a hardware file, .toml.", shown="not written"
     ),
-    plot: bool = option(False, "Also draw the front and its band in characters."),
+    plot: PlotOptions,
     design: DesignOptions,
     run: PassRunOptions,
     output: OutputOptions,
@@ -66,8 +63,7 @@ def explore(
         answer = workspace.explore(models, run.settings(), **given)
     if save_as is not None:
         voice.inform(f"wrote {answer.save(save_as, force=output.force)}")
-    document = answer.document(limit=limit, repeated=output.repeat(run))
-    output.write(_draw(document, answer) if plot else document)
+    output.write(plot.add(answer.document(limit=limit, repeated=output.repeat(run)), answer))
 
 
 def _explore_all(
@@ -83,12 +79,3 @@ def _explore_all(
             models, settings, share=given["share"], objective=given["objectives"][0], limits=given["limits"]
         )
     output.write(answer.document(limit=limit))
-
-
-def _draw(document: Document, answer: ExploreAnswer) -> Document:
-    """Return the document with the front in characters first."""
-    from joulemap.figure.sketch import make_sketches
-    from joulemap.present.document import Section
-
-    drawn = [one for figure in answer.figures() for one in make_sketches(figure, 40, frozenset())]
-    return document.after([Section("Sketch", drawn)]) if drawn else document

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import attrs
 
 from joulemap.domain.name import split_names
 from joulemap.domain.settings import MAX_BATCH
 from joulemap.system.errors import UsageError
 from joulemap.system.number import check_digits, read_real, read_whole
+
+Record = TypeVar("Record")
 
 BARE_NUMBER: Final = re.compile(r"([-+]?[\d.,]+(?:e[-+]?\d+)?)\s*[fpnuµmkKMGTP]?i?", re.IGNORECASE)
 """A number without a unit, be it with a prefix."""
@@ -51,6 +56,27 @@ def read_number(option: str, text: str, unit: str) -> float | None:
 def _example(text: str, unit: str) -> str:
     """Return a number with a unit that people write it with."""
     return text + {"s": "ms", "B": "MB", "1/s": "/s"}.get(unit, unit)
+
+
+UNITS: Final = {"_bytes_per_s": "B/s", "_per_s": "1/s", "_bytes": "B", "_s": "s", "_j": "J", "_w": "W"}
+"""End of a field's name -> the unit that it is read in."""
+
+
+def read_as(record: type[Record], options: object, **given: Any) -> Record:
+    """Return a record of what options of the same names say, each with its unit where the field's name ends with one.
+
+    `given` are fields that are read otherwise. UsageError names the option that cannot be read.
+    """
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(record)  # type: ignore[arg-type]
+    for name in (field.name for field in fields if field.name not in given):
+        end = next((one for one in UNITS if name.endswith(one)), "")
+        value = getattr(options, name, None)
+        if end and hasattr(options, name.removesuffix(end)):
+            option = name.removesuffix(end)
+            value = read_quantity(f"--{option.replace('_', '-')}", getattr(options, option), UNITS[end])
+        if value is not None:
+            given[name] = str(value) if isinstance(value, Path) else value
+    return record(**given)
 
 
 def read_fractions(option: str, text: str) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from joulemap.domain.settings import ClassDivision
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision, split_precision
 from joulemap.present.cell import show_plain, show_quantity, show_share
-from joulemap.present.document import Block, Document, Grid, Lines, Section, Shown, Text, grid, show_under
+from joulemap.present.document import Block, Document, Grid, Lines, Section, Text, show_under
 from joulemap.row.architectures import ArchitectureAction, ArchitectureCategory, ArchitectureSummary
 from joulemap.system.record import frozen
 
@@ -156,34 +156,15 @@ class ArchitecturesAnswer(RunAnswer):
         return (Section("What its joules go to", (self._shares(), Text(LEGEND))), *(of_one if self.has_macs else ()))
 
     def _figures(self) -> Grid:
-        precision = (("precision", "precision"),) if len({row.precision for row in self.rows}) > 1 else ()
-        of_one = (("energy per MAC", "energy_per_mac_j"),) if self.has_macs else ()
-        return grid(
+        of_one = "energy per MAC energy_per_mac_j | " if self.has_macs else ""
+        return self._lay(
             attrs.evolve(self.rows, rows=self.answered),
-            (
-                ("class", self.label),
-                ("hardware", "hardware"),
-                *precision,
-                ("latency", "latency_s"),
-                ("energy", "energy_j"),
-                *of_one,
-                ("mostly", tell_mostly),
-                ("of peak", "compute_utilization_fraction"),
-                ("static", "static_power_w"),
-                ("node", lambda row: f"{row.process_node_nm:g} nm" if row.process_node_nm else ""),
-            ),
-            keep=(
-                "hardware",
-                "energy",
-                "energy per MAC",
-                "mostly",
-                "latency",
-                "precision",
-                "of peak",
-                "static",
-                "node",
-            ),
-            projected=self.scope.projected,
+            "class label | hardware | precision! | latency latency_s | "
+            f"energy energy_j | {of_one}mostly | of peak compute_utilization_fraction | static static_power_w | node",
+            keep="hardware | energy | energy per MAC | mostly | latency | precision | of peak | static | node",
+            mostly=tell_mostly,
+            node=lambda row: f"{row.process_node_nm:g} nm" if row.process_node_nm else "",
+            label=self.label,
         )
 
     def _shares(self) -> Grid:
@@ -231,19 +212,12 @@ class ArchitecturesAnswer(RunAnswer):
         """Return a class category by category, each with its largest action, and all that is known of the class."""
         first = {one.common_category: one for one in self._of(row) if one.category_rank == 1}
         rows = [one for one in self.categories if one.run_id == row.run_id]
-        drawn = grid(
+        drawn = self._lay(
             attrs.evolve(self.categories, rows=tuple(rows)),
-            (
-                ("category", "common_category"),
-                ("energy", "energy_j"),
-                ("share", "share_fraction"),
-                ("energy per MAC", "energy_per_mac_j"),
-                ("largest action", lambda one: name_action(first[one.common_category]) if one.kind_count else ""),
-                ("of", "kind_count"),
-                ("overhead", "is_overhead"),
-                ("called", "categories"),
-            ),
-            keep=("energy", "share", "energy per MAC", "largest action", "overhead", "of"),
+            "category common_category | energy energy_j | share share_fraction | energy per MAC energy_per_mac_j | "
+            "largest action action | of kind_count | overhead is_overhead | called categories",
+            keep="energy | share | energy per MAC | largest action | overhead | of",
+            action=lambda one: name_action(first[one.common_category]) if one.kind_count else "",
         )
         proof = prove("categories", "the run", (sum(one.energy_fj for one in rows), row.energy_fj or 0, "fJ"))
         known = [f"{note.topic}: {_quote(note)}" for note in find_notes((row.architecture,))]
@@ -255,25 +229,18 @@ class ArchitecturesAnswer(RunAnswer):
     def _actions(self, row: ArchitectureSummary, limit: int) -> tuple[Block, ...]:
         """Return the largest actions of a run, and where their prices come from."""
         shown = self._of(row)[:limit]
-        count: Shown[ArchitectureAction] = ("count per MAC", _count)
-        energy: Shown[ArchitectureAction] = ("energy per MAC", "energy_per_mac_j")
+        count, energy = "count per MAC", "energy per MAC energy_per_mac_j"
         if not self.has_macs:
-            count, energy = (
-                ("count", lambda one: show_quantity(one.action_count, "s" if one.per == "s" else "")),
-                ("energy", "energy_j"),
-            )
-        drawn = grid(
+            count, energy = "count", "energy energy_j"
+        drawn = self._lay(
             attrs.evolve(self.actions, rows=tuple(shown)),
-            (
-                ("action", name_action),
-                count,
-                ("price", lambda one: show_quantity(one.energy_per_action_j, "W" if one.per == "s" else "J")),
-                energy,
-                ("share", "share_fraction"),
-                ("basis", "basis"),
-                ("per", "per"),
-            ),
-            keep=(energy[0], count[0], "price", "share", "basis"),
+            f"action | {count} count | price | {energy} | share share_fraction | basis | per",
+            keep=f"{energy.rpartition(' ')[0]} | {count} | price | share | basis",
+            action=name_action,
+            count=_count
+            if self.has_macs
+            else lambda one: show_quantity(one.action_count, "s" if one.per == "s" else ""),
+            price=lambda one: show_quantity(one.energy_per_action_j, "W" if one.per == "s" else "J"),
         )
         sources: dict[str, list[str]] = {}
         for one in shown:

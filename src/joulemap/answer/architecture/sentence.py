@@ -70,12 +70,6 @@ def find_share(row: ArchitectureSummary, part: str) -> float:
     return getattr(row, f"{part}_fraction") or 0.0
 
 
-def find_per_mac(row: ArchitectureSummary, part: str) -> float | None:
-    """Return the energy of a part for one MAC, in J; None without MACs."""
-    energy: float | None = getattr(row, f"{part}_per_mac_j")
-    return energy
-
-
 def tell_mostly(row: ArchitectureSummary) -> str:
     """Return the largest part of its energy, and its share."""
     part = max(PARTS, key=lambda one: find_share(row, one))
@@ -113,7 +107,7 @@ def _tell_surroundings(row: ArchitectureSummary) -> list[str]:
     part = max(AROUND, key=lambda one: find_share(row, one))
     arithmetic = show_quantity(row.compute_per_mac_j, "J")
     around = show_quantity(row.overhead_ratio * row.compute_per_mac_j, "J")
-    most = show_quantity(find_per_mac(row, part), "J")
+    most = show_quantity(getattr(row, f"{part}_per_mac_j"), "J")
     orders = ""
     if row.macs_per_order is not None:
         orders = f"; one {row.order_name} for {show_plain(row.macs_per_order)} MACs"

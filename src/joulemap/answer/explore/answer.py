@@ -12,8 +12,8 @@ import attrs
 
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
-from joulemap.answer.explore.bound import NO_SHARES, read_bounds
-from joulemap.answer.explore.row import list_rows
+from joulemap.answer.explore.pose import NO_SHARES, Posed, pose, read_bounds, read_target, solve_posed
+from joulemap.answer.explore.row import draw_designs, find_unit, list_rows
 from joulemap.answer.explore.tell import (
     BestDesign,
     Margin,
@@ -36,14 +36,13 @@ from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.value import show_constant
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_count, show_doubt
-from joulemap.present.document import Document, Section, grid, say_rest
+from joulemap.present.cell import show_count
+from joulemap.present.document import Document, Grid, Section, grid, say_rest
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.file import write_text
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
-    from joulemap.answer.explore.pose import Posed
     from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
     from joulemap.design.solve import Target
@@ -56,12 +55,27 @@ OBJECTIVES: Final = ("energy", "latency")
 MOST_BAND: Final = 2_000
 """Designs that cannot be told apart from the front which are rows; all are counted."""
 
+SHOWN: Final[Mapping[str, str]] = {
+    "energy_per_inference_j": "energy",
+    "latency_s": "latency",
+    "throughput_per_s": "a second",
+    "average_power_w": "power",
+    "area_mm2": "mm2",
+    "die_cost_usd": "die cost",
+}
+"""Column of a design -> its heading."""
+
 NO_VALUES: Final[Mapping[str, str]] = {}
 
 
 @frozen(kw_only=True)
 class ExploreAnswer(Answer):
     """Designs like some chips: the front of the best, and what cannot be told apart from it."""
+
+    about = (
+        "objectives", "point_count", "design_count", "evaluated_count", "kept_count", "front_count", "band_count",
+        "points_per_s",
+    )  # fmt: skip
 
     title: str
     models: tuple[str, ...]
@@ -97,12 +111,6 @@ class ExploreAnswer(Answer):
     is_usual: bool = False
     """Whether what is varied was not named."""
 
-    def data(self) -> dict[str, Any]:
-        """Return what programs get."""
-        counts = ("point_count", "design_count", "evaluated_count", "kept_count", "front_count", "band_count")
-        asked = {name: getattr(self, name) for name in ("objectives", *counts, "points_per_s")}
-        return {**asked, **super().data()}
-
     def to_arrow(self) -> Any:
         """Return every design that was evaluated as a `pyarrow.Table`."""
         return self.points().to_arrow()
@@ -113,7 +121,6 @@ class ExploreAnswer(Answer):
 
     def figures(self) -> Figures:
         """Return the front and its band in the first two objectives; nothing for one."""
-        from joulemap.answer.explore.picture import draw_designs
         from joulemap.design.outcome import OBJECTIVES as KNOWN
 
         objectives = [KNOWN[name] for name in self.objectives]
@@ -147,29 +154,20 @@ class ExploreAnswer(Answer):
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table."""
         front, band = self._select("front"), self._select("band")
-        best = grid(
+        best = self._lay(
             self.best,
-            (
-                ("best", "objective"),
-                ("value", lambda row: show_objective(row.value, row.unit)),
-                ("80 %", lambda row: show_doubt(row.half_width)),
-                ("design", "design"),
-                ("over the chip", lambda row: "" if row.own_ratio is None else f"{row.own_ratio:.3g}x"),
-                ("not told apart", lambda row: show_count(row.like_count, "other")),
-            ),
-            keep=("value", "design"),
+            "best objective | *value | 80 % ±half_width | *design | over the chip own_ratio | "
+            "not told apart like_count",
+            value=lambda row: show_objective(row.value, row.unit),
+            like_count=lambda row: show_count(row.like_count, "other"),
         )
-        margins = grid(
+        margins = self._lay(
             self.margins,
-            (
-                ("at the best", "objective"),
-                ("parameter", "parameter"),
-                ("is", lambda row: show_constant(row.value, row.unit)),
-                ("moves", "of"),
-                ("for each %", lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}"),
-            ),
+            "at the best objective | parameter | is value | moves of | for each % elasticity",
+            value=lambda row: show_constant(row.value, row.unit),
+            elasticity=lambda row: "" if row.elasticity is None else f"{row.elasticity:+.3f}",
         )
-        refused = grid(self.refused, (("why", "reason"), ("designs", "design_count")), limit=limit)
+        refused = self._lay(self.refused, "why reason | designs design_count", limit=limit)
         return Document(
             title=self.title,
             answer=self._say(),
@@ -192,37 +190,21 @@ class ExploreAnswer(Answer):
         )
 
     def _select(self, status: str) -> Table[Any]:
-        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows.rows if self._read(row, "status") == status))
+        place = self.rows.names.index("status")
+        return attrs.evolve(self.rows, rows=tuple(row for row in self.rows if row[place] == status))
 
-    def _read(self, row: Any, name: str) -> Any:
-        return row[self.rows.names.index(name)]
-
-    def _draw(self, rows: Table[Any], limit: int) -> Any:
-        units = {column.name: column.unit for column in self.rows.columns}
-        many = [name for name in ("hardware", "precision", "batch", "runtime") if len({*self._each(rows, name)}) > 1]
-        own = [(name, name_column(name, self._unit(name))) for name in self.parameters]
-        shown: list[tuple[str, Any]] = [
-            *((name, name) for name in many),
-            *((name, lambda row, at=column: show_constant(self._read(row, at), units[at])) for name, column in own),
-            ("energy", "energy_per_inference_j"),
-            ("latency", "latency_s"),
-            ("a second", "throughput_per_s"),
-            ("power", "average_power_w"),
-            ("mm2", "area_mm2"),
-            ("die cost", "die_cost_usd"),
-            ("clock left", lambda row: f"{self._read(row, 'clock_fraction'):.0%}"),
-        ]
+    def _draw(self, rows: Table[Any], limit: int) -> Grid:
+        places = {name: place for place, name in enumerate(rows.names)}
+        named = ("hardware", "precision", "batch", "runtime")
+        many = [name for name in named if len({row[places[name]] for row in rows}) > 1]
+        shown: list[tuple[str, Any]] = [(name, name) for name in many]
+        for name in self.parameters:
+            unit = find_unit(self.survey, name)
+            at = places[name_column(name, unit)]
+            shown.append((name, lambda row, at=at, unit=unit: show_constant(row[at], unit)))
+        shown += [(heading, name) for name, heading in SHOWN.items()]
+        shown.append(("clock left", lambda row: f"{row[places['clock_fraction']]:.0%}"))
         return grid(rows, shown, limit=limit, keep=(*many, *self.parameters, "energy", "latency"))
-
-    def _each(self, rows: Table[Any], name: str) -> list[Any]:
-        return [self._read(row, name) for row in rows.rows]
-
-    def _unit(self, parameter: str) -> str:
-        return next(
-            one.space.law.constants[parameter].unit
-            for one in self.survey.groups
-            if parameter in one.space.law.constants
-        )
 
     def _say(self) -> str:
         if self.point_count == 1:
@@ -301,7 +283,6 @@ def explore(
     and what they find is kept in the folder `lake`, whose designs are not evaluated again. Raises as `compare`;
     UsageError for what cannot be varied, UnsupportedError where no design keeps the limits, with the nearest.
     """
-    from joulemap.answer.explore.pose import pose
     from joulemap.catalog.load import load_catalogue
     from joulemap.design.outcome import OBJECTIVES as KNOWN
     from joulemap.design.survey import survey
@@ -328,8 +309,6 @@ def explore(
         posed = _search(posed, search, wanted, bounds, count, seed, watch)
     targets: list[Target] = []
     if solve or target:
-        from joulemap.answer.explore.solve import read_target, solve_posed
-
         targets = [read_target(text) for text in _texts(target)]
         posed = solve_posed(posed, _texts(solve), targets)
     with tempfile.TemporaryDirectory() as beside:

@@ -1,4 +1,7 @@
-"""A question about designs, made ready: the chips that they are like, what these run, and how sure that is."""
+"""A question about designs, made ready: the chips that they are like, what these run, and how sure that is.
+
+Limits and targets are read as people write them; what is solved is a question about the designs that meet targets.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ import attrs
 
 from joulemap.catalog.doubt import load_doubt
 from joulemap.design.group import Group
-from joulemap.design.outcome import Load
+from joulemap.design.limit import Bound
+from joulemap.design.outcome import OBJECTIVES, Load
+from joulemap.design.solve import Target, solve_values
 from joulemap.design.space import MOST_POINTS, Space, vary_usual
 from joulemap.design.survey import Difference
 from joulemap.domain.calibration import UNCALIBRATED
 from joulemap.domain.configuration import Configuration
+from joulemap.domain.settings import Limits, check_name
 from joulemap.model.pipeline import Evaluator
 from joulemap.plan.hold import find_targets, holding_runs
 from joulemap.plan.run import plan_selected
@@ -24,8 +30,10 @@ from joulemap.row.explore import DesignDoubt
 from joulemap.store.query import fetch
 from joulemap.store.run import find_runs
 from joulemap.store.workload import read_columns, read_work, read_workload
-from joulemap.system.errors import UsageError
+from joulemap.system.errors import UnsupportedError, UsageError
+from joulemap.system.number import read_real
 from joulemap.system.record import frozen
+from joulemap.system.units import parse_si
 
 if TYPE_CHECKING:
     from joulemap.domain.settings import Settings
@@ -34,6 +42,19 @@ if TYPE_CHECKING:
 
 MOST_DOUBTED: Final = 200
 """Runs of chips whose pairs are told apart one by one."""
+
+MOST_UNKNOWN: Final = 2
+
+NO_SHARES: Final[Mapping[str, float]] = {}
+
+BOUNDED: Final[Mapping[str, tuple[str, str]]] = {
+    "max_latency_s": ("--max-latency", "latency"),
+    "max_energy_per_inference_j": ("--max-energy-per-inference", "energy"),
+    "max_memory_bytes": ("--max-memory", "memory"),
+    "max_power_w": ("--max-power", "power"),
+    "min_throughput_per_s": ("--min-throughput", "throughput"),
+}
+"""Limit -> its option, and the objective that it bounds."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -203,3 +224,65 @@ def _find_doubt(connection: Any, found: Sequence[tuple[Group, list[int]]]) -> di
                 joint = mean(squares[2], place)
                 doubt[place, other] = Difference(latency_square=latency**2, energy_square=energy**2, joint_square=joint)
     return doubt
+
+
+def read_bounds(limits: Limits, max_area_mm2: float | None, max_die_cost_usd: float | None) -> tuple[Bound, ...]:
+    """Return the limits of designs; UsageError for one that they have not."""
+    given = {name: value for name, value in attrs.asdict(limits).items() if value is not None}
+    odd = [name for name in given if name not in BOUNDED]
+    if odd:
+        raise UsageError(f"{odd[0]} is no limit of a design; limits are {', '.join(BOUNDED)}, max_area_mm2")
+    bounds = [Bound.of(*BOUNDED[name], value) for name, value in given.items()]
+    for option, name, value in (("--max-area", "area", max_area_mm2), ("--max-die-cost", "cost", max_die_cost_usd)):
+        if value is not None:
+            if not value > 0.0:
+                raise UsageError(f"{option} is {value:g}, expected above 0")
+            bounds.append(Bound.of(option, name, value))
+    return tuple(bounds)
+
+
+def solve_posed(posed: Posed, names: Sequence[str], asked: Sequence[Target]) -> Posed:
+    """Return the one design of each group whose constants meet targets; UsageError for what cannot be solved.
+
+    Raises UnsupportedError where none meets them, with the reason of the first.
+    """
+    if len(names) != len(asked) or not 1 <= len(asked) <= MOST_UNKNOWN:
+        raise UsageError(
+            f"--solve takes one or two constants and as many targets, found {len(names)} and {len(asked)}: "
+            '--solve dram.bandwidth --for "latency = 10ms"'
+        )
+    found: dict[int, Group] = {}
+    reasons: list[str] = []
+    for place, group in enumerate(posed.groups):
+        own = {one.name: list(one.values) for one in group.space.parameters}
+        if group.space.size > 1:
+            raise UsageError("--solve finds one design: vary other constants to one value each")
+        unknown = Space.of(group.space.hardware, dict.fromkeys(names, "x1"), label="--solve {}")
+        values = solve_values(group, [one.name for one in unknown.parameters], asked)
+        if isinstance(values, str):
+            reasons.append(f"{group.hardware}: {values}")
+            continue
+        space = Space.of(group.space.hardware, {**own, **{name: [value] for name, value in values.items()}})
+        found[place] = attrs.evolve(group, space=space)
+    if not found:
+        raise UnsupportedError(reasons[0])
+    return posed.keep(found)
+
+
+def read_target(text: str) -> Target:
+    """Return what `latency = 10ms` asks for; UsageError for a text that cannot be read."""
+    name, equals, written = (part.strip() for part in text.partition("="))
+    if not equals or not written:
+        raise UsageError(f'--for {text}: write OBJECTIVE=VALUE, as "latency = 10ms"')
+    check_name("objective", name, OBJECTIVES)
+    objective = OBJECTIVES[name]
+    try:
+        if objective.unit in ("mm2", "USD", "1/J"):
+            value = read_real(written.removesuffix(objective.unit))
+        else:
+            value = parse_si(written, objective.unit)
+    except ValueError as error:
+        raise UsageError(f"--for {text}: {error}") from error
+    if not value > 0.0:
+        raise UsageError(f"--for {text}: it is not above 0")
+    return Target(objective=objective, value=value)

@@ -16,15 +16,14 @@ import attrs
 
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table, told
-from joulemap.answer.explore.bound import NO_SHARES, read_bounds
-from joulemap.answer.explore.pose import read_shares
+from joulemap.answer.explore.pose import NO_SHARES, read_bounds, read_shares
 from joulemap.answer.explore.tell import show_objective
 from joulemap.domain.default import CANDIDATES, LIMITS
 from joulemap.domain.doubt import TOLD_APART
 from joulemap.domain.settings import Limits, Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.plan.source import Source
-from joulemap.present.document import Document, Section, grid, say_rest
+from joulemap.present.document import Document, Section, say_rest
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 
@@ -67,6 +66,8 @@ class ChipRegret:
 class RegretAnswer(Answer):
     """Winners of each model, and what each chip loses."""
 
+    about = ("objective", "models", "point_count", "points_per_s")
+
     objective: str
     models: tuple[str, ...]
     rows: Table[ChipRegret]
@@ -76,42 +77,22 @@ class RegretAnswer(Answer):
     """Configurations that were evaluated."""
     points_per_s: float
 
-    def data(self) -> dict[str, Any]:
-        """Return what programs get."""
-        asked = {name: getattr(self, name) for name in ("objective", "models", "point_count", "points_per_s")}
-        return {**asked, **super().data()}
-
     def document(self, *, limit: int = 12) -> Document:
         """Return it with `limit` rows of each table."""
-        winners = grid(
+        winners = self._lay(
             self.winners,
-            (
-                ("model", "model"),
-                ("best", "hardware"),
-                ("precision", "precision"),
-                ("batch", "batch"),
-                ("runtime", "runtime"),
-                (self.objective, lambda row: show_objective(row.value, row.unit)),
-                ("next", "runner_up"),
-                ("worse", "runner_up_ratio"),
-                ("surely", lambda row: "" if row.probability is None else f"{row.probability:.0%}"),
-                ("not told apart", lambda row: _say_alike(row.alike)),
-            ),
+            f"*model | *best hardware | precision | batch | runtime | *{self.objective} value | next runner_up | "
+            "worse runner_up_ratio | *surely probability | not told apart alike",
             limit=limit,
-            keep=("model", "best", self.objective, "surely"),
+            value=lambda row: show_objective(row.value, row.unit),
+            probability=lambda row: "" if row.probability is None else f"{row.probability:.0%}",
+            alike=lambda row: _say_alike(row.alike),
         )
-        chips = grid(
+        chips = self._lay(
             self.rows,
-            (
-                ("chip", "hardware"),
-                ("loses", "regret_ratio"),
-                ("at worst", "worst_ratio"),
-                ("with", "worst_model"),
-                ("models", "model_count"),
-                ("not", "missing"),
-            ),
+            "*chip hardware | *loses regret_ratio | *at worst worst_ratio | *with worst_model | models model_count | "
+            "not missing",
             limit=limit,
-            keep=("chip", "loses", "at worst", "with"),
         )
         first = self.rows[0]
         whole = first.model_count == len(self.models)
@@ -194,8 +175,8 @@ def explore_all(
     )
 
 
-Best = dict[tuple[str, str], tuple[float, dict[str, Any]]]
-"""Model and chip -> the cost of its best configuration, and what that is."""
+Best = dict[str, dict[str, tuple[float, dict[str, Any]]]]
+"""Model -> chip -> the cost of its best configuration, and what that is."""
 
 MOST_RIVALS: Final = 8
 """Chips next to the best of a model of which it is found whether they can be told apart from it."""
@@ -239,11 +220,11 @@ def _evaluate(source: Source, plan: Plan, names: Sequence[str], wanted: Objectiv
         count += len(asked)
         for place, cost in find_choices(evaluator, asked, [run.hardware for run in runs], wanted, bounds):
             run = runs[place]
-            key = names[number * len(names) // len(plan.models)], run.hardware
-            if key not in best or cost < best[key][0]:
+            mine = best.setdefault(names[number * len(names) // len(plan.models)], {})
+            if run.hardware not in mine or cost < mine[run.hardware][0]:
                 told_of = {"hardware": name_pair(run.hardware, run.power_mode), "batch": batch}
                 point = {"precision": run.point["precision"], "weights": run.point["weight_precision"]}
-                best[key] = cost, {**told_of, **point, "runtime": run.point["runtime"]}
+                mine[run.hardware] = cost, {**told_of, **point, "runtime": run.point["runtime"]}
         if source.progress is not None:
             source.progress(number + 1, len(plan.models))
     return best, count
@@ -316,19 +297,15 @@ def _list_winners(
 
 def _order(best: Best, name: str) -> list[tuple[float, str, dict[str, Any]]]:
     """Return the chips of a model, the best first, each with its best configuration."""
-    found = [(cost, chip, told_of) for (_, chip), (cost, told_of) in _of(best, name)]
+    found = [(cost, chip, told_of) for chip, (cost, told_of) in best.get(name, {}).items()]
     return sorted(found, key=lambda one: one[:2])
 
 
-def _of(best: Best, name: str) -> list[tuple[tuple[str, str], tuple[float, dict[str, Any]]]]:
-    return [(key, value) for key, value in best.items() if key[0] == name]
-
-
 def _list_regrets(best: Best, shares: Mapping[str, float]) -> list[ChipRegret]:
-    least = {name: min((cost for _, (cost, _) in _of(best, name)), default=math.inf) for name in shares}
+    least = {name: min(cost for cost, _ in some.values()) for name, some in best.items()}
     found = []
-    for chip in dict.fromkeys(chip for _, chip in best):
-        logs = {name: best[name, chip][0] - least[name] for name in shares if (name, chip) in best}
+    for chip in dict.fromkeys(chip for some in best.values() for chip in some):
+        logs = {name: best[name][chip][0] - least[name] for name in shares if chip in best.get(name, {})}
         weight = math.fsum(shares[name] for name in logs)
         worst = max(logs, key=lambda name: logs[name])
         found.append(

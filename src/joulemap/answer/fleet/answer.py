@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from joulemap.answer.answer import Figures
 from joulemap.answer.candidate import read_usage
 from joulemap.answer.computed import make_table
-from joulemap.answer.fleet.figure import draw_fleets, look_at_queues
+from joulemap.answer.fleet.document import FleetAnswer
 from joulemap.answer.fleet.mixture import MixedRow, mix
 from joulemap.answer.fleet.pair import PairRow, pair_servers
 from joulemap.answer.fleet.row import (
@@ -23,15 +22,16 @@ from joulemap.answer.fleet.row import (
     FleetRow,
     FleetWinner,
     LevelRow,
+    QueueRow,
     Sizing,
     choose_way,
     find_excess,
     first_of_each,
+    look_at_queues,
 )
-from joulemap.answer.fleet.sentence import FleetSentences
 from joulemap.answer.llm.answer import SERVING, list_served
 from joulemap.answer.price import find_chip, price_parameters
-from joulemap.answer.scope import Scope, find_scope, find_stored_scope, join_words, widen
+from joulemap.answer.scope import Scope, find_scope, find_stored_scope, widen
 from joulemap.domain.catalogue import DEFAULT_MODE
 from joulemap.domain.default import CANDIDATES, USAGE
 from joulemap.domain.doubt import chance_above
@@ -41,122 +41,17 @@ from joulemap.plan.hold import holding_plans, holding_runs
 from joulemap.plan.run import plan_selected
 from joulemap.plan.selection import Selection, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show_quantity
-from joulemap.present.document import Document, Section, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.row.fleet import Station
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError, UsageError
-from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.fleet import Level
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64)
 """Where none is asked for: times of those between are on a straight line."""
-
-SHOWN_KINDS: Final = 3
-"""Fleets that are told at each rate."""
-
-SHOWN: Final = 12
-"""Fleets that a table has, unless it is told else."""
-
-NOTES: Final = (
-    "devices: as few as keep the promise at the highest rate, with requests that come by themselves (Poisson) and wait "
-    "in one queue; behind it a number of devices where predicted times are off, as far as four in five are",
-    "a device that is free takes what waits, at most a batch; `wait` is how long the first of a batch waits for others "
-    "to save joules, where that pays and keeps the promise",
-    "power: of the devices with what idles, at the highest rate; hosts and cooling are in cost and carbon alone",
-    "cost: a month of 730 hours; rented for all of it, or bought for the lifetime with electricity and hosts; carries: "
-    "times the highest rate up to which the same fleet keeps its promises",
-)
-
-
-@frozen(kw_only=True)
-class FleetAnswer(FleetSentences):
-    """Fleets for a demand, the best of the objective first, what cannot last."""
-
-    def title(self) -> str:
-        """Return what was asked about."""
-        models = join_words(
-            [name if len(self.shares) == 1 else f"{share:.0%} {name}" for name, share in self.shares.items()]
-        )
-        rate = show_quantity(self.levels[0].rate_per_s, "1/s")
-        day = f"at most {rate}" if len(self.levels) > 1 else rate
-        return f"{models}: {day}, {join_words(_tell_promises(self.demand))}"
-
-    def data(self) -> dict[str, Any]:
-        """Return what programs get, with the demand."""
-        return {
-            "demand": {
-                **attrs.asdict(self.demand),
-                "owned": dict(self.demand.owned),
-                "beside": dict(self.demand.beside),
-            },
-            "shares": dict(self.shares),
-            "levels": [attrs.asdict(level) for level in self.levels],
-            "pay": self.pay,
-            **super().data(),
-        }
-
-    def figures(self) -> Figures:
-        """Return what fleets take, how their queues grow with the rate, and what they do over a day."""
-        fleets = attrs.evolve(self.rows, rows=tuple(first_of_each(self.ok)))
-        subject = self.scope.bounded(self.title())
-        return tuple(draw_fleets(subject, self._say_best(), fleets, self.queue, self.at_rates))
-
-    def document(self, *, limit: int = SHOWN, repeated: Sequence[str] = ()) -> Document:
-        """Return it with `limit` fleets, each hardware's best; programs get every one."""
-        shown = first_of_each(self.ok)
-        table = attrs.evolve(self.rows, rows=tuple(shown))
-        missed = [row for row in self.rows if row.status != OK]
-        return self._compose(
-            self.title(),
-            (
-                Section(
-                    "",
-                    (*((self._draw_fleets(table, limit),) if shown else ()), *say_rest(len(shown), limit, "hardware")),
-                ),
-            ),
-            self.rows,
-            answer=self._say_best(),
-            insights=self._insights(),
-            sure=self._say_sure(),
-            details=(
-                Section("Power and cost", self._draw_costs(table, limit)),
-                Section("The queue at other rates", self._draw_queue()),
-                *([Section("At each rate", self._draw_levels(shown[:SHOWN_KINDS]))] if len(self.levels) > 1 else []),
-                *([Section("Mixed", self._draw_mixed(limit))] if self.mixtures.rows else []),
-                *([Section("Prompts and answers apart", self._draw_pairs(limit))] if self.pairs.rows else []),
-                Section("What is missed", self._draw_missed(missed, limit)),
-            ),
-            notes=[*NOTES, *self.scope.describe()],
-            steps=self._steps(repeated),
-        )
-
-    def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
-        chips = [self.scope.spell(row.hardware) for row in first_of_each(self.ok)[:2]]
-        model = next(iter(self.shares))
-        best = next(iter(self.ok), None)
-        if best is None:
-            return []
-        precision = ["--precision", best.precision.partition("/")[0]]
-        if self.demand.is_of_tokens:
-            rate = (self.levels[0].rate_per_s * best.server_device_count) / (best.device_count or 1)
-            return [["llm", model, *chips[:1], *precision, "--batch", "1", "--rate", f"{rate:.3g}/s", *repeated]]
-        return [["explain" if len(chips) > 1 else "edp", model, *chips, *precision, *repeated]]
-
-
-def _tell_promises(demand: Demand) -> list[str]:
-    """Return the promises in words."""
-    told = [
-        (demand.p99_s, "within {}"),
-        (demand.first_token_s, "first token within {}"),
-        (demand.between_s, "every {} a token"),
-    ]
-    words = [text.format(show_quantity(value, "s")) for value, text in told if value is not None]
-    return [f"99 of 100 {words[0]}", *words[1:]]
 
 
 def fleet(
@@ -315,7 +210,7 @@ def make_answer(
         pairs=make_table("fleet pairs", PairRow, pairs),
         mixtures=make_table("fleet mixtures", MixedRow, mix(had, levels, pay, demand)),
         at_rates=make_table("fleet rates", LevelRow, at_rates),
-        queue=look_at_queues(had),
+        queue=make_table("fleet queue", QueueRow, look_at_queues(had)),
         assumptions=found["assumptions"],
     )
 

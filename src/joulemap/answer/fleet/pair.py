@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from joulemap.answer.llm.demand import Question
     from joulemap.domain.fleet import Demand, Level
     from joulemap.domain.load import Served
-    from joulemap.serving.pool import Able, Pool, Work
+    from joulemap.serving.pool import Able, Work
 
 TRIED: Final = 12
 """Pairs that are stepped at most, those that may take least first."""
@@ -142,7 +142,7 @@ def _judge(server: Server, sizing: Sizing, demand: Demand) -> _Kind:
     """Return how many prompts and answers a server can do under the promises."""
     from joulemap.serving.pool import count_answers, count_prompts, time_prompt
 
-    deployment, load = server.deployment, server.requests
+    deployment, load = server.case.server, server.requests
     prompt, output = float(load.prompt_tokens), float(load.output_tokens)
     alone = time_prompt(deployment, prompt)
     is_late = demand.first_token_s is not None and alone > demand.first_token_s
@@ -239,14 +239,11 @@ def _step(
     kinds: tuple[_Kind, _Kind], counts: tuple[int, int], rate: float, handover_s: float
 ) -> tuple[Served, tuple[Work, Work]]:
     """Return how pools serve requests at a rate, and what each of the two does."""
-    from joulemap.serving.pool import simulate_pools
+    from joulemap.serving.pool import Pool, simulate_pools
 
-    first, second = (_open(kind.server, count) for kind, count in zip(kinds, counts, strict=True))
+    first, second = (
+        Pool(surface=kind.server.table, limits=kind.server.limits, count=count)
+        for kind, count in zip(kinds, counts, strict=True)
+    )
     load = attrs.evolve(kinds[0].server.requests, rate_per_s=rate)
     return simulate_pools((first, second), load, handover_s=handover_s)
-
-
-def _open(server: Server, count: int) -> Pool:
-    from joulemap.serving.pool import Pool
-
-    return Pool(surface=server.table, limits=server.limits, count=count)

@@ -45,6 +45,10 @@ HALF_MORE: Final = 1.5
 """Times the highest rate at which it is told what fails."""
 
 
+WATCHED: Final = 3
+"""Fleets whose queue is looked at, and that are told at each rate: of different hardware, the best."""
+
+
 @frozen(kw_only=True)
 class FleetRow:
     """So many of one hardware that serve the demand, or why they do not; figures are of the whole fleet."""
@@ -296,3 +300,10 @@ def choose_way(row: FleetRow, pay: str, demand: Demand) -> FleetRow:
     if demand.max_cost_per_month is not None and row.cost_per_month is None:
         over.append("its price is not known")
     return attrs.evolve(row, status=OVER, reason="; ".join(over)) if over and row.status == OK else row
+
+
+def look_at_queues(ordered: Sequence[Sizing]) -> list[QueueRow]:
+    """Return how the queues of the best fleets grow with the rate."""
+    watched = {one.row.label: one.watch for one in ordered}
+    shown = first_of_each(one.row for one in ordered if one.row.status == OK)[:WATCHED]
+    return [one for row in shown for one in watched[row.label]()]

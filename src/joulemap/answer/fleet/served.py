@@ -29,9 +29,8 @@ from joulemap.system.record import frozen
 if TYPE_CHECKING:
     from joulemap.answer.llm.demand import Case, Question
     from joulemap.domain.fleet import Demand, Level
-    from joulemap.domain.load import Limits, Load as Requests, Served
+    from joulemap.domain.load import Limits, Load as Requests, Served, Spread
     from joulemap.row.fleet import Station
-    from joulemap.serving.deployment import Deployment
     from joulemap.serving.surface import Table
 
 REQUESTS: Final = 600
@@ -59,12 +58,6 @@ class Server:
     demand: Demand
     slower: float = 1.0
     """Times that its passes take what is predicted."""
-
-    @property
-    def deployment(self) -> Deployment:
-        """The model on its devices."""
-        assert self.case.deployment is not None
-        return self.case.deployment
 
     def serve(self, rate_per_s: float) -> Served:
         """Return how it serves requests at a rate, in times of passes that take what is predicted."""
@@ -97,12 +90,17 @@ def take_promise(served: Served, demand: Demand, slower: float = 1.0) -> float:
     """Return what is taken of the promise that is nearest; infinite where ever more requests wait."""
     if served.is_growing:
         return math.inf
+    return max(spread.p99 * slower / promise for _, spread, promise in _list_promised(served, demand))
+
+
+def _list_promised(served: Served, demand: Demand) -> list[tuple[str, Spread, float]]:
+    """Return what is promised, how it is kept, and the promise."""
     told = (
-        (served.first_token.p99, demand.first_token_s),
-        (served.token_time.p99, demand.between_s),
-        (served.latency.p99, demand.p99_s),
+        ("first token", served.first_token, demand.first_token_s),
+        ("between tokens", served.token_time, demand.between_s),
+        ("latency", served.latency, demand.p99_s),
     )
-    return max(value * slower / promise for value, promise in told if promise is not None)
+    return [(quantity, spread, promise) for quantity, spread, promise in told if promise is not None]
 
 
 def open_servers(
@@ -120,10 +118,9 @@ def open_servers(
     )
     found: list[Server | str] = []
     for case in cases:
-        assert case.deployment is not None
         try:
-            limits = find_limits(case.deployment)
-            table = tabulate_for(case.deployment, requests, limits, 0)
+            limits = find_limits(case.server)
+            table = tabulate_for(case.server, requests, limits, 0)
             found.append(Server(case=case, requests=requests, table=table, limits=limits, demand=demand))
         except UnsupportedError as error:
             found.append(str(error))
@@ -204,11 +201,6 @@ def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow
     rows, demand = [], server.demand
     for load in LOADS:
         served = server.serve(load * peak / count)
-        promised = (
-            ("first token", served.first_token, demand.first_token_s),
-            ("between tokens", served.token_time, demand.between_s),
-            ("latency", served.latency, demand.p99_s),
-        )
         rows += [
             QueueRow(
                 label=label,
@@ -220,8 +212,7 @@ def _watch(server: Server, label: str, count: int, peak: float) -> list[QueueRow
                 promise_s=promise,
                 power_w=None if served.is_growing else served.power_w * count,
             )
-            for quantity, spread, promise in promised
-            if promise is not None
+            for quantity, spread, promise in _list_promised(served, demand)
         ]
     return rows
 

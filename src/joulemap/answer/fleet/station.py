@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from joulemap.answer.computed import find_unknown
+from joulemap.answer.computed import find_unknown, take
 from joulemap.answer.fleet.row import (
     HALF_MORE,
     LATE,
@@ -149,21 +149,8 @@ def _form_rows(fleets: Sequence[_Fleet], levels: Sequence[Level], demand: Demand
     alone = _find_alone(candidates, sized, [peak * more for more in carried], promise)
     grown = observe_at(candidates, sized, HALF_MORE * peak, promise)
     loads = _observe_levels(candidates, sized, levels, demand, promise)
-    return [
-        _form_row(
-            one,
-            demand,
-            loads=loads[place],
-            low=doubted[place],
-            high=doubted[count + place],
-            carried=carried[place],
-            alone=alone[place],
-            grown=grown[place],
-            serve=partial(_serve_alone, one.candidate, one.sized, promise),
-            promise=promise,
-        )
-        for place, one in enumerate(fleets)
-    ]
+    parts = zip(fleets, loads, doubted[:count], doubted[count:], carried, alone, grown, strict=True)
+    return [_form_row(fleet, demand, promise, *part) for fleet, *part in parts]
 
 
 def _find_alone(
@@ -210,16 +197,15 @@ def _observe_levels(
 def _form_row(
     fleet: _Fleet,
     demand: Demand,
-    *,
+    promise: Promise,
     loads: Sequence[Load],
     low: Sized | None,
     high: Sized | None,
     carried: float,
     alone: float,
     grown: Sized,
-    serve: Callable[[Sequence[float]], Sequence[tuple[float, float]]],
-    promise: Promise,
 ) -> Sizing:
+    """Return a row; `low` and `high` are what there may have to be, `alone` is what one device carries."""
     sized = fleet.sized
     station = next(row for row in next(iter(fleet.runs.values())) if row.batch >= sized.batch)
     assert demand.p99_s is not None
@@ -252,7 +238,7 @@ def _form_row(
         row=row,
         station=station,
         levels=tell_levels(label, station, loads, idle),
-        serve=serve,
+        serve=partial(_serve_alone, fleet.candidate, sized, promise),
         watch=partial(_watch, fleet, row, loads[0].level.rate_per_s, promise),
     )
 
@@ -305,21 +291,14 @@ def _form_late(runs: Runs, promise_s: float) -> FleetRow:
 
 def make_late(station: Station, reason: str, taken: float | None = None) -> FleetRow:
     """Return the row of hardware that keeps no promise, with the reason and what it takes of it; others begin so."""
-    widths = {"time_half_width": station.latency_half_width, "energy_half_width": station.energy_half_width}
-    widths["promise_fraction"] = taken
-    return FleetRow(
-        **{**find_unknown(FleetRow), **widths},
-        label=f"{station.hardware} {station.precision}",
-        hardware=station.hardware,
-        precision=station.precision,
-        runtime=station.runtime,
-        status=LATE,
-        server_device_count=1,
-        fails_first="",
-        way="",
-        rented_half_width=station.rented_half_width,
-        bought_half_width=station.bought_half_width,
-        is_available=station.is_available,
-        reason=reason,
-        run_id=station.run_id,
-    )
+    found: dict[str, Any] = {**find_unknown(FleetRow), **take(FleetRow, station)}
+    found |= {
+        "label": f"{station.hardware} {station.precision}",
+        "status": LATE,
+        "batch": None,
+        "idle_power_w": None,  # of the fleet, not of a device
+        "promise_fraction": taken,
+        "time_half_width": station.latency_half_width,
+        "reason": reason,
+    }
+    return FleetRow(**found, server_device_count=1, fails_first="", way="")

@@ -98,7 +98,7 @@ def llm(
         rows=make_table("llm", ServedRow, rows),
         loads=make_table("llm load", LoadRow, loads),
         pools=make_table("llm pool", PoolRow, pools),
-        left_out=tuple(dict.fromkeys(case.reason for case in lacking)),
+        not_taken=tuple(dict.fromkeys(case.reason for case in lacking)),
         **{**found, "scope": widen(found["scope"], whole.selection)},
     )
 

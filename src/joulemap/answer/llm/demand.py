@@ -219,6 +219,12 @@ class Case:
     """Devices from which on the batch fits; None where none of the usual numbers does."""
 
     @property
+    def server(self) -> Deployment:
+        """The deployment of what can be served."""
+        assert self.deployment is not None
+        return self.deployment
+
+    @property
     def hardware(self) -> str:
         """The hardware as answers name it."""
         return name_pair(self.run.hardware, self.run.power_mode)

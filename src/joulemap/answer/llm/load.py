@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from joulemap.answer.computed import told
+from joulemap.answer.computed import find_unknown, take, told
 from joulemap.answer.scope import join_words
 from joulemap.present.cell import show_quantity, show_share
 from joulemap.system.errors import UnsupportedError
@@ -84,12 +84,8 @@ def serve_load(question: Question, cases: Iterable[Case], usd_per_s: Mapping[str
     rows, reasons = [], []
     for case in distinct.values():
         try:
-            assert case.deployment is not None
-            rows.append(
-                form_load(
-                    case, serve(case.deployment, load, question.draft(case.deployment)), usd_per_s.get(case.label)
-                )
-            )
+            served = serve(case.server, load, question.draft(case.server))
+            rows.append(form_load(case, served, usd_per_s.get(case.label)))
         except UnsupportedError as error:
             reasons.append(f"{case.label}: {error}")
     if not rows:
@@ -99,11 +95,14 @@ def serve_load(question: Question, cases: Iterable[Case], usd_per_s: Mapping[str
 
 def form_load(case: Case, served: Served, usd_per_s: float | None) -> LoadRow:
     """Return what a hardware gave, at what its devices cost."""
+    cost = None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s
     return LoadRow(
-        label=case.label,
-        hardware=case.hardware,
+        **{
+            **find_unknown(LoadRow),
+            **take(LoadRow, case, served),
+            "output_usd_per_million": cost,
+        },
         device_count=case.world,
-        precision=case.precision,
         first_token_s=served.first_token.p50,
         first_token_p90_s=served.first_token.p90,
         first_token_p99_s=served.first_token.p99,
@@ -112,19 +111,11 @@ def form_load(case: Case, served: Served, usd_per_s: float | None) -> LoadRow:
         between_p99_s=served.between_tokens.p99,
         request_s=served.latency.p50,
         request_p99_s=served.latency.p99,
-        output_tokens_per_s=served.output_tokens_per_s,
-        power_w=served.power_w,
         output_token_j=served.energy_per_output_token_j,
         idle_fraction=served.idle_j / served.energy_j,
         request_count=served.requests,
         refused_count=served.refused,
         preemption_count=served.preemptions,
-        arrivals_per_s=served.arrivals_per_s,
-        served_per_s=served.served_per_s,
-        is_growing=served.is_growing,
-        output_usd_per_million=None if usd_per_s is None else 1e6 * usd_per_s / served.output_tokens_per_s,
-        handover_s=None,
-        handover_j=None,
     )
 
 

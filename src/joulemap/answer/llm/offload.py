@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from joulemap.answer.answer import Answer
-from joulemap.answer.computed import find_unknown, make_table, told
+from joulemap.answer.computed import find_unknown, make_table, take, told
 from joulemap.answer.llm.answer import SERVING
 from joulemap.answer.llm.demand import Question
 from joulemap.domain.default import SERVED
@@ -18,7 +18,7 @@ from joulemap.model.fallback import choose_precision
 from joulemap.plan.calibration import use_calibration
 from joulemap.plan.device import bind_box
 from joulemap.present.cell import show_count, show_quantity, show_share
-from joulemap.present.document import Document, grid, say_rest, show_under
+from joulemap.present.document import Document, say_rest, show_under
 from joulemap.system.errors import UnsupportedError, UsageError
 from joulemap.system.record import frozen
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware
     from joulemap.plan.source import Source
     from joulemap.serving.offload import Offload, Way
+    from joulemap.serving.surface import Passes
 
 ENGINE: Final = "llamacpp"
 """What divides layers between a device and its host."""
@@ -74,31 +75,17 @@ class OffloadAnswer(Answer):
     output: int
     rows: Table[OffloadRow]
 
-    def data(self) -> dict[str, Any]:
-        """Return what programs get."""
-        names = ("model", "box", "device", "host", "layer_count", "precision", "engine", "prompt", "output")
-        return {**{name: getattr(self, name) for name in names}, **super().data()}
+    about = ("model", "box", "device", "host", "layer_count", "precision", "engine", "prompt", "output")
 
     def document(self, *, limit: int = 18, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows."""
         del repeated
-        table = grid(
-            attrs.evolve(self.rows, rows=tuple(self.rows)[:limit]),
-            (
-                ("batch", "batch"),
-                (f"layers on {self.device}", "layers"),
-                ("first token", "first_token_s"),
-                ("between", "between_s"),
-                ("tokens/s", "tokens_per_s"),
-                ("J/token", "output_token_j"),
-                ("on it", "device_fraction"),
-                ("on the host", "host_fraction"),
-                ("copies", "copy_fraction"),
-                ("it holds", "device_bytes"),
-                ("host holds", "host_bytes"),
-                ("refused", "refusal"),
-            ),
-            keep=("batch", f"layers on {self.device}", "between", "tokens/s", "J/token", "refused"),
+        table = self._lay(
+            self.rows,
+            f"*batch | *layers on {self.device} layers | first token first_token_s | *between between_s | "
+            f"*tokens/s tokens_per_s | *J/token output_token_j | on it device_fraction | on the host host_fraction | "
+            f"copies copy_fraction | it holds device_bytes | host holds host_bytes | *refused refusal",
+            limit=limit,
         )
         rest = say_rest(len(self.rows), limit, "divisions")
         widths = zip(("--precision", "--weight-precision"), self.precision.split("/"), strict=False)
@@ -244,7 +231,6 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
 
     A step takes a time that is linear in the layers, but for the copies, so that one of these is the quickest.
     """
-    from joulemap.serving.batch import Batch, run_batches
     from joulemap.serving.surface import Passes
 
     count, context = whole.device.decoder.layer_count, serving.prompt + serving.output
@@ -259,44 +245,42 @@ def _divide(whole: Offload, serving: Serving, batch: int) -> list[OffloadRow]:
         one = every[layers]
         device_bytes, host_bytes = one.needed(batch, context)
         lacking, where = one.lacks(batch, context)
-        if layers not in fitting:
-            refusal = f"the {where} lacks {show_quantity(lacking, 'B')}"
-            rows.append(
-                OffloadRow(
-                    **find_unknown(OffloadRow),
-                    batch=batch,
-                    layers=layers,
-                    is_best=False,
-                    device_bytes=device_bytes,
-                    host_bytes=host_bytes,
-                    refusal=refusal,
-                )
-            )
-            continue
-        asked = Batch(
-            sequences=batch,
-            prompt_tokens=serving.prompt,
-            output_tokens=serving.output,
-            step_tokens=whole.device.stack.step_tokens,
-        )
-        (cost,) = run_batches(one, (asked,))
-        taken = one.divide(step)
-        total = float((taken.device_s + taken.host_s + taken.copy_s)[0])
+        found: dict[str, Any] = {
+            **find_unknown(OffloadRow),
+            "refusal": f"the {where} lacks {show_quantity(lacking, 'B')}",
+        }
+        if layers in fitting:
+            found |= {"refusal": "", **_measure(one, serving, batch, step)}
         rows.append(
             OffloadRow(
                 batch=batch,
                 layers=layers,
                 is_best=layers == best,
-                first_token_s=cost.first_token_s,
-                between_s=cost.between_s,
-                tokens_per_s=batch / cost.between_s,
-                output_token_j=cost.output_j / batch / max(serving.output - 1, 1),
-                device_fraction=float(taken.device_s[0]) / total,
-                host_fraction=float(taken.host_s[0]) / total,
-                copy_fraction=float(taken.copy_s[0]) / total,
                 device_bytes=device_bytes,
                 host_bytes=host_bytes,
-                refusal="",
+                **found,
             )
         )
     return rows
+
+
+def _measure(one: Offload, serving: Serving, batch: int, step: Passes) -> dict[str, float]:
+    """Return what a division that fits takes."""
+    from joulemap.serving.batch import Batch, run_batches
+
+    asked = Batch(
+        sequences=batch,
+        prompt_tokens=serving.prompt,
+        output_tokens=serving.output,
+        step_tokens=one.device.stack.step_tokens,
+    )
+    (cost,) = run_batches(one, (asked,))
+    taken = one.divide(step)
+    parts = {"device": taken.device_s[0], "host": taken.host_s[0], "copy": taken.copy_s[0]}
+    total = float(sum(parts.values()))
+    return {
+        **take(OffloadRow, cost),
+        "tokens_per_s": batch / cost.between_s,
+        "output_token_j": cost.output_j / batch / max(serving.output - 1, 1),
+        **{f"{name}_fraction": float(part) / total for name, part in parts.items()},
+    }

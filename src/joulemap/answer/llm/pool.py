@@ -73,11 +73,9 @@ def _size(load: Load, first: Case, second: Case) -> list[PoolRow]:
     from joulemap.serving.pool import count_answers, count_prompts
 
     prompt, output = _mean_lengths(load)
-    assert first.deployment is not None
-    assert second.deployment is not None
-    answers = count_answers(second.deployment, prompt, output)
+    answers = count_answers(second.server, prompt, output)
     assert answers is not None
-    able = (count_prompts(first.deployment, prompt).per_s, answers.per_s)
+    able = (count_prompts(first.server, prompt).per_s, answers.per_s)
     rate = find_rate(load)
     counts = [1, 1] if rate is None else [math.ceil(rate / (FULL * each)) for each in able]
     if max(counts) > MOST:
@@ -131,9 +129,7 @@ def _simulate(
         return Pool(surface=tabulate_for(deployment, load, limits, 0), limits=limits, count=count)
 
     first, second = cases
-    assert first.deployment is not None
-    assert second.deployment is not None
-    pools = open_pool(first.deployment, counts[0]), open_pool(second.deployment, counts[1])
+    pools = open_pool(first.server, counts[0]), open_pool(second.server, counts[1])
     servers = list(zip(cases, counts, strict=True))
     prompt, _ = _mean_lengths(load)
     handover = measure_handover(question, first, second, round(prompt))
@@ -167,8 +163,7 @@ def measure_handover(question: Question, first: Case, second: Case, prompt_token
     """Return what a prompt's cache takes over the link, as wide as the smaller of the two servers has devices."""
     from joulemap.serving.pool import HANDOVER_J_PER_BYTE
 
-    assert second.deployment is not None
-    item_bytes = PRECISION_BYTES[question.serving.cache or second.deployment.precision]
+    item_bytes = PRECISION_BYTES[question.serving.cache or second.server.precision]
     size = question.decoder.cache_bytes(prompt_tokens, item_bytes)
     rate = question.serving.handover_bytes_per_s * min(first.world, second.world)
     return Handover(seconds=size / rate, joules=size * HANDOVER_J_PER_BYTE)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.computed import find_unknown, told
+from joulemap.answer.computed import find_unknown, take, told
 from joulemap.row.llm import ServedPhase
 from joulemap.system.record import frozen
 
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from joulemap.answer.llm.demand import Case, Question
     from joulemap.serving.batch import BatchCost
     from joulemap.serving.surface import Surface
+
+
+OF_PHASES: Final = {
+    "latency_half_width": ("first_token_half_width", "between_half_width"),
+    "energy_per_token_j": ("prompt_token_j", "output_token_j"),
+    "energy_half_width": ("prompt_token_half_width", "output_token_half_width"),
+    "device_power_w": ("prefill_device_w", "decode_device_w"),
+    "bound": ("prefill_bound", "decode_bound"),
+    "bound_fraction": ("prefill_bound_fraction", "decode_bound_fraction"),
+    "usd_per_million": ("prompt_usd_per_million", "output_usd_per_million"),
+    "gco2_per_million": ("prompt_gco2_per_million", "output_gco2_per_million"),
+    "run_id": ("prefill_run_id", "decode_run_id"),
+}
+"""Column of a phase -> that of a served configuration, of prefill and of decode."""
 
 
 @frozen(kw_only=True)
@@ -76,8 +90,7 @@ def serve(question: Question, cases: Sequence[Case]) -> dict[Case, BatchCost]:
         groups.setdefault((case.run.target, *case.run.point.values(), case.devices), []).append(case)
     found: dict[Case, BatchCost] = {}
     for some in groups.values():
-        deployment = some[0].deployment
-        assert deployment is not None
+        deployment = some[0].server
         surface: Surface = deployment
         if (draft := question.draft(deployment)) is not None:
             from joulemap.serving.draft import Guessing
@@ -109,59 +122,29 @@ def form_rows(
 
 
 def _form(question: Question, case: Case, cost: BatchCost | None, phases: Mapping[str, ServedPhase]) -> ServedRow:
-    prefill, decode = phases.get("prefill"), phases.get("decode")
-    return ServedRow(
-        label=decode.label if decode else case.label,
-        hardware=case.hardware,
-        device_count=case.world,
-        precision=case.precision,
-        batch=case.batch,
-        status=case.status,
-        is_available=decode is not None and decode.is_available,
-        reason=case.reason,
-        **{
-            **find_unknown(ServedRow),
-            **_measure(question, case),
-            **_time(question, case, cost),
-            **_spend(prefill, decode),
-        },
-    )
+    found = {**find_unknown(ServedRow), **take(ServedRow, case), **_measure(question, case), **_spend(phases)}
+    if cost is not None:
+        found |= take(ServedRow, cost) | _rate(question, case, cost)
+    is_available = "decode" in phases and phases["decode"].is_available
+    return ServedRow(**found, device_count=case.world, is_available=is_available)
 
 
 def _measure(question: Question, case: Case) -> dict[str, Any]:
     """Return what one device holds of a configuration; nothing where that is not known."""
-    room = case.room
-    held = {"weight_bytes": 0.0, "cache_bytes": 0.0, "activation_bytes": 0.0, "reserved_bytes": 0.0}
-    if room is None:
-        rest = {"largest_batch": 0, "largest_context": 0, "needed_device_count": None}
-        return {**held, "memory_fraction": 0.0, "capacity_bytes": case.target.memory_capacity.value, **rest}
-    held = {
-        "weight_bytes": room.weights,
-        "cache_bytes": room.cache(question.context) * case.batch,
-        "activation_bytes": room.workspace,
-        "reserved_bytes": case.target.memory_capacity.value - room.capacity,
-    }
-    return {
-        **held,
-        "capacity_bytes": case.target.memory_capacity.value,
-        "memory_fraction": sum(held.values()) / case.target.memory_capacity.value,
-        "largest_batch": case.most,
-        "largest_context": room.tokens(case.batch),
-        "needed_device_count": case.needed,
-    }
+    room, capacity = case.room, case.target.memory_capacity.value
+    held = dict.fromkeys(("weight_bytes", "cache_bytes", "activation_bytes", "reserved_bytes"), 0.0)
+    rest: dict[str, Any] = {"largest_batch": case.most, "largest_context": 0, "needed_device_count": case.needed}
+    if room is not None:
+        cache, reserved = room.cache(question.context) * case.batch, capacity - room.capacity
+        held = dict(zip(held, (room.weights, cache, room.workspace, reserved), strict=True))
+        rest["largest_context"] = room.tokens(case.batch)
+    return {**held, **rest, "capacity_bytes": capacity, "memory_fraction": sum(held.values()) / capacity}
 
 
-def _time(question: Question, case: Case, cost: BatchCost | None) -> dict[str, Any]:
-    """Return the times of a request, and the rates that follow from them."""
-    if cost is None:
-        return {}
+def _rate(question: Question, case: Case, cost: BatchCost) -> dict[str, float]:
+    """Return the rates that follow from the times of a request, and its energy."""
     rate = case.batch * question.serving.output / cost.request_s
     return {
-        "first_token_s": cost.first_token_s,
-        "between_s": cost.between_s,
-        "first_step_s": cost.first_step_s,
-        "last_step_s": cost.last_step_s,
-        "request_s": cost.request_s,
         "user_tokens_per_s": 1.0 / cost.between_s,
         "tokens_per_s": rate,
         "device_tokens_per_s": rate / case.world,
@@ -169,31 +152,12 @@ def _time(question: Question, case: Case, cost: BatchCost | None) -> dict[str, A
     }
 
 
-def _spend(prefill: ServedPhase | None, decode: ServedPhase | None) -> dict[str, Any]:
+def _spend(phases: Mapping[str, ServedPhase]) -> dict[str, Any]:
     """Return what a token of each phase costs, what bounds the phases, and how far off they may be."""
-
-    def of(phase: ServedPhase | None, name: str) -> Any:
-        return None if phase is None else getattr(phase, name)
-
-    return {
-        "first_token_half_width": of(prefill, "latency_half_width"),
-        "between_half_width": of(decode, "latency_half_width"),
-        "prompt_token_j": of(prefill, "energy_per_token_j"),
-        "output_token_j": of(decode, "energy_per_token_j"),
-        "prompt_token_half_width": of(prefill, "energy_half_width"),
-        "output_token_half_width": of(decode, "energy_half_width"),
-        "prefill_device_w": of(prefill, "device_power_w"),
-        "decode_device_w": of(decode, "device_power_w"),
-        "prefill_bound": of(prefill, "bound") or "",
-        "prefill_bound_fraction": of(prefill, "bound_fraction"),
-        "decode_bound": of(decode, "bound") or "",
-        "decode_bound_fraction": of(decode, "bound_fraction"),
-        "way": of(decode, "way") or "",
-        "prompt_usd_per_million": of(prefill, "usd_per_million"),
-        "output_usd_per_million": of(decode, "usd_per_million"),
-        "output_usd_half_width": of(decode, "usd_half_width"),
-        "prompt_gco2_per_million": of(prefill, "gco2_per_million"),
-        "output_gco2_per_million": of(decode, "gco2_per_million"),
-        "prefill_run_id": of(prefill, "run_id"),
-        "decode_run_id": of(decode, "run_id"),
-    }
+    found: dict[str, Any] = {"prefill_bound": "", "decode_bound": "", "way": ""}
+    for place, phase in enumerate(("prefill", "decode")):
+        if phase in phases:
+            found |= {names[place]: getattr(phases[phase], column) for column, names in OF_PHASES.items()}
+    if decode := phases.get("decode"):
+        found |= {"way": decode.way or "", "output_usd_half_width": decode.usd_half_width, "label": decode.label}
+    return found

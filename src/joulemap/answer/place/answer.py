@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.answer.answer import Answer, Figures
 from joulemap.answer.computed import make_table
-from joulemap.answer.place.row import DeviceRow, PlacementRow, SubgraphRow, form_row, list_devices, list_subgraphs
+from joulemap.answer.place.row import (
+    DeviceRow,
+    EventRow,
+    PlacementRow,
+    SubgraphRow,
+    form_row,
+    list_devices,
+    list_subgraphs,
+    list_timeline,
+)
 from joulemap.answer.place.sentence import WORDS, explain
-from joulemap.answer.place.timeline import EventRow, list_timeline
 from joulemap.answer.scope import join_words
 from joulemap.box.solve import has_solver
 from joulemap.catalog.doubt import load_doubt
@@ -20,8 +28,8 @@ from joulemap.domain.settings import Settings, check_name
 from joulemap.domain.table import Table
 from joulemap.domain.weight import spell_precision
 from joulemap.plan.source import Source, reading
-from joulemap.present.cell import show_chance, show_doubt, show_plain, show_share, show_signed
-from joulemap.present.document import Document, Section, grid
+from joulemap.present.cell import show_chance, show_share, show_signed
+from joulemap.present.document import Document, Section
 from joulemap.row.place import DoubtedDevice, PlacedLine, PlacementDifference
 from joulemap.store.query import fetch, fetch_none
 from joulemap.system.errors import UnsupportedError, UsageError
@@ -29,7 +37,7 @@ from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
-    from joulemap.box.doubt import DeviceDoubt, PlacedDoubt
+    from joulemap.box.doubt import DeviceDoubt
     from joulemap.box.member import Member
 
 PLACED: Final = Settings(precision=("fp16",), runtime=("engine",))
@@ -62,6 +70,8 @@ WIDTHS: Final = {name: f"{name}_half_width" for name in OF_GOAL}
 class PlaceAnswer(Answer):
     """A model placed on a box."""
 
+    about = ("model", "box", "goal", "batch", "why")
+
     model: str
     box: str
     goal: Goal
@@ -83,11 +93,6 @@ class PlaceAnswer(Answer):
         """The best for the goal."""
         return self.rows[0]
 
-    def data(self) -> dict[str, Any]:
-        """Return what programs get."""
-        asked = {"model": self.model, "box": self.box, "goal": self.goal, "batch": self.batch, "why": self.why}
-        return {**asked, **super().data()}
-
     def title(self) -> str:
         """Return what was asked about."""
         return f"{self.model}, batch {self.batch}, on {self.box}"
@@ -100,60 +105,29 @@ class PlaceAnswer(Answer):
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` rows of each table of details."""
-        rows = grid(
+        rows = self._lay(
             self.rows,
-            (
-                ("placement", "placement"),
-                ("form", "form"),
-                ("latency", "latency_s"),
-                ("a second", "throughput_per_s"),
-                *((("tokens/s", lambda row: show_plain(row.tokens_per_s)),) if self.best.tokens_per_s else ()),
-                ("energy", "energy_per_inference_j"),
-                (f"80 % of {OF_GOAL[self.goal]}", lambda row: show_doubt(getattr(row, WIDTHS[self.goal]))),
-                ("best is better", lambda row: show_chance(row.worse_probability)),
-                ("power", "average_power_w"),
-                ("copies", "copy_s"),
-                ("waits for", "limit"),
-                *((("refused", "refusal"),) if any(row.refusal for row in self.rows) else ()),
-            ),
-            keep=("form", "latency", "a second", "energy", "refused"),
+            "placement | *form | *latency latency_s | *a second throughput_per_s | tokens/s #tokens_per_s? | "
+            f"*energy energy_per_inference_j | 80 % of {OF_GOAL[self.goal]} ±{WIDTHS[self.goal]} | "
+            "best is better worse_probability | power average_power_w | copies copy_s | waits for limit | "
+            "*refused refusal?",
+            worse_probability=lambda row: show_chance(row.worse_probability),
         )
-        devices = grid(
+        devices = self._lay(
             self.devices,
-            (
-                ("device", "device"),
-                ("hardware", "hardware"),
-                ("precision", "precision"),
-                ("subgraphs", "subgraph_count"),
-                ("busy", "busy_s"),
-                ("of the time", "busy_fraction"),
-                ("memory", "memory_fraction"),
-                ("energy", "energy_j"),
-            ),
+            "device | hardware | precision | subgraphs subgraph_count | busy busy_s | of the time busy_fraction | "
+            "memory memory_fraction | energy energy_j",
         )
-        subgraphs = grid(
+        subgraphs = self._lay(
             self.subgraphs,
-            (
-                ("subgraph", "subgraph_index"),
-                ("operations", "operations"),
-                ("device", "device"),
-                ("takes", "latency_s"),
-                ("next best", "other"),
-                ("there", "other_s"),
-            ),
+            "subgraph subgraph_index | operations | device | takes latency_s | next best other | there other_s",
             limit=limit,
         )
-        differences = grid(
+        differences = self._lay(
             self.differences,
-            (
-                ("device", "device"),
-                ("component", "component"),
-                ("action", "action"),
-                ("alone", "first_j"),
-                ("mixture", "second_j"),
-                ("difference", lambda row: show_signed(row.difference_j, "J")),
-            ),
+            "device | component | action | alone first_j | mixture second_j | difference difference_j",
             limit=limit,
+            difference_j=lambda row: show_signed(row.difference_j, "J"),
         )
         best = self.best
         answer = f"{best.placement}, {best.form}, is best for {self.goal}"
@@ -226,7 +200,7 @@ def place(
     traced.
     """
     from joulemap.box.candidate import list_candidates
-    from joulemap.box.doubt import doubt_placement
+    from joulemap.box.doubt import compare, doubt_placement
     from joulemap.box.member import find_ways
     from joulemap.box.problem import pose
     from joulemap.domain.box import GOALS
@@ -272,11 +246,12 @@ def place(
     )
     ids = ensure_placements(source, question, found)
     tokens = product_rows if sort in DECODING else 0.0
-    rows = [
-        form_row(one, found[0], work.batch, doubt=doubt, tokens=tokens, worse=_compare(found[0], one, doubts, goal))
-        for one in found
-        for doubt in (doubts.get((one.label, one.form)),)
-    ]
+    rows = []
+    for one in found:
+        doubt, worse = doubts.get((one.label, one.form)), None
+        if one is not found[0] and doubt is not None:
+            worse = compare(found[0], one, [doubts[found[0].label, found[0].form], doubt], goal)
+        rows.append(form_row(one, found[0], work.batch, doubt=doubt, tokens=tokens, worse=worse))
     return PlaceAnswer(
         model=model,
         box=described.id,
@@ -289,17 +264,6 @@ def place(
         **_read_stored(source, found, ids),
         why=explain(found, goal),
     )
-
-
-def _compare(
-    best: Candidate, other: Candidate, doubts: Mapping[tuple[str, str], PlacedDoubt], goal: Goal
-) -> float | None:
-    """Return the probability that the best is better than another; None of the best itself and of what is refused."""
-    from joulemap.box.doubt import compare
-
-    if other is best or other.refusal:
-        return None
-    return compare(best, other, [doubts[one.label, one.form] for one in (best, other)], goal)
 
 
 def _read_doubts(source: Source, members: Sequence[Member], sort: str) -> list[DeviceDoubt]:

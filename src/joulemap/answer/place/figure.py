@@ -14,8 +14,7 @@ from joulemap.system.units import FJ_PER_J
 
 if TYPE_CHECKING:
     from joulemap.answer.answer import Figures
-    from joulemap.answer.place.row import PlacementRow
-    from joulemap.answer.place.timeline import EventRow
+    from joulemap.answer.place.row import EventRow, PlacementRow
     from joulemap.domain.table import Table
     from joulemap.row.place import PlacementDifference
 

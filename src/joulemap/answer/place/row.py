@@ -1,11 +1,12 @@
-"""Rows of a model over the devices of a box: placements, what devices have of the best, where subgraphs run."""
+"""Rows of a model over the devices of a box: placements, what devices have of the best, where and when parts run."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from joulemap.answer.computed import told
-from joulemap.answer.place.timeline import list_operations
+from joulemap.answer.computed import find_unknown, told
 from joulemap.box.doubt import half_width
 from joulemap.domain.weight import label_precision
 from joulemap.plan.selection import name_pair
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
     from joulemap.box.doubt import PlacedDoubt
     from joulemap.box.problem import Problem
-    from joulemap.box.run import PlacedRun
+    from joulemap.box.run import Copy, PlacedRun
 
 
 @frozen(kw_only=True)
@@ -72,39 +73,47 @@ class SubgraphRow:
     other_s: float | None = told("what that takes", "s")
 
 
+@frozen(kw_only=True)
+class EventRow:
+    """A subgraph that runs, or a value on its way from one device to another."""
+
+    placement: str = told("devices that have a part")
+    form: str = told("alone, split or pipeline")
+    event_index: int = told("in the order of time")
+    kind: str = told("subgraph or copy")
+    subgraph_index: int = told("that runs, or whose value is sent")
+    operations: str = told("what it computes; empty of a copy")
+    device: str = told("that runs it, or sends")
+    receiver: str = told("of a copy; empty otherwise")
+    start_s: float = told("of a batch by itself", "s")
+    end_s: float = told("of a batch by itself", "s")
+    taken_s: float = told("from start to end", "s")
+    copied_bytes: float | None = told("of a copy", "B")
+
+
 def form_row(
     one: Candidate, best: Candidate, batch: int, *, doubt: PlacedDoubt | None, worse: float | None, tokens: float
 ) -> PlacementRow:
     """Return a candidate as a row; `tokens` are those of a batch, 0 for what decodes none."""
-    run = one.run
-    widths = (
-        dict.fromkeys(("latency_half_width", "throughput_half_width", "energy_half_width"))
-        if doubt is None
-        else {
-            "latency_half_width": half_width(doubt.latency),
-            "throughput_half_width": half_width(doubt.interval),
-            "energy_half_width": half_width(doubt.energy),
+    run, found = one.run, find_unknown(PlacementRow)
+    if not one.refusal:
+        found |= {
+            "latency_s": one.latency_s,
+            "throughput_per_s": batch / one.interval_s,
+            "tokens_per_s": tokens / one.interval_s if tokens else None,
+            "energy_j": one.energy_j,
+            "energy_per_inference_j": one.energy_j / batch,
+            "average_power_w": one.energy_j / one.interval_s,
+            "gap_fraction": one.gap,
         }
-    )
-    return PlacementRow(
-        placement=one.label,
-        form=one.form,
-        is_best=one is best,
-        latency_s=None if one.refusal else one.latency_s,
-        throughput_per_s=None if one.refusal else batch / one.interval_s,
-        tokens_per_s=None if one.refusal or not tokens else tokens / one.interval_s,
-        energy_j=None if one.refusal else one.energy_j,
-        energy_per_inference_j=None if one.refusal else one.energy_j / batch,
-        average_power_w=None if one.refusal else one.energy_j / one.interval_s,
-        copy_s=None if run is None else run.copy_fs / FS_PER_S,
-        copied_bytes=None if run is None else sum(copy.byte_count for copy in run.copies),
-        copy_count=None if run is None else len(run.copies),
-        worse_probability=worse,
-        limit=one.limit,
-        gap_fraction=None if one.refusal else one.gap,
-        refusal=one.refusal,
-        **widths,
-    )
+    if run is not None:
+        found |= {"copy_s": run.copy_fs / FS_PER_S, "copy_count": len(run.copies)}
+        found["copied_bytes"] = sum(copy.byte_count for copy in run.copies)
+    if doubt is not None:
+        parts = {"latency": doubt.latency, "throughput": doubt.interval, "energy": doubt.energy}
+        found |= {f"{name}_half_width": half_width(part) for name, part in parts.items()}
+    found |= {"is_best": one is best, "worse_probability": worse}
+    return PlacementRow(**found, placement=one.label, form=one.form, limit=one.limit, refusal=one.refusal)
 
 
 def list_devices(problem: Problem, run: PlacedRun | None) -> list[DeviceRow]:
@@ -137,9 +146,7 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]
     if run is None:
         return []
     names, found = list_operations(problem), []
-    taken: dict[int, int] = {}
-    for part in run.parts.values():
-        taken |= dict(zip(part.subgraphs.subgraph_index.tolist(), part.subgraphs.latency_fs.tolist(), strict=True))
+    taken = _time_subgraphs(run)
     for node, subgraph in enumerate(problem.subgraph.tolist()):
         own = int(run.devices[node])
         others = {at: problem.seconds[node, at] for at in range(len(problem.members)) if at != own}
@@ -156,3 +163,67 @@ def list_subgraphs(problem: Problem, run: PlacedRun | None) -> list[SubgraphRow]
             )
         )
     return found
+
+
+def list_events(problem: Problem, one: Candidate) -> list[EventRow]:
+    """Return what happens to one batch that no other is beside; nothing where devices take batches of their own.
+
+    The last event ends where the latency does, unless a power budget holds it back.
+    """
+    run = one.run
+    if run is None:
+        return []
+    taken = _time_subgraphs(run)
+    sent: dict[int, list[Copy]] = {}
+    for copy in run.copies:
+        sent.setdefault(copy.subgraph, []).append(copy)
+    names = list_operations(problem)
+    found: list[EventRow] = []
+
+    def add(start_fs: int, latency_fs: int, subgraph: int, device: int, copy: Copy | None = None) -> None:
+        found.append(
+            EventRow(
+                placement=one.label,
+                form=one.form,
+                event_index=len(found),
+                kind="copy" if copy else "subgraph",
+                subgraph_index=subgraph,
+                operations="" if copy else names[subgraph],
+                device=problem.members[device].name,
+                receiver="" if copy is None else problem.members[copy.end].name,
+                start_s=start_fs / FS_PER_S,
+                end_s=(start_fs + latency_fs) / FS_PER_S,
+                taken_s=latency_fs / FS_PER_S,
+                copied_bytes=None if copy is None else copy.byte_count,
+            )
+        )
+
+    for node, subgraph in enumerate(problem.subgraph.tolist()):
+        add(int(run.start_fs[node]), taken.get(subgraph, 0), subgraph, int(run.devices[node]))
+        for copy in sent.get(subgraph, ()):
+            add(copy.start_fs, copy.latency_fs, subgraph, copy.start, copy)
+    return found
+
+
+def _time_subgraphs(run: PlacedRun) -> dict[int, int]:
+    """Return the femtoseconds of each subgraph of a placement where it runs."""
+    columns = [part.subgraphs for part in run.parts.values()]
+    pairs = (zip(one.subgraph_index.tolist(), one.latency_fs.tolist(), strict=True) for one in columns)
+    return dict(itertools.chain.from_iterable(pairs))
+
+
+def list_operations(problem: Problem) -> dict[int, str]:
+    """Return what each subgraph computes, by its index."""
+    names: dict[int, dict[str, None]] = {}
+    work = problem.work
+    for index, operation in zip(work.subgraph_index.tolist(), work.operation.tolist(), strict=True):
+        names.setdefault(index, {})[operation] = None
+    return {index: "+".join(some) for index, some in names.items()}
+
+
+def list_timeline(problem: Problem, found: Sequence[Candidate]) -> list[EventRow]:
+    """Return what happens in the best placement, and in the best mixture where that is another."""
+    run = [one for one in found if one.run is not None]
+    mixed = [one for one in run if one.form != "alone"]
+    shown = {id(one): one for one in (*run[:1], *mixed[:1])}
+    return [row for one in shown.values() for row in list_events(problem, one)]

@@ -15,7 +15,8 @@ from joulemap.answer.compare.summary import CompareAnswer, compare
 from joulemap.answer.cost import CostAnswer, cost
 from joulemap.answer.edp.answer import EdpAnswer, edp
 from joulemap.answer.explain.answer import ExplainAnswer, explain
-from joulemap.answer.fleet.answer import FleetAnswer, fleet
+from joulemap.answer.fleet.answer import fleet
+from joulemap.answer.fleet.document import FleetAnswer
 from joulemap.answer.flip.answer import FlipAnswer, flip
 from joulemap.answer.llm.answer import find_served, serve_pass
 from joulemap.answer.llm.document import LlmAnswer

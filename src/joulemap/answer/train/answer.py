@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -13,9 +13,8 @@ from joulemap.answer.computed import make_table
 from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, join_words, widen
 from joulemap.answer.train.demand import list_steps
-from joulemap.answer.train.row import OK, REFUSED, TOO_LARGE, TrainingRow
+from joulemap.answer.train.row import OK, PHASES, REFUSED, TOO_LARGE, TrainingRow
 from joulemap.answer.train.table import fetch_beside, fetch_steps, form_rows
-from joulemap.answer.train.whole import PHASES
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
@@ -23,8 +22,8 @@ from joulemap.plan.divide import open_boxes
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source
-from joulemap.present.cell import show, show_count, show_doubt, show_plain, show_quantity, show_share
-from joulemap.present.document import Document, Grid, Section, grid, say_rest
+from joulemap.present.cell import show, show_count, show_doubt, show_quantity, show_share
+from joulemap.present.document import Document, Section, say_rest
 from joulemap.row.cost import AssumedNumber
 from joulemap.store.query import fetch
 from joulemap.system.errors import UnsupportedError
@@ -65,6 +64,8 @@ NOTES: Final = (
 class TrainAnswer(RunAnswer):
     """A model that is trained on several hardware, numbers of devices, precisions and batches."""
 
+    about = ("model", "training", "pay")
+
     model: str
     training: Training
     rows: Table[TrainingRow]
@@ -92,28 +93,54 @@ class TrainAnswer(RunAnswer):
         precisions = join_words(list(dict.fromkeys(row.precision for row in self.rows)))
         return f"training {self.model}, batch {batches}, {precisions}, {', '.join(told)}"
 
-    def data(self) -> dict[str, Any]:
-        """Return what programs get, with the model and how it is trained."""
-        return {"model": self.model, "training": attrs.asdict(self.training), "pay": self.pay, **super().data()}
-
     def figures(self) -> Figures:
         """Return what the time of a step and the memory of a device are made of."""
         return (self._draw_figure("training", self._select(SHOWN), self.title(), self._say_best()),)
 
     def document(self, *, limit: int = 12, repeated: Sequence[str] = ()) -> Document:
         """Return it with `limit` configurations; programs get every one."""
+        rows = self._select(len(self.rows))
+        is_language = any(row.tokens_per_s for row in rows)
+        rate = "*tokens/s ~tokens_per_s" if is_language else "*samples/s ~samples_per_s"
+        figures = self._lay(
+            rows,
+            f"hardware @label | *batch | precision! | *step step_s | *80 % latency_half_width | {rate} | "
+            "*of peak utilization_fraction | *J/sample sample_j | power device_power_w | *memory memory_fraction | "
+            "not hidden exchange_seen_fraction? | USD/M #usd_per_million",
+            limit=limit,
+            latency_half_width=lambda row: show_doubt(row.latency_half_width) if row.step_s else row.status,
+        )
+        details = {
+            "Memory of one device": self._lay(
+                rows,
+                "hardware @label | *batch | *weights weight_bytes | *gradients gradient_bytes | "
+                "*optimizer state_bytes | *activations activation_bytes | *of it memory_fraction | "
+                "would fit with fits_with?",
+                limit=limit,
+            ),
+            "Time of a step": self._lay(
+                rows,
+                f"hardware @label | *batch | {' | '.join(f'*{WORDS[name]} {name}' for name in PHASES)} | "
+                "waits bubble_s? | exchange alone exchange_alone_s? | run run_id",
+                limit=limit,
+            ),
+            "Cost and carbon": self._lay(
+                rows,
+                "hardware @label | *batch | way | *a million samples usd_per_million | *80 % ±usd_half_width | "
+                "*CO2 gco2_per_million | hours in all total_s? | energy in all total_kwh? | cost in all total_usd? | "
+                "CO2 in all total_gco2?",
+                limit=limit,
+                total_s=lambda row: "" if row.total_s is None else f"{row.total_s / 3600.0:.3g}",
+            ),
+        }
         return self._compose(
             self.title(),
-            (Section("", (self._figures(limit), *say_rest(len(self.rows), limit, "configurations"))),),
+            (Section("", (figures, *say_rest(len(self.rows), limit, "configurations"))),),
             self.rows,
             answer=self._say_best(),
             insights=[*self._say_time(), *self._say_exchange(), *self._say_refused(), *self._say_total()],
             sure=self._say_doubt(),
-            details=(
-                Section("Memory of one device", self._memory(limit)),
-                Section("Time of a step", self._phases(limit)),
-                Section("Cost and carbon", self._costs(limit)),
-            ),
+            details=[Section(title, drawn) for title, drawn in details.items()],
             notes=[
                 *NOTES,
                 f"cost and carbon: {describe_use(self.assumptions, self.pay)}; "
@@ -189,99 +216,12 @@ class TrainAnswer(RunAnswer):
         refused = tuple(row for row in self.rows if row.status != OK)
         return attrs.evolve(self.rows, rows=(*self.trained, *refused)[:limit])
 
-    def _told(self, heading: str, name: str) -> tuple[tuple[str, str], ...]:
-        """Return a column of the rows, none where it would be empty."""
-        return ((heading, name),) if any(getattr(row, name) not in {None, ""} for row in self.rows) else ()
-
-    def _figures(self, limit: int) -> Grid:
-        return grid(
-            self._select(limit),
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("batch", "batch"),
-                *((("precision", "precision"),) if len({row.precision for row in self.rows}) > 1 else ()),
-                ("step", "step_s"),
-                ("80 %", lambda row: show_doubt(row.latency_half_width) if row.step_s else row.status),
-                ("tokens/s", lambda row: show_quantity(row.tokens_per_s, "").strip())
-                if any(row.tokens_per_s for row in self.rows)
-                else ("samples/s", lambda row: show_quantity(row.samples_per_s, "").strip()),
-                ("of peak", "utilization_fraction"),
-                ("J/sample", "sample_j"),
-                ("power", "device_power_w"),
-                ("memory", "memory_fraction"),
-                *self._told("not hidden", "exchange_seen_fraction"),
-                ("USD/M", lambda row: show_plain(row.usd_per_million)),
-            ),
-            limit=limit,
-            keep=("batch", "step", "80 %", "tokens/s", "samples/s", "of peak", "J/sample", "memory"),
-        )
-
-    def _memory(self, limit: int) -> Grid:
-        return grid(
-            self._select(limit),
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("batch", "batch"),
-                ("weights", "weight_bytes"),
-                ("gradients", "gradient_bytes"),
-                ("optimizer", "state_bytes"),
-                ("activations", "activation_bytes"),
-                ("of it", "memory_fraction"),
-                *self._told("would fit with", "fits_with"),
-            ),
-            limit=limit,
-            keep=("batch", "weights", "gradients", "optimizer", "activations", "of it"),
-        )
-
-    def _phases(self, limit: int) -> Grid:
-        return grid(
-            self._select(limit),
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("batch", "batch"),
-                *((WORDS[name], name) for name in PHASES),
-                *((("waits", "bubble_s"),) if self.training.pipeline_devices > 1 else ()),
-                *self._told("exchange alone", "exchange_alone_s"),
-                ("run", "run_id"),
-            ),
-            limit=limit,
-            keep=("batch", *WORDS.values()),
-        )
-
-    def _costs(self, limit: int) -> Grid:
-        return grid(
-            self._select(limit),
-            (
-                ("hardware", lambda row: self.scope.mark(row.label)),
-                ("batch", "batch"),
-                ("way", "way"),
-                ("a million samples", "usd_per_million"),
-                ("80 %", lambda row: show_doubt(row.usd_half_width)),
-                ("CO2", "gco2_per_million"),
-                *(
-                    (("hours in all", lambda row: "" if row.total_s is None else f"{row.total_s / 3600.0:.3g}"),)
-                    if self.training.samples
-                    else ()
-                ),
-                *self._told("energy in all", "total_kwh"),
-                *self._told("cost in all", "total_usd"),
-                *self._told("CO2 in all", "total_gco2"),
-            ),
-            limit=limit,
-            keep=("batch", "a million samples", "80 %", "CO2"),
-        )
-
     def _steps(self, repeated: Sequence[str]) -> list[list[str]]:
         """Return what to ask next: where the energy of the fastest goes."""
         row = self.trained[0]
-        model = next(one for one in self.scope.models if one in self._names and self._names[one] == row.run_id)
+        assert row.run_id is not None
         beside = ["--precision", row.precision, "--batch", str(row.micro_batch), *repeated]
-        return [["analyze", model, self.scope.spell(row.hardware), *beside]]
-
-    @property
-    def _names(self) -> dict[str, int | None]:
-        """Name of a step -> the run of the fastest that it names."""
-        return {self.step_names[row.run_id]: row.run_id for row in reversed(self.trained) if row.run_id is not None}
+        return [["analyze", self.step_names[row.run_id], self.scope.spell(row.hardware), *beside]]
 
     step_names: Mapping[int, str]
     """Run -> the name of its step, by which every other question takes it."""
@@ -310,18 +250,19 @@ def train(
         training = attrs.evolve(training, devices=tuple(dict.fromkeys(alike.values())))
     selection = select_hardware(settings)
     steps = list(list_steps(model, training, settings, selection))
-    ensure_all(source, [plan for step in steps for plan in step.plans])
+    ensure_all(source, [plan for step in steps for plan in step.plans.values()])
     used, pay = read_usage(usage if usage.utilization else attrs.evolve(usage, utilization=1.0))  # a job never waits
     paid, _ = price_parameters(prices)
     rows: list[TrainingRow] = []
     names: dict[int, str] = {}
     told = {**used, **paid, **pay}
     for step in steps:
-        beside = fetch_beside(source, step, told)
-        with holding_runs(source, step.plan, needs_catalogue=True) as runs:
+        beside, inner = fetch_beside(source, step, told)
+        plan = step.plans["last"]
+        with holding_runs(source, plan, needs_catalogue=True) as runs:
             found = fetch_steps(runs, told)
             names |= {one.run_id: one.model for one in found.values()}
-            rows += form_rows(runs, step, find_targets(source, step.plan), found, beside, training)
+            rows += form_rows(runs, step, find_targets(source, plan), {"last": found, **beside}, inner, training)
             if step is steps[-1]:
                 assumptions = fetch(runs.connection, AssumedNumber, **used)
                 ids = [row.run_id for row in rows if row.run_id is not None]

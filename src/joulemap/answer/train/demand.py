@@ -63,26 +63,10 @@ class Step:
     accumulate: int
     """Small batches of a step."""
     stages: int
-    plan: Plan
-    alone: Plan | None
-    """With nothing hidden; None of one device."""
-    before: Plan | None
-    """A small batch before the last; None where there is one, that no stage waits for."""
-    inner: Plan | None
-    """Of a pipeline, a stage before the last; None of one stage."""
-    inner_before: Plan | None
-    """A small batch before the last on such a stage."""
-
-    @property
-    def plans(self) -> tuple[Plan, ...]:
-        """Everything that is run for it."""
-        every = (self.plan, self.alone, self.before, self.inner, self.inner_before)
-        return tuple(plan for plan in every if plan is not None)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Names of its workload."""
-        return frozenset(model.request.model for model in self.plan.models)
+    plans: Mapping[str, Plan]
+    """What is run for it on one device: `last`, the step itself; of several devices `alone`, with nothing hidden; of
+    several small batches `before`, one before the last; of a pipeline `inner` and `inner_before`, the same of a stage
+    before the last."""
 
 
 def list_steps(model: str, training: Training, settings: Settings, selection: Selection) -> Iterator[Step]:
@@ -119,8 +103,14 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
             def plan(name: str, recipe: Recipe, one: Settings = one, **told: Any) -> Plan:
                 return plan_selected((attrs.evolve(recipe, **told).spell(name),), one, selection)
 
-            inner = name.replace("logits=all", "logits=none")
-            repeats = training.accumulate > 1
+            plans = {"last": plan(name, recipe)}
+            if replicas > 1:
+                plans["alone"] = plan(name, recipe, overlap=False)
+            if training.accumulate > 1:
+                plans["before"] = plan(name, recipe, adds=True)
+            if stages > 1:
+                inner = name.replace("logits=all", "logits=none")
+                plans |= {"inner": plan(inner, recipe), "inner_before": plan(inner, recipe, adds=True)}
             yield Step(
                 recipe=recipe,
                 model=name,
@@ -129,11 +119,7 @@ def list_steps(model: str, training: Training, settings: Settings, selection: Se
                 batches=batches,
                 accumulate=training.accumulate,
                 stages=stages,
-                plan=plan(name, recipe),
-                alone=plan(name, recipe, overlap=False) if replicas > 1 else None,
-                before=plan(name, recipe, adds=True) if repeats else None,
-                inner=plan(inner, recipe) if stages > 1 else None,
-                inner_before=plan(inner, recipe, adds=True) if stages > 1 else None,
+                plans=plans,
             )
 
 
@@ -188,7 +174,7 @@ def suggest(step: Step, batch: int, runtime: str, capacity: float) -> str:
     from joulemap.training.step import describe_training
 
     def need(recipe: Recipe, samples: int) -> Memory:
-        model = find_model(step.model, attrs.evolve(step.plan.settings, batch=(samples,)), samples)
+        model = find_model(step.model, attrs.evolve(step.plans["last"].settings, batch=(samples,)), samples)
         work = describe_training(find_trained(model, log), recipe, "", model.request.key)
         return measure(columns_of(work), step.precision, runtime)
 

@@ -1,11 +1,25 @@
-"""What a training step takes on so many devices: a row for each configuration, of its time, energy and memory."""
+"""Rows of training steps: each configuration's time, energy and memory, put together from runs of one device each.
+
+    time   = last + (m - 1) before + (p - 1) before          the slowest stage; what it waits is the bubble
+    energy = last + (m - 1) before + static power x waiting  of each stage, by the mean of all
+    bubble = (p - 1) / (m + p - 1) of the passes
+
+`last` is the pass that exchanges and changes weights, `before` one that adds its gradients to what is held. Every stage
+but the last has no logits. What stages hand on is sent while others are computed.
+
+Source: Huang et al., GPipe, 2019; Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
+Megatron-LM, 2021 (one forward, one backward; a stage holds the activations of at most as many small batches as there
+are stages).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from joulemap.answer.computed import find_unknown, told
-from joulemap.answer.train.whole import WholeStep
+import attrs
+
+from joulemap.answer.computed import find_unknown, take, told
 from joulemap.row.train import TrainedStep
 from joulemap.system.record import frozen
 from joulemap.training.memory import Memory
@@ -15,6 +29,8 @@ REFUSED: Final = "unsupported"
 TOO_LARGE: Final = "does not fit"
 
 MILLION: Final = 1e6
+
+PHASES: Final = ("forward_s", "backward_s", "again_s", "exchange_s", "optimizer_s")
 
 
 @frozen(kw_only=True)
@@ -93,25 +109,22 @@ def form_row(
     step = whole.last
     rate = place["batch"] / whole.step_s
     parts = samples / MILLION
+    found = {**take(TrainingRow, whole, step), **whole.phases, **place, **held}
+    found |= _spend(whole, place["device_count"] * step.batch / place["batch"], parts)
+    if alone is not None:
+        found["exchange_seen_fraction"] = min(step.exchange_s / max(alone.exchange_s, 1e-15), 1.0)
     return TrainingRow(
-        **place,
-        **held,
-        step_s=whole.step_s,
-        latency_half_width=step.latency_half_width,
-        samples_per_s=rate,
-        tokens_per_s=rate * tokens if tokens else None,
-        utilization_fraction=2.0 * whole.mac_count / whole.step_s / step.peak_ops_per_s,
-        sample_j=whole.device_j * place["device_count"] / place["batch"],
-        energy_half_width=step.energy_half_width,
-        device_power_w=whole.device_j / whole.step_s,
-        **whole.phases,
-        bubble_s=whole.bubble_s,
-        exchange_alone_s=None if alone is None else alone.exchange_s,
-        exchange_seen_fraction=None if alone is None else min(step.exchange_s / max(alone.exchange_s, 1e-15), 1.0),
-        **_spend(whole, place["device_count"] * step.batch / place["batch"], parts),
-        total_s=samples / rate if samples else None,
-        is_available=step.is_available,
-        run_id=step.run_id,
+        **{
+            **find_unknown(TrainingRow),
+            **found,
+            "samples_per_s": rate,
+            "tokens_per_s": rate * tokens if tokens else None,
+            "utilization_fraction": 2.0 * whole.mac_count / whole.step_s / step.peak_ops_per_s,
+            "sample_j": whole.device_j * place["device_count"] / place["batch"],
+            "device_power_w": whole.device_j / whole.step_s,
+            "exchange_alone_s": None if alone is None else alone.exchange_s,
+            "total_s": samples / rate if samples else None,
+        }
     )
 
 
@@ -135,3 +148,52 @@ def _spend(whole: WholeStep, share: float, parts: float) -> dict[str, Any]:
         "total_usd": of(step.usd_per_million, longer * parts),
         "total_gco2": of(step.gco2_per_million, more * parts),
     }
+
+
+@frozen(kw_only=True)
+class WholeStep:
+    """What a step takes of one device, by the mean of all."""
+
+    last: TrainedStep
+    """The last small batch, of the slowest stage."""
+    step_s: float
+    device_j: float
+    mac_count: float
+    """Of the forward pass and its gradients, of one device in the mean."""
+    phases: Mapping[str, Any]
+    """Of the time, with what repeats as often as it does."""
+    bubble_s: float | None
+    """Of the time; None of one stage."""
+
+
+def add_up_step(parts: Mapping[str, TrainedStep], *, accumulate: int, stages: int, static_w: float) -> WholeStep:
+    """Return a step of so many small batches over so many stages, from its runs, called as those of `Step.plans`."""
+    last, before = parts["last"], parts.get("before")
+    more = accumulate - 1
+    plain: dict[str, float] = {name: getattr(last, name) for name in PHASES}
+    joules, macs = last.step_j, float(last.model_mac_count)
+    if before is None:
+        return WholeStep(last=last, step_s=last.step_s, device_j=joules, mac_count=macs, phases=plain, bubble_s=None)
+    bubble_s = (stages - 1) * before.step_s
+    step_s = last.step_s + more * before.step_s + bubble_s
+    joules = joules + more * before.step_j + static_w * bubble_s
+    if "inner" in parts:
+        inner, inner_before = parts["inner"], parts["inner_before"]
+        own_s = inner.step_s + more * inner_before.step_s
+        other_j = inner.step_j + more * inner_before.step_j + static_w * max(step_s - own_s, 0.0)
+        joules = (joules + (stages - 1) * other_j) / stages
+        macs = (macs + (stages - 1) * float(inner.model_mac_count)) / stages
+    return WholeStep(
+        last=last,
+        step_s=step_s,
+        device_j=joules,
+        mac_count=accumulate * macs,
+        phases={name: value + more * getattr(before, name) for name, value in plain.items()},
+        bubble_s=bubble_s if stages > 1 else None,
+    )
+
+
+def hold_in_flight(first: Memory, last: Memory, stages: int) -> Memory:
+    """Return what the device that holds most does: the first stage has the activations of as many passes as stages."""
+    held = attrs.evolve(first, activations=first.activations * stages)
+    return max(held, last, key=lambda one: one.total)

@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from joulemap.answer.train.demand import TOKENS, Step, suggest
-from joulemap.answer.train.row import OK, REFUSED, TOO_LARGE, TrainingRow, form_row
-from joulemap.answer.train.whole import WholeStep, add_up_step, hold_in_flight
+from joulemap.answer.train.row import (
+    OK,
+    REFUSED,
+    TOO_LARGE,
+    TrainingRow,
+    WholeStep,
+    add_up_step,
+    form_row,
+    hold_in_flight,
+)
 from joulemap.model.communication import find_path
 from joulemap.plan.hold import StoredRuns, holding_runs
 from joulemap.plan.selection import name_pair
@@ -17,7 +25,6 @@ from joulemap.row.train import TrainedStep
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_columns
 from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import frozen
 from joulemap.training.memory import Memory, measure
 
 if TYPE_CHECKING:
@@ -34,32 +41,16 @@ Memories = Mapping[tuple[int, str], Memory]
 """(samples of a device, runtime) -> what the device holds."""
 
 
-@frozen(kw_only=True)
-class Beside:
-    """What is run beside the step itself; empty where it is made of nothing more."""
-
-    alone: Steps
-    before: Steps
-    inner: Steps
-    inner_before: Steps
-    memories: Memories
-    """Of a stage before the last."""
-
-
-def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> Beside:
-    """Return the runs of a step beside its own."""
-    memories: dict[tuple[int, str], Memory] = {}
-
-    def read(plan: Plan | None) -> Steps:
-        if plan is None:
-            return {}
-        with holding_runs(source, plan) as runs:
-            if plan is step.inner:
-                memories.update(_measure(runs, step.precision))
-            return fetch_steps(runs, told)
-
-    found = {name: read(getattr(step, name)) for name in ("alone", "before", "inner", "inner_before")}
-    return Beside(**found, memories=memories)
+def fetch_beside(source: Source, step: Step, told: Mapping[str, Any]) -> tuple[dict[str, Steps], Memories]:
+    """Return the runs of a step beside its last, by what they are, and what a stage before the last holds."""
+    memories: Memories = {}
+    found = {}
+    for name, plan in step.plans.items():
+        if name != "last":
+            with holding_runs(source, plan) as runs:
+                found[name] = fetch_steps(runs, told)
+                memories = _measure(runs, step.precision) if name == "inner" else memories
+    return found, memories
 
 
 def fetch_steps(runs: StoredRuns, told: Mapping[str, Any]) -> Steps:
@@ -94,11 +85,11 @@ def form_rows(
     runs: StoredRuns,
     step: Step,
     targets: Mapping[Any, Hardware],
-    found: Steps,
-    beside: Beside,
+    found: Mapping[str, Steps],
+    inner: Memories,
     training: Training,
 ) -> list[TrainingRow]:
-    """Return the rows of a step, batch by batch."""
+    """Return the rows of a step, batch by batch; `inner` is what a stage before the last holds."""
     made = []
     is_language = step.model.endswith(")") and "tokens=" in step.model
     memories = _measure(runs, step.precision)
@@ -108,10 +99,10 @@ def form_rows(
             place, capacity = (batch, run.point["runtime"]), target.memory_capacity.value
             memory = memories[place]
             if step.stages > 1:
-                memory = hold_in_flight(beside.memories[place], memory, step.stages)
+                memory = hold_in_flight(inner[place], memory, step.stages)
             own = _key(batch, run)
             fits = memory.total <= capacity
-            whole = _add_up(step, own, found, beside, target) if fits else None
+            whole = _add_up(step, own, found, target) if fits else None
             described = _describe(run, step, batch, OK if whole else REFUSED if fits else TOO_LARGE)
             if not fits:
                 described["fits_with"] = suggest(step, batch, run.point["runtime"], capacity)
@@ -120,7 +111,7 @@ def form_rows(
                 described["reason"] = _tell_refusal(step, target, training, described["hardware"])
             made.append(
                 form_row(
-                    described, memory, capacity, whole, beside.alone.get(own),
+                    described, memory, capacity, whole, found.get("alone", {}).get(own),
                     tokens=(training.tokens or TOKENS) if is_language else 0,
                     samples=(training.samples or 0.0) * training.epochs,
                 )
@@ -140,21 +131,12 @@ def _tell_refusal(step: Step, target: Hardware, training: Training, hardware: st
     return f"{hardware} does not run it at {step.precision}{many}"
 
 
-def _add_up(step: Step, own: object, found: Steps, beside: Beside, target: Hardware) -> WholeStep | None:
+def _add_up(step: Step, own: object, found: Mapping[str, Steps], target: Hardware) -> WholeStep | None:
     """Return what a step takes; None where a run that it is made of was refused."""
-    last, before = found.get(own), beside.before.get(own)
-    inner, inner_before = beside.inner.get(own), beside.inner_before.get(own)
-    is_refused = last is None or (step.before is not None and before is None)
-    if last is None or is_refused or (step.inner is not None and (inner is None or inner_before is None)):
+    parts = {name: steps[own] for name, steps in found.items() if own in steps and name != "alone"}
+    if len(parts) < len(step.plans.keys() - {"alone"}):
         return None
-    return add_up_step(
-        last,
-        before,
-        None if inner is None or inner_before is None else (inner, inner_before),
-        accumulate=step.accumulate,
-        stages=step.stages,
-        static_w=target.static_power.value,
-    )
+    return add_up_step(parts, accumulate=step.accumulate, stages=step.stages, static_w=target.static_power.value)
 
 
 def _describe(run: PlannedRun, step: Step, batch: int, status: str) -> dict[str, Any]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from joulemap.cli.command import option
 from joulemap.cli.complete import complete_hardware
-from joulemap.cli.value import read_quantity, split_assignments
+from joulemap.cli.value import read_as, read_quantity, split_assignments
 from joulemap.domain.name import split_names
 from joulemap.system.errors import UsageError
 from joulemap.system.number import read_real
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.domain.settings import Limits
 
 
 @frozen(kw_only=True)
@@ -69,36 +66,23 @@ class DesignOptions:
 
     def keywords(self) -> dict[str, Any]:
         """Return what is asked by them; UsageError names the option that cannot be read."""
+        from joulemap.domain.settings import Limits
+
         if (self.points is not None) != bool(self.search) or (self.search and self.random is not None):
             raise UsageError("--search optuna and --points 2000 go together; --random N draws evenly, without --search")
         return {
+            **{name: getattr(self, name) for name in ("search", "seed", "lake", "jobs", "cluster")},
             "like": split_names(self.like) if "/" not in self.like else self.like,
             "vary": _read_pairs("--vary", self.vary, "units=16:1024:*2"),
             "share": {name: _read_share(name, text) for name, text in _read_pairs("--share", self.share, "").items()},
             "objectives": split_names(self.objective),
             "count": self.random if self.points is None else self.points,
-            "search": self.search,
-            "seed": self.seed,
             "solve": split_names(self.solve),
             "target": tuple(self.target or ()),
-            "lake": self.lake,
-            "jobs": self.jobs,
-            "cluster": self.cluster,
-            "limits": self._read_limits(),
+            "limits": read_as(Limits, self),
             "max_area_mm2": read_area(self.max_area),
             "max_die_cost_usd": read_quantity("--max-die-cost", self.max_die_cost, "USD"),
         }
-
-    def _read_limits(self) -> Limits:
-        from joulemap.domain.settings import Limits
-
-        return Limits(
-            max_latency_s=read_quantity("--max-latency", self.max_latency, "s"),
-            max_energy_per_inference_j=read_quantity("--max-energy-per-inference", self.max_energy_per_inference, "J"),
-            max_power_w=read_quantity("--max-power", self.max_power, "W"),
-            max_memory_bytes=read_quantity("--max-memory", self.max_memory, "B"),
-            min_throughput_per_s=read_quantity("--min-throughput", self.min_throughput, "1/s"),
-        )
 
 
 def read_area(text: str) -> float | None:

@@ -9,7 +9,7 @@ import attrs
 
 from joulemap.cli.command import option
 from joulemap.cli.option.run import repeat_options
-from joulemap.cli.value import read_quantity, split_assignments
+from joulemap.cli.value import read_as, read_quantity, split_assignments
 from joulemap.domain.fleet import Demand, Objective
 from joulemap.system.errors import UsageError
 from joulemap.system.file import FileError, read_text
@@ -56,20 +56,14 @@ class DemandOptions:
             raise UsageError("--rate is one rate and --rates a file of them: give one of the two")
         if not self.rate and self.rates is None:
             raise UsageError("say how many requests come: --rate 2000/s, or --rates FILE.csv")
-        return Demand(
-            rate_per_s=read_quantity("--rate", self.rate, "1/s"),
-            rates="" if self.rates is None else str(self.rates),
-            p99_s=read_quantity("--p99", self.p99, "s"),
-            first_token_s=read_quantity("--first-token", self.first_token, "s"),
+        return read_as(
+            Demand,
+            self,
             between_s=read_quantity("--between-tokens", self.between_tokens, "s"),
             beside=_read_each("--beside", self.beside, read_real, "vit_b_16=0.2"),
-            objective=self.objective,
-            max_power_w=read_quantity("--max-power", self.max_power, "W"),
             max_cost_per_month=read_quantity("--max-cost", self.max_cost, "USD"),
             owned=_read_each("--owned", self.owned, read_whole, "l4=8"),
             releases=self.release,
-            variation=self.variation,
-            node=self.node,
         )
 
     def repeat(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from joulemap.cli.command import option
 from joulemap.cli.complete import complete_decoders, complete_engines, complete_hardware, complete_precisions
 from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
-from joulemap.cli.value import read_counts, read_quantity
+from joulemap.cli.value import read_as, read_counts
 from joulemap.domain.dimension import ASKED
 from joulemap.system.errors import UsageError
 from joulemap.system.number import read_whole
@@ -68,17 +68,7 @@ class ServerOptions:
             raise UsageError(
                 f"--output is a number of tokens here, found {self.output_tokens}; -o names a file"
             ) from None
-        return Serving(
-            prompt=self.prompt,
-            output=output,
-            engine=self.engine,
-            devices=read_counts("--devices", self.devices),
-            expert_devices=self.expert_devices,
-            data_devices=self.data_devices,
-            pipeline_devices=self.pipeline_devices,
-            cache=self.cache,
-            handover_bytes_per_s=read_quantity("--handover", self.handover, "B/s") or 0.0,
-        )
+        return read_as(Serving, self, output=output, devices=read_counts("--devices", self.devices))
 
 
 @frozen(kw_only=True)
@@ -115,17 +105,7 @@ class ServingOptions(ServerOptions):
         """Return what is asked of a server; UsageError names the option that cannot be read."""
         if self.handover != "50GB/s" and not self.prefill_on:
             raise UsageError("--handover is between two pools: add --prefill-on and --decode-on")
-        return attrs.evolve(
-            super().read(),
-            rate_per_s=read_quantity("--rate", self.rate, "1/s"),
-            in_flight=self.in_flight,
-            requests="" if self.requests is None else str(self.requests),
-            speculate=self.speculate,
-            acceptance=self.acceptance,
-            draft=self.draft,
-            prefill_on=self.prefill_on,
-            decode_on=self.decode_on,
-        )
+        return super().read()
 
 
 @frozen(kw_only=True)

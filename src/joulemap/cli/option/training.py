@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from joulemap.cli.command import option
 from joulemap.cli.complete import complete_optimizers
 from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
-from joulemap.cli.value import read_counts, read_quantity
+from joulemap.cli.value import read_as, read_counts, read_quantity
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -34,18 +34,12 @@ class TrainingOptions:
         """Return how it is trained; UsageError names the option that cannot be read."""
         from joulemap.domain.settings import Training
 
-        return Training(
+        return read_as(
+            Training,
+            self,
             devices=read_counts("--devices", self.devices),
-            tensor_devices=self.tensor_devices,
-            sequence_parallel=self.sequence_parallel,
-            pipeline_devices=self.pipeline_devices,
-            accumulate=self.accumulate,
-            tokens=self.tokens,
             optimizer=self.optimizer.lower(),
-            zero=self.zero,
-            recompute=self.recompute,
             samples=read_quantity("--samples", self.samples, "1"),
-            epochs=self.epochs,
         )
 
 

@@ -1,0 +1,72 @@
+"""Tables laid out by a line, records of what others have by name, and options read as a record."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from joulemap.answer.computed import make_table, take, told
+from joulemap.answer.layout import lay
+from joulemap.cli.option.design import DesignOptions
+from joulemap.cli.option.serving import ServingOptions
+from joulemap.cli.value import read_as
+from joulemap.domain.settings import Limits
+from joulemap.system.errors import UsageError
+from joulemap.system.record import frozen
+
+
+@frozen(kw_only=True)
+class Row:
+    """A configuration."""
+
+    label: str = told("hardware")
+    batch: int = told("samples")
+    step_s: float | None = told("of a step", "s")
+    cost: float | None = told("of a month", "USD")
+    half_width: float | None = told("of its logarithm")
+    way: str = told("rented or bought")
+
+
+ROWS = make_table(
+    "rows",
+    Row,
+    [
+        Row(label="l4", batch=1, step_s=0.002, cost=1234.5, half_width=0.1, way=""),
+        Row(label="t4", batch=1, step_s=None, cost=12.34, half_width=None, way=""),
+    ],
+)
+
+
+def test_columns_have_headings_signs_and_order() -> None:
+    """sinh(0.1) is 0.10017."""
+    drawn = lay(
+        ROWS,
+        "hardware @label | *batch | a step step_s | USD #cost | *80 % ±half_width | twice two",
+        projected=frozenset({"t4"}),
+        cells={"two": lambda row: str(2 * row.batch)},
+    )
+    assert drawn.headings == ("hardware", "batch", "a step", "USD", "80 %", "twice")
+    assert drawn.rows == (("l4", "1", "2 ms", "1,234", "±10 %", "2"), ("~t4", "1", "", "12.3", "", "2"))
+    assert drawn.keep == ("batch", "80 %")
+    assert lay(ROWS, "label | batch | *cost", keep="batch", limit=1).keep == ("batch", "cost")
+
+
+def test_a_column_without_values_or_with_one_alone_is_left_out_where_that_is_asked() -> None:
+    drawn = lay(ROWS, "label | way? | batch! | a step step_s? | cost!")
+    assert drawn.headings == ("label", "a step", "cost")
+
+
+def test_a_record_takes_what_the_first_of_its_sources_has() -> None:
+    first, then = ROWS
+    assert take(Row, first, then) == attrs.asdict(first)
+    assert take(Row, object(), then)["label"] == "t4"
+
+
+def test_options_are_read_by_their_names_and_units() -> None:
+    limits = read_as(Limits, DesignOptions(max_power="15W", max_latency="33ms"))
+    assert limits == Limits(max_power_w=15.0, max_latency_s=0.033)
+    serving = ServingOptions(rate="4/s", in_flight=None, prompt=100, output_tokens="7").read()
+    assert (serving.rate_per_s, serving.prompt, serving.output, serving.requests) == (4.0, 100, 7, "")
+    assert serving.handover_bytes_per_s == 50e9
+    with pytest.raises(UsageError, match="--max-power: '15' has no unit"):
+        read_as(Limits, DesignOptions(max_power="15"))
