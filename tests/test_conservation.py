@@ -191,7 +191,7 @@ def test_every_part_adds_up_on_every_hardware(model: str) -> None:
     evaluator.cache_clear()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("hardware", EVERY)
 def test_runs_tell_actions_apart(hardware: Hardware) -> None:
     met = {

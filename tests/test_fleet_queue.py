@@ -98,6 +98,7 @@ def mean_exponential_wait(load: float, devices: int) -> float:
     return last / (sum(terms) + last) / (devices - load)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("load", LOADS)
 def test_stepping_agrees_with_closed_forms(load: float) -> None:
     check_closed_forms(load, requests=int(max(1000, 40 / (1.0 - load) ** 2)))

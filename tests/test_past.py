@@ -118,6 +118,7 @@ def alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("asked", "most"),
     [
@@ -157,11 +158,6 @@ def test_a_step_that_is_given_nothing_is_refused() -> None:
     decoder = attrs.evolve(Counter().decoder(), sample=lambda step, batch: Counter().sample(Step(), batch))
     with pytest.raises(ModelError, match="a step is given no floating-point tensor to keep what came before"):
         decoder.cache_bytes(10)
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("past") / "results.duckdb")
 
 
 ASKED: Final[dict[str, Any]] = {"hardware": ["l4"], "batch": (1, 4), "serving": Serving(prompt=48, output=16)}
