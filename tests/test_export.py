@@ -330,6 +330,7 @@ def test_node_data_are_of_any_metric(metric: Any, column: str, program: Path, tm
     assert_close(sum(values), getattr(workspace.analyze(str(program), "tpu_v4").total, column), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_stacks_of_a_saved_program_have_its_modules(program: Path, tmp_path: Path) -> None:
     path = export(Workspace(tmp_path / "own.duckdb"), tmp_path / "x.pb.gz", str(program), "h100_sxm5")
     found = {stack.frames[1:-1] for stack in read_stacks(path) if "basis" not in stack.labels}

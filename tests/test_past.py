@@ -53,7 +53,7 @@ def told(name: str, batch: int, tokens: int, cached: int) -> Workload:
     return fuse(trace_request(request(name, batch, tokens=tokens, cached=cached)))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["Net", "example", "turned", "stacked", "objects", "sized"])
 def test_a_pass_is_counted_at_its_sizes_however_a_past_is_handed_over(name: str) -> None:
     for batch, tokens, cached in PASSES:
