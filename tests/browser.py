@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,9 +29,7 @@ def find_chromium() -> str:
 
 def why_not() -> str:
     """Return why no browser can be driven here; empty where one can."""
-    try:
-        import playwright.sync_api  # noqa: F401
-    except ImportError:
+    if find_spec("playwright") is None:
         return "playwright is not installed"
     return "" if find_chromium() else "no Chromium here: apt-get install chromium"
 

@@ -109,6 +109,12 @@ def own_database(database: Path, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """An empty one, which a module's tests ask and fill."""
+    return Workspace(tmp_path_factory.mktemp("workspace") / "results.duckdb")
+
+
 @pytest.fixture
 def joulemap(tmp_path: Path) -> Run:
     """Run `joulemap` in an empty folder; the database is `joulemap.duckdb` there unless a test says otherwise."""

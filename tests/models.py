@@ -42,6 +42,11 @@ def shipped(name: str, batch: int = 1) -> WorkloadColumns:
     return read_columns(connection, number)
 
 
+def meta(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return a tensor without storage."""
+    return torch.empty(*shape, device="meta", dtype=dtype)
+
+
 def image(batch: int, channels: int, size: int) -> Tensor:
     """Return a square image without storage."""
     return torch.empty(batch, channels, size, size, device="meta")

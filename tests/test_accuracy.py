@@ -160,6 +160,7 @@ def test_the_worst_are_those_whose_ratio_is_furthest_from_one() -> None:
     assert [line.split(" | ")[3] for line in lines] == ["0.20", "4.00", "1.50"]
 
 
+@pytest.mark.slow
 def test_the_more_efficient_of_two_is_named_by_board_and_by_system(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     names = ["hailo_8", "coral_edge_tpu"]

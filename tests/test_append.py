@@ -19,17 +19,13 @@ from joulemap.model.merge import build
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import ROLE_CODE, columns_of
 from joulemap.row.model import Caveat
-from models import Function, shipped, trace
+from models import Function, meta, shipped, trace
 
 PAST, NEW, HEADS, WIDTH = 500, 4, 2, 16
 ROW = HEADS * WIDTH * 4
 """Bytes of a token in one cache at fp32."""
 
 Attend = Callable[..., object]
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 def legacy(x: Tensor, keys: Tensor, values: Tensor) -> object:

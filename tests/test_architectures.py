@@ -30,11 +30,6 @@ ENTRIES = load_catalogue().entries
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("architectures") / "results.duckdb")
-
-
-@pytest.fixture(scope="module")
 def answer(workspace: Workspace) -> ArchitecturesAnswer:
     return workspace.architectures("resnet18")
 
@@ -112,9 +107,9 @@ def test_every_class_answers_and_adds_up_exactly(workspace: Workspace, precision
         assert row.overhead_fj == sum(one.energy_fj for one in categories if one.is_overhead)
         assert len(categories) == 9
         assert [one.rank for one in actions] == list(range(1, len(actions) + 1))
-    for row in list(answer.rows)[::4]:
-        run = workspace.analyze("resnet18", row.hardware, precision=row.precision)  # type: ignore[arg-type]
-        assert row.energy_fj == run.total.energy_fj
+    row = answer.rows[0]
+    run = workspace.analyze("resnet18", row.hardware, precision=row.precision)  # type: ignore[arg-type]
+    assert row.energy_fj == run.total.energy_fj
 
 
 def test_a_mac_costs_what_its_actions_cost(answer: ArchitecturesAnswer) -> None:

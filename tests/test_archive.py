@@ -32,9 +32,9 @@ CALIBRATION = made(hardware(CALIBRATED))
 IDS = {"run_id", "run_a", "run_b", "workload_id"}
 QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("resnet18", {"hardware": ["xeon_8490h", "h100_sxm5", "tpu_v4", "kpu_t256"]}),
-    ("mobilenet_v2", {"hardware": [CALIBRATED, "l4"], "precision": "fp16", "batch": 4, "calibration": CALIBRATION}),
-    ("mobilenet_v2", {"hardware": [CALIBRATED], "precision": "fp16", "batch": 4, "calibration": "none"}),
-    ("vit_b_16", {"hardware": ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W"], "precision": "fp16"}),
+    ("mlp", {"hardware": [CALIBRATED, "l4"], "precision": "fp16", "batch": 4, "calibration": CALIBRATION}),
+    ("mlp", {"hardware": [CALIBRATED], "precision": "fp16", "batch": 4, "calibration": "none"}),
+    ("attention_head", {"hardware": ["jetson_orin_nano_8gb@7W", "jetson_orin_nano_8gb@15W"], "precision": "fp16"}),
     ("resnet18", {"hardware": ["coral_edge_tpu", "h100_sxm5"], "precision": "bf16"}),
 )
 """Several models, calibrated runs and not, a refused one, power modes."""

@@ -38,11 +38,6 @@ def made_up() -> Iterator[Connection]:
     connection.close()
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("available") / "available.duckdb")
-
-
 # The host
 
 

@@ -229,6 +229,7 @@ def test_bulk_totals_are_those_of_the_ledger() -> None:
         assert total.energy_fj == int(run_of(bounded, PRODUCT, "fp8").ledger.energy_fj.sum())
 
 
+@pytest.mark.slow
 def test_a_large_board_against_one_priced_by_circuits(tmp_path: Path) -> None:
     # measured boards draw 72 % of their limit on such models at batch 32; the circuits of one were 18 % of it
     workspace = Workspace(tmp_path / "a.duckdb")

@@ -18,17 +18,13 @@ from joulemap.domain.workload import Workload
 from joulemap.model.architecture.cpu import ARCHITECTURE as CPU
 from joulemap.model.kernel import form_kernels
 from joulemap.trace.single import describe
-from models import KEY, Function, trace
+from models import KEY, Function, meta, trace
 
 ROWS, WIDTH = 512, 64
 ROW_BYTES = 4 * WIDTH
 CACHE_BYTES = ROWS * ROW_BYTES
 
 Update = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-def meta(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.empty(*shape, device="meta", dtype=dtype)
 
 
 class Cache(nn.Module):

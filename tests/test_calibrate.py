@@ -377,6 +377,7 @@ def test_two_rows_that_cannot_be_leave_the_datasheet_as_it_is(
         assert after.basis in (before.basis, least_sure(before.basis, "scaled"))
 
 
+@pytest.mark.slow
 def test_few_rows_move_less_than_many(workloads: Mapping[tuple[str, int], WorkloadColumns]) -> None:
     target = hardware("kpu_t256")
     rows = []

@@ -143,6 +143,7 @@ def test_every_command_that_evaluates_takes_it_and_says_so(joulemap: Run, comman
     assert "l4 with static_power 12 W (was 19.6 W)" in done.stdout.splitlines()[0]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("written", "code", "message"),
     [

@@ -170,19 +170,6 @@ def test_a_difference_names_the_constants_that_changed(tmp_path: Path, monkeypat
     assert (same.settings.rows, same.constants.rows) == ((), ())
 
 
-def test_a_difference_on_screen(joulemap: Run, database: Path) -> None:
-    shown = joulemap("db", "diff", 1, 2, "--db", database, "--details")
-    assert shown.returncode == 0
-    for word in ("Settings that differ", "Constants that differ", "sum of all terms", "exact"):
-        assert word in shown.stdout
-    document = json.loads(joulemap("db", "diff", 1, 2, "--db", database, "--format", "json").stdout)
-    assert sum(term["difference_fj"] for term in document["terms"]) == document["total"]["difference_fj"]
-    assert records(joulemap("db", "diff", 1, 2, "--db", database, "--format", "csv").stdout)
-    gone = joulemap("db", "diff", 1, 99_999, "--db", database)
-    assert gone.returncode == ExitCode.UNKNOWN_NAME
-    assert "unknown run '99999'" in gone.stderr
-
-
 @pytest.mark.slow
 def test_without_a_place_for_templates_everything_still_works(joulemap: Run, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"

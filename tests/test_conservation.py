@@ -191,7 +191,7 @@ def test_every_part_adds_up_on_every_hardware(model: str) -> None:
     evaluator.cache_clear()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("hardware", EVERY)
 def test_runs_tell_actions_apart(hardware: Hardware) -> None:
     met = {
@@ -206,7 +206,7 @@ def test_runs_tell_actions_apart(hardware: Hardware) -> None:
     assert len(met) >= 15
 
 
-@pytest.mark.sample(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [*SMALL, *SAMPLE, *SLOW])
 def test_each_run_tells_what_its_class_does(model: str) -> None:
     for hardware in (one for one in FORMS if one.architecture in ACTIONS):

@@ -119,7 +119,7 @@ def run(name: str, model: str, weights: str, batch: int, cached: int, runtime: R
     return evaluate(step(model, batch, cached), find(name), configuration)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "model", "weights", "batch", "cached", "gigabytes", "milliseconds", "most"),
     [

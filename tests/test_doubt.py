@@ -268,18 +268,18 @@ def test_intervals_of_runs(tmp_path: Path) -> None:
 def test_pairs_agree_with_draws(tmp_path: Path) -> None:
     """The closed form of a pair, and the part of draws in which it is so, are two ways to one number."""
     workspace = Workspace(tmp_path / "a.duckdb")
-    workspace.evaluate("resnet18", hardware=["t4", "l4", "tpu_v4", "raspberry_pi_5"], precision="int8")
+    workspace.evaluate("resnet18", hardware=["t4", "l4", "tpu_v4"], precision="int8")
     pairs = list(
         workspace.sql(
             "SELECT metric, run_id, other_run_id, better_ratio, probability_better FROM comparison_probability"
         )
     )
-    assert len(pairs) == 4 * 3 * 5
+    assert len(pairs) == 3 * 2 * 5
     known = {(metric, one, other): probability for metric, one, other, _, probability in pairs}
     for (metric, one, other), probability in known.items():
         assert_close(probability + known[metric, other, one], 1.0, rel=1e-9)
     assert all((ratio > 1.0) == (probability > 0.5) for *_, ratio, probability in pairs if ratio != 1.0)
-    for metric in ("latency", "energy_per_inference", "edp_per_inference"):
+    for metric in ("latency", "edp_per_inference"):
         rows = workspace.sql(
             "WITH ids AS (SELECT list(run_id) AS all_ids FROM runs), cost AS ("
             "SELECT f.run_id, d.draw, ln(metric_value($metric, f)) "
@@ -289,7 +289,7 @@ def test_pairs_agree_with_draws(tmp_path: Path) -> None:
             "JOIN cost AS b ON a.draw = b.draw AND a.run_id <> b.run_id GROUP BY ALL",
             {"metric": metric},
         )
-        ((count,),) = workspace.sql("SELECT draw_count(4)")
+        ((count,),) = workspace.sql("SELECT draw_count(3)")
         for one, other, drawn in rows:
             right = known[metric, one, other]
             assert abs(drawn - right) < 4 * math.sqrt(right * (1.0 - right) / count) + 0.005
@@ -323,6 +323,7 @@ def test_one_question_has_one_probability(tmp_path: Path, goal: Literal["energy"
     assert_close(sum(best.probabilities), 1.0, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_one_board_is_told_apart_from_itself_before_another(tmp_path: Path) -> None:
     """At the same ratio, two batches of one board share more than two boards of a class, and those than two classes."""
     workspace = Workspace(tmp_path / "a.duckdb")

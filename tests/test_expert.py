@@ -12,15 +12,11 @@ from joulemap.domain.workload import Workload
 from joulemap.trace.formula.product import hit_count
 from joulemap.trace.module import build_on_meta
 from joulemap.trace.value import balanced_choices
-from models import Function, trace
+from models import Function, meta, trace
 
 EXPERTS, TAKEN, WIDTH, HIDDEN = 8, 2, 16, 32
 EXPERT = WIDTH * HIDDEN
 """Elements of one of an expert's two matrices."""
-
-
-def meta(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.empty(*shape, device="meta", dtype=dtype)
 
 
 class Experts(nn.Module):

@@ -60,11 +60,6 @@ MODELS: dict[FigureName, str] = {"frontier": "llama-3.2-1b"}
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("figure") / "results.duckdb")
-
-
-@pytest.fixture(scope="module")
 def draw(workspace: Workspace) -> Draw:
     @cache
     def plot(name: FigureName) -> Figure:

@@ -98,6 +98,7 @@ def mean_exponential_wait(load: float, devices: int) -> float:
     return last / (sum(terms) + last) / (devices - load)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("load", LOADS)
 def test_stepping_agrees_with_closed_forms(load: float) -> None:
     check_closed_forms(load, requests=int(max(1000, 40 / (1.0 - load) ** 2)))
@@ -181,6 +182,7 @@ def test_means_of_varied_devices_that_hardly_rest(devices: int) -> None:
     assert_close(2.0 * waited / numbers, mean_exponential_wait(load * devices, devices), rel=0.05)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("devices", [1, 8, 32])
 def test_as_many_batches_as_a_fleet_is_judged_by_agree_with_the_closed_form(devices: int) -> None:
     """Percentiles that fleets are sized by rest on as many batches as devices and requests need, however many come."""

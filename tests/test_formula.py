@@ -12,13 +12,9 @@ from torch.nn import functional
 
 from joulemap.domain.workload import Operator
 from joulemap.trace.formula import Call, Cost, formula
-from models import Function, trace
+from models import Function, meta, trace
 
 Gemm = tuple[int, int, int, int]
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 def operators(function: Callable[..., Tensor], *inputs: Tensor) -> list[Operator]:

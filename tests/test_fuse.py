@@ -29,15 +29,11 @@ from models import (
     Views,
     accesses_of,
     image,
+    meta,
     patterns,
     trace,
     trace_zoo,
 )
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
-
 
 SMALL = {
     "mlp": lambda: trace(Mlp(), meta(2, 8)),

@@ -90,11 +90,6 @@ def one():
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("fusion") / "results.duckdb")
-
-
-@pytest.fixture(scope="module")
 def answers(workspace: Workspace) -> Mapping[str, FusionAnswer]:
     def ask_fusion(name: str) -> FusionAnswer:
         model, hardware, precision, runtime = CASES[name]
@@ -164,7 +159,7 @@ def test_a_run_is_that_of_other_answers(name: str, answers: Mapping[str, FusionA
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_fusing_moves_no_more_bytes(name: str, answers: Mapping[str, FusionAnswer]) -> None:
     for row in answers[name].subgraphs:
         assert row.moved_bytes <= row.separate_moved_bytes
@@ -197,6 +192,7 @@ def test_what_is_one_kernel_either_way_saves_nothing(name: str, answers: Mapping
         assert "either way and take" not in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [one if one in ("gpu", "dpu") else pytest.param(one, marks=pytest.mark.slow) for one in CASES]
 )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, strategies as st
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from chip import CLOCK_HZ, number
@@ -37,16 +37,12 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, RUNTIMES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.gpu.device import find_clock_hz
 from joulemap.model.workload import WorkloadColumns
-from models import ConvBlock, Function, Residual, SelfAttention, columns, image, shipped
+from models import ConvBlock, Function, Residual, SelfAttention, columns, image, meta, shipped
 from sample import thin
 from variants import with_bandwidth, with_caches, with_clock, with_more_units, with_units
 
 THREADS_PER_S = 128 * ISSUE_HZ
 """Instructions of single threads."""
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 def conv(

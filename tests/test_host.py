@@ -33,11 +33,6 @@ RELU = "elementwise(kind=relu,elements=1048576)"
 FJ_PER_J = 1e15
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("host") / "host.duckdb")
-
-
 def run_of(hardware: Hardware) -> RunColumns:
     found = find_operator(RELU)
     assert found is not None

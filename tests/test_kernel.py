@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, strategies as st
-from torch import Tensor
 
 from joulemap.domain.configuration import RUNTIMES
 from joulemap.model.kernel import form_kernels, share_exactly
-from models import ConvBlock, Embedded, Function, Masked, Mlp, Residual, SelfAttention, columns, image
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
+from models import ConvBlock, Embedded, Function, Masked, Mlp, Residual, SelfAttention, columns, image, meta
 
 
 def test_fused_runs_a_kernel_per_subgraph() -> None:

@@ -336,10 +336,13 @@ def test_importing_the_package_loads_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_questions_load_what_answers_them_when_they_are_looked_at(tmp_path: Path) -> None:
-    loaded = loaded_after("import joulemap\njoulemap.Workspace(), joulemap.use", tmp_path)
-    assert "joulemap.workspace" in loaded
-    assert not loaded & {"joulemap.answer", "joulemap.plan.hold", "numpy", "pyarrow", "torch"}
-    loaded = loaded_after("import inspect, joulemap\ninspect.getmembers(joulemap.Workspace)", tmp_path)
+    unlooked = {"joulemap.answer", "joulemap.plan.hold", "numpy", "pyarrow", "torch"}
+    loaded = loaded_after(
+        "import inspect, joulemap, sys\njoulemap.Workspace(), joulemap.use\n"
+        f"assert 'joulemap.workspace' in sys.modules and not {unlooked!r} & set(sys.modules)\n"
+        "inspect.getmembers(joulemap.Workspace)",
+        tmp_path,
+    )
     assert "joulemap.answer.compare.summary" in loaded
     assert not loaded & {"pyarrow", "torch", "typer"}
 
@@ -391,6 +394,7 @@ def test_a_first_comparison_of_a_shipped_model_imports_no_torch(model: str, tmp_
     assert not loaded & {"torch", "torchvision"}
 
 
+@pytest.mark.slow
 @pytest.mark.sample(1)
 def test_a_second_comparison_imports_no_torch(own_database: Path) -> None:
     asked = ("compare", "resnet18", "--db", str(own_database))

@@ -117,11 +117,6 @@ def test_doubt_is_that_of_served_models(served: tuple[Book, dict[str, Any]]) -> 
     assert 0.5 < rows["first_token"]["probability_best"] < 0.9
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("llm") / "results.duckdb")
-
-
 @contextlib.contextmanager
 def without_host() -> Iterator[None]:
     """Let engines have no time of their own, so that requests are their passes alone."""
@@ -286,6 +281,7 @@ def test_it_is_one_screen_and_data(workspace: Workspace, answer: LlmAnswer) -> N
     assert count["c"] == len(runs)
 
 
+@pytest.mark.slow
 def test_a_pass_is_explained_by_what_its_work_is_for(workspace: Workspace) -> None:
     explained = workspace.explain(
         f"{MODEL}(cached=2048)", "h100_sxm5", "h200_sxm", precision="bf16", runtime="engine", batch=8
@@ -366,6 +362,7 @@ def test_a_draft_costs_and_brings_tokens(workspace: Workspace) -> None:
     assert (drafted.output_token_j or 0.0) < (plain.output_token_j or 0.0) < (vain.output_token_j or 0.0)
 
 
+@pytest.mark.slow
 def test_both_phases_stand_side_by_side_by_class(workspace: Workspace) -> None:
     answer = workspace.contrast_phases(hardware=("h100_sxm5", "gaudi3"))
     assert [row.model for row in answer.rows] == [f"{MODEL}(tokens=2048)"] * 2 + [f"{MODEL}(cached=2048)"] * 2

@@ -147,6 +147,7 @@ def test_time_in_which_batches_overlap_is_paid_once() -> None:
     assert power_w(run) <= hardware.tdp.value
 
 
+@pytest.mark.slow
 def test_loads_are_stored_and_the_ledger_is_conserved(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "a.duckdb")
     workspace.evaluate("resnet50", hardware=["hailo_8", "dpu_b4096x3_zcu102"], precision="int8", runtime="engine")

@@ -20,14 +20,10 @@ from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import columns_of
 from joulemap.system.units import FS_PER_S
-from models import Function, trace
+from models import Function, meta, trace
 
 STEPS, WIDTH = 12, 16
 ONE_OF_EACH_CLASS = tuple({one.architecture: one.id for one in reversed(chips.ALL)}.values())
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 class Selective(nn.Module):

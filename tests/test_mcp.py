@@ -9,17 +9,17 @@ import shlex
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp_types import TextContent
 
 from conftest import Run
 from joulemap.cli.mcp import Host, make_server
 from joulemap.cli.tool import TOOLS, check_files, cut, list_tools
 from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,6 +33,8 @@ def host(db: Path, **changed: Any) -> Host:
 
 def session(server: Any, work: Callable[[Client, Call], Awaitable[None]]) -> None:
     """Work with a client; a call gives whether it failed, and the answer or the line."""
+    from mcp import Client  # a second for each worker
+    from mcp_types import TextContent
 
     async def run() -> None:
         async with Client(server) as client:
@@ -106,6 +108,8 @@ def test_every_tool_answers_with_interval_basis_source_and_a_command_that_repeat
         ):
             failed, line = await call(name, **given)
             assert failed and told in line
+
+    from mcp.client.stdio import StdioServerParameters
 
     words = ["-m", "joulemap", "mcp", "--db", str(own_database), "--allow", str(ROOT / "tests/data/verify")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

@@ -211,6 +211,7 @@ def test_measurements_taken_here_do_not_stop_a_validation(hardware: str | None, 
     assert done.stdout
 
 
+@pytest.mark.slow
 def test_a_named_hardware_is_scored_by_the_view_of_errors(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "results.duckdb")
     score = workspace.measure("mlp", hardware="H200", seconds=FAST).score

@@ -62,7 +62,7 @@ class _Alive(TorchFunctionMode):
         return result
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "batch"), [("resnet18", 2), ("mobilenet_v2", 1), ("efficientnet_b0", 1), ("convnext_tiny", 3)]
 )

@@ -16,13 +16,9 @@ from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.pipeline import evaluate
 from joulemap.model.workload import WorkloadColumns
 from joulemap.trace.module import build_on_meta
-from models import columns
+from models import columns, meta
 
 WIDTH = 64
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 class Layer(nn.Module):

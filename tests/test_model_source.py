@@ -75,16 +75,17 @@ def test_a_changed_file_is_another_workload(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "mine.py"
     path.write_text(NET)
     workspace = Workspace(tmp_path / "x.duckdb")
-    first = workspace.compare(f"{path}:net", inputs=["1,16"])
+    first = workspace.compare(f"{path}:net", inputs=["1,16"], hardware="tpu_v4")
     path.write_text(NET.replace("width: int = 8", "width: int = 9"))
-    second = workspace.compare(f"{path}:net", inputs=["1,16"])
+    second = workspace.compare(f"{path}:net", inputs=["1,16"], hardware="tpu_v4")
     assert not set(first.scope.run_ids) & set(second.scope.run_ids)
     path.write_text(NET)
     monkeypatch.setattr(build, "trace_request", lambda request: pytest.fail("traced again"))
-    assert workspace.compare(f"{path}:net", inputs=["1,16"]).scope.run_ids == first.scope.run_ids
+    again = workspace.compare(f"{path}:net", inputs=["1,16"], hardware="tpu_v4")
+    assert again.scope.run_ids == first.scope.run_ids
     monkeypatch.undo()
     copy = shutil.copy(path, tmp_path / "copy.py")  # a model has the name that it is asked by
-    answer = workspace.compare(f"{copy}:net", inputs=["1,16"])
+    answer = workspace.compare(f"{copy}:net", inputs=["1,16"], hardware="tpu_v4")
     assert {row.model for row in answer.rows} == {f"{copy}:net"}
 
 

@@ -15,17 +15,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from joulemap.domain.configuration import FLOPS_PER_MAC
 from joulemap.domain.workload import Workload
 from joulemap.trace.module import build_on_meta
-from models import Fourier, Function, trace
+from models import Fourier, Function, meta, trace
 
 Case = tuple[Callable[[], nn.Module], tuple[Tensor, ...]]
 """What makes a module, and its inputs."""
 
 FREE = frozenset({"view", "data_movement"})
 """Kinds without arithmetic."""
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 def ids(*shape: int) -> Tensor:

@@ -53,7 +53,7 @@ def told(name: str, batch: int, tokens: int, cached: int) -> Workload:
     return fuse(trace_request(request(name, batch, tokens=tokens, cached=cached)))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["Net", "example", "turned", "stacked", "objects", "sized"])
 def test_a_pass_is_counted_at_its_sizes_however_a_past_is_handed_over(name: str) -> None:
     for batch, tokens, cached in PASSES:
@@ -118,6 +118,7 @@ def alike(one: WorkloadColumns, other: WorkloadColumns) -> bool:
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("asked", "most"),
     [
@@ -157,11 +158,6 @@ def test_a_step_that_is_given_nothing_is_refused() -> None:
     decoder = attrs.evolve(Counter().decoder(), sample=lambda step, batch: Counter().sample(Step(), batch))
     with pytest.raises(ModelError, match="a step is given no floating-point tensor to keep what came before"):
         decoder.cache_bytes(10)
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("past") / "results.duckdb")
 
 
 ASKED: Final[dict[str, Any]] = {"hardware": ["l4"], "batch": (1, 4), "serving": Serving(prompt=48, output=16)}

@@ -31,6 +31,7 @@ SINGLE = sorted(name for name, one in load_public_tables().items() if not one.is
 """Tables of single runs."""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SINGLE)
 def test_a_table_says_where_it_is_from_and_what_it_is(name: str) -> None:
     one = table(name)

@@ -30,13 +30,8 @@ from joulemap.workspace import Workspace
 from models import shipped
 from sample import thin
 
-PLAIN = ["l4", "h100_sxm5", "tpu_v4", "epyc_9654"]
+PLAIN = ["l4", "tpu_v4", "epyc_9654"]
 CATALOGUE = load_catalogue().hardware
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("sensitivity") / "a.duckdb")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -20,6 +20,8 @@ from joulemap.catalog.public import find_public_table
 from joulemap.domain.doubt import FULL_GROUPS, Doubt, ServingScale
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.serving import COLUMNS, ServingRow
+from joulemap.domain.table import Table
+from joulemap.row.validate import PredictionScore
 from joulemap.serving.predict import Prediction
 from joulemap.store.connection import writing
 from joulemap.system.errors import CatalogueError, ExitCode, UnknownNameError
@@ -36,6 +38,9 @@ ROWS = (
 )
 
 
+Scored = tuple[Workspace, Table[PredictionScore], list[ServingRow]]
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """Five rows: of two boards that are known, of one that is not, of a model that is not."""
@@ -47,6 +52,22 @@ def table(tmp_path: Path) -> Path:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[ServingRow]:
     """The rows that a prediction was asked for: each is predicted twice too slow, at the power that was measured."""
+    return _predict_made_up(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scored]:
+    """A workspace with the five rows, their scores by hardware, and the rows that a prediction was asked for."""
+    folder = tmp_path_factory.mktemp("scored")
+    (folder / "served.csv").write_text(HEAD + FIGURES + ROWS)
+    with pytest.MonkeyPatch.context() as patch:
+        asked = _predict_made_up(patch)
+        workspace = Workspace(folder / "own.duckdb")
+        workspace.import_measurements(folder / "served.csv")
+        yield workspace, workspace.validate(by="hardware", source="stand"), asked
+
+
+def _predict_made_up(patch: pytest.MonkeyPatch) -> list[ServingRow]:
     rows: list[ServingRow] = []
 
     def predict(given: Sequence[ServingRow], hardware: Hardware) -> list[Prediction | str]:
@@ -54,7 +75,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[ServingRow]:
         assert {row.hardware for row in given} == {hardware.id}
         return [_predict(row) for row in given]
 
-    monkeypatch.setattr("joulemap.serving.predict.predict", predict)
+    patch.setattr("joulemap.serving.predict.predict", predict)
     return rows
 
 
@@ -127,10 +148,8 @@ def test_an_unknown_column_is_named(tmp_path: Path) -> None:
         Workspace(tmp_path / "own.duckdb").import_measurements(path)
 
 
-def test_each_measured_quantity_has_a_score(table: Path, tmp_path: Path, asked: list[ServingRow]) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    workspace.import_measurements(table)
-    answer = workspace.validate(by="hardware", source="stand")
+def test_each_measured_quantity_has_a_score(scored: Scored) -> None:
+    workspace, answer, asked = scored
     scores = {(row["hardware"], row["quantity"]): row for row in answer.records()}
     assert len(asked) == 4  # the fifth is of hardware that is not known
     # twice as long is 1.0 too much, half the rate 0.5 too little
@@ -150,10 +169,8 @@ def test_each_measured_quantity_has_a_score(table: Path, tmp_path: Path, asked: 
     assert {row["engine"] for row in errors} == {"vllm"} and 7.5 in {row["batch"] for row in errors}
 
 
-def test_what_is_not_predicted_is_kept_with_its_reason(table: Path, tmp_path: Path, asked: list[ServingRow]) -> None:
-    workspace = Workspace(tmp_path / "own.duckdb")
-    workspace.import_measurements(table)
-    answer = workspace.validate(by="hardware", source="stand")
+def test_what_is_not_predicted_is_kept_with_its_reason(scored: Scored) -> None:
+    workspace, answer, _ = scored
     assert any("5 rows" in note and "abacus_9000" in note and "no decoder ships" in note for note in answer.notes)
     refused = {(row["hardware"], row["refusal"]): row for row in workspace.serving_refusals().records()}
     assert refused["h100_sxm5", "no decoder ships: 1"]["quantity_count"] == 2

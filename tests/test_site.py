@@ -33,7 +33,7 @@ def test_the_contents_lead_to_every_page_once() -> None:
     assert Counter(list_contents()) == Counter(pages)
 
 
-@pytest.mark.parametrize("name", thin(list_commands(), 5))
+@pytest.mark.parametrize("name", thin(list_commands(), 10))
 def test_a_command_has_a_page_with_all_that_its_help_has(name: str) -> None:
     page = write_commands()[f"commands/{name}.md"]
     for manual in list_manuals(read_manual(name)):

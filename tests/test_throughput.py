@@ -172,20 +172,20 @@ def test_the_power_cap_is_that_of_all_cores_at_work() -> None:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("runtime", ["fused", "graph", "eager"])
 @pytest.mark.parametrize("precision", ["int8", "bf16"])
-def test_samples_run_one_after_another_where_a_runtime_takes_one(precision: str, runtime: str) -> None:
+@pytest.mark.parametrize("model", ["resnet18", "vit_b_16"])
+def test_samples_run_one_after_another_where_a_runtime_takes_one(model: str, precision: str, runtime: str) -> None:
     one_by_one = with_geometry(tpu(), samples_at_once=1.0)
-    for model in ("resnet18", "vit_b_16"):
-        eight, one = shipped(model, 8), shipped(model)
-        many, single = run(one_by_one, precision, eight, runtime), run(one_by_one, precision, one, runtime)
-        assert_close(many.latency_fs / 8, single.latency_fs, rel=1e-6)
-        assert_close(many.energy_fj / 8, single.energy_fj, rel=1e-6)
-        assert many.operators.dram_bytes.sum() == 8 * single.operators.dram_bytes.sum()
-        assert many.operators.moved_bytes.sum() == 8 * single.operators.moved_bytes.sum()
-        # a chip that takes two at once runs half as many parts
-        pairs = run(with_geometry(tpu(), samples_at_once=2.0), precision, eight, runtime)
-        assert single.latency_fs * 8 >= pairs.latency_fs >= run(tpu(), precision, eight, runtime).latency_fs
-        # one sample is the same with or without the limit
-        assert run(tpu(), precision, one, runtime).latency_fs == single.latency_fs
+    eight, one = shipped(model, 8), shipped(model)
+    many, single = run(one_by_one, precision, eight, runtime), run(one_by_one, precision, one, runtime)
+    assert_close(many.latency_fs / 8, single.latency_fs, rel=1e-6)
+    assert_close(many.energy_fj / 8, single.energy_fj, rel=1e-6)
+    assert many.operators.dram_bytes.sum() == 8 * single.operators.dram_bytes.sum()
+    assert many.operators.moved_bytes.sum() == 8 * single.operators.moved_bytes.sum()
+    # a chip that takes two at once runs half as many parts
+    pairs = run(with_geometry(tpu(), samples_at_once=2.0), precision, eight, runtime)
+    assert single.latency_fs * 8 >= pairs.latency_fs >= run(tpu(), precision, eight, runtime).latency_fs
+    # one sample is the same with or without the limit
+    assert run(tpu(), precision, one, runtime).latency_fs == single.latency_fs
 
 
 def test_coral_runs_a_large_batch_image_by_image() -> None:

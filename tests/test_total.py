@@ -121,6 +121,7 @@ def check(evaluator: Evaluator, hardware: Hardware, precision: str, runtime: str
     return compared
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("model", MODELS)
 def test_totals_are_sums_of_ledgers(model: str) -> None:
     place = MODELS.index(model)

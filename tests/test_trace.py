@@ -30,14 +30,11 @@ from models import (
     accesses_of,
     columns,
     image,
+    meta,
     operator,
     trace,
     trace_zoo,
 )
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 def reads(workload: Workload, name: str) -> list[int]:
@@ -81,9 +78,9 @@ def test_a_zoo_model_is_built_without_storage() -> None:
 def test_tracing_does_not_take_the_memory_of_the_weights() -> None:
     trace_zoo("resnet18")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    workload = trace_zoo("vit_h_14")
+    workload = trace_zoo("vit_l_16")
     grown_bytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
-    assert workload.weight_bytes > 2_500_000_000
+    assert workload.weight_bytes > 1_200_000_000
     assert grown_bytes < 0.2 * workload.weight_bytes
 
 

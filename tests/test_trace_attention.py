@@ -14,13 +14,9 @@ from joulemap.system.errors import ModelError
 from joulemap.trace.inference import copied_operands
 from joulemap.trace.library import build_torchvision
 from joulemap.trace.module import build_on_meta
-from models import Function, SelfAttention, image, trace, trace_zoo
+from models import Function, SelfAttention, image, meta, trace, trace_zoo
 
 TOKENS, WIDTH, HEADS = 5, 16, 4
-
-
-def meta(*shape: int) -> Tensor:
-    return torch.empty(*shape, device="meta")
 
 
 def computing(workload: Workload) -> list[Operator]:

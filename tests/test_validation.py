@@ -78,7 +78,7 @@ def test_splits_say_how_new_a_row_is(tmp_path: Path) -> None:
 
 def test_scores_by_hand(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
-    names = ("resnet18", "resnet34", "mlp", "conv_block")
+    names = ("resnet18", "resnet_block", "mlp", "conv_block")
     workspace.evaluate(names, hardware=["gaudi3"], precision="bf16", runtime="graph")
     rows = {row["model"]: row for row in workspace.sql("SELECT model, latency_s, average_power_w FROM runs").records()}
     factors = dict(zip(names, (0.5, 0.8, 1.25, 2.0), strict=True))
@@ -114,7 +114,7 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "own.duckdb")
     names = {"resnet18": 0.8, "resnet34": 1.25}
     rows = {
-        model: workspace.compare(model, hardware=["hailo_8"], precision="int8", runtime="engine").rows[0]
+        model: workspace.compare(model, hardware=["cloud_ai_100_pro"], precision="int8", runtime="engine").rows[0]
         for model in names
     }
     path = tmp_path / "mine.csv"
@@ -125,14 +125,16 @@ def test_rates_and_wall_power_by_hand(tmp_path: Path) -> None:
         assert row.throughput_per_s is not None and row.average_power_w is not None and row.latency_s is not None
         assert row.throughput_per_s > 1.5 / row.latency_s
         figures = f"{row.throughput_per_s / factor!r},{row.average_power_w!r},{row.average_power_w / factor!r}"
-        lines.append(f"hailo_8,{model},int8,1,engine,{figures},made up,a bench")
+        lines.append(f"cloud_ai_100_pro,{model},int8,1,engine,{figures},made up,a bench")
     path.write_text(head + "\n".join(lines))
     assert workspace.import_measurements(path) == (2, 0)
     assert workspace.import_measurements(path) == (0, 2)
-    listed = [row for row in workspace.measurements("hailo_8").records() if row["source"] == "a bench"]
+    listed = [row for row in workspace.measurements("cloud_ai_100_pro").records() if row["source"] == "a bench"]
     assert [row["latency_s"] for row in listed] == [None, None]
     assert all(row["throughput_per_s"] and row["wall_power_w"] for row in listed)
-    found = {row["quantity"]: row for row in workspace.validate("hailo_8", by="scope", source="a bench").records()}
+    found = {
+        row["quantity"]: row for row in workspace.validate("cloud_ai_100_pro", by="scope", source="a bench").records()
+    }
     assert set(found) == {"throughput_per_s", "power_w", "wall_power_w"}
     # errors: -0.2 and 0.25
     assert_close(found["throughput_per_s"]["mean_error_fraction"], 0.225, rel=1e-9)

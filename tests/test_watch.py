@@ -224,11 +224,6 @@ class Odd(torch.nn.Module):
         return {"out": self.parts["last"](value) * scale, "count": 3}
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("watch") / "watch.duckdb")
-
-
 def watch(workspace: Workspace, module: torch.nn.Module, *calls: tuple[Any, ...], **keywords: Any) -> WatchAnswer:
     asked: dict[str, Any] = {"hardware": "l4", "quiet": True, **keywords}
     with workspace.watch(module, **asked) as watched:

@@ -114,8 +114,10 @@ def test_hardware_is_chosen_by_name_by_class_or_both(database: Path, untraceable
     workspace = Workspace(database)
     of_both = {"h100_sxm5", "xeon_8490h"}
     assert {row.hardware for row in workspace.compare("resnet18", architecture=["gpu", "cpu"]).rows} == of_both
-    whole = {one.id for one in load_catalogue().hardware.values() if one.architecture in ("tpu", "cpu")}
-    assert {row.hardware for row in workspace.compare("resnet18", hardware=["TPUs", "cpus"]).rows} == whole > {"tpu_v4"}
+    whole = {one.id for one in load_catalogue().hardware.values() if one.architecture in ("kpu", "cgra")}
+    assert (
+        {row.hardware for row in workspace.compare("resnet18", hardware=["KPUs", "cgras"]).rows} == whole > {"kpu_t256"}
+    )
     with pytest.raises(UnknownNameError, match="unknown architecture 'quantum'; known: cgra, cpu, dpu, dsp"):
         workspace.compare("resnet18", architecture=["quantum"])
     twice = workspace.compare("resnet18", hardware=["tpu_v4", "xeon_8490h", "tpu_v4"])

@@ -104,7 +104,7 @@ def test_a_changed_rule_is_another_version(tmp_path: Path, monkeypatch: pytest.M
         assert (resource.read_code(*RULES) != before) == is_rule, (place, new)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [*SAMPLE, *SLOW])
 def test_a_shipped_workload_is_what_the_installed_torch_traces(name: str) -> None:
     assert_shipped_is_traced(name, 1)
