@@ -11,8 +11,8 @@ from joulemap.system.units import FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
+    from joulemap.box.line import Copy
     from joulemap.box.problem import Problem
-    from joulemap.box.run import Copy
 
 
 @frozen(kw_only=True)
