@@ -54,7 +54,7 @@ from joulemap.domain.operator.name import COLLECTIVES, SingleOperator, find_oper
 from joulemap.model.architecture import find_architecture
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
-from joulemap.model.pipeline import time_kernels
+from joulemap.model.timing import time_kernels
 from joulemap.model.workload import Booleans, Floats, Integers, columns_of
 from joulemap.plan.source import Source
 from joulemap.trace.single import describe

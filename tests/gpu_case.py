@@ -15,8 +15,8 @@ from joulemap.model.architecture.gpu.device import Engine, find_device, find_las
 from joulemap.model.architecture.gpu.sort import SORTS, SortedTraits
 from joulemap.model.architecture.gpu.time import Times, time_operators
 from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.pipeline import place
 from joulemap.model.placement import Placement
+from joulemap.model.timing import place
 from joulemap.model.traffic import dram_bytes
 from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.trace.single import describe

@@ -30,7 +30,8 @@ from joulemap.domain.measurement import Measurement
 from joulemap.domain.quantity import least_sure
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
-from joulemap.model.pipeline import evaluate, place
+from joulemap.model.pipeline import evaluate
+from joulemap.model.timing import place
 from joulemap.model.version import formula_version
 from joulemap.model.workload import Floats, WorkloadColumns
 from joulemap.plan.source import Source

@@ -11,7 +11,8 @@ import pytest
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.configuration import RUNTIMES, Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.model.pipeline import Asked, Evaluator
+from joulemap.model.outcome import Asked
+from joulemap.model.pipeline import Evaluator
 from models import shipped
 
 CATALOGUE = load_catalogue()

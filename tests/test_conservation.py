@@ -228,7 +228,7 @@ def test_every_listed_action_is_counted_by_its_class(monkeypatch: pytest.MonkeyP
         counted[hardware.architecture] |= counts.keys()
         return order_counts(counts, hardware)
 
-    monkeypatch.setattr("joulemap.model.pipeline.order_counts", record)
+    monkeypatch.setattr("joulemap.model.timing.order_counts", record)
     evaluate = evaluator("mobilenet_v3_small").evaluate
     for one in FORMS:
         for precision in one.peaks:

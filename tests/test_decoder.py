@@ -11,9 +11,9 @@ import pytest
 
 from joulemap.decoder.column import NAMED, describe_columns, find_repeat, pass_columns
 from joulemap.decoder.config import Decoder, Experts
+from joulemap.decoder.layer import describe_step
 from joulemap.decoder.name import complete, find_decoder, find_pass, find_shipped, load_shipped
-from joulemap.decoder.row import Split
-from joulemap.decoder.step import Step, describe_step
+from joulemap.decoder.step import Step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import Workload
 from joulemap.model.kernel import form_kernels
@@ -246,10 +246,10 @@ def test_layers_behind_one_of_another_kind_follow_from_a_few() -> None:
 
 
 def test_heads_that_do_not_divide_are_padded() -> None:
-    split = Split(devices=12)
-    assert (split.heads(40), split.queries(40, 40)) == (4, 4)
-    assert (split.heads(8), split.queries(64, 8)) == (1, 6)
-    assert (Split(devices=6).heads(8), Split(devices=6).queries(64, 8)) == (2, 12)
+    split = Step(devices=12)
+    assert (split.part(40), split.queries(40, 40)) == (4, 4)
+    assert (split.part(8), split.queries(64, 8)) == (1, 6)
+    assert (Step(devices=6).part(8), Step(devices=6).queries(64, 8)) == (2, 12)
 
 
 @pytest.mark.sample(1)

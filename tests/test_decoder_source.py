@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from joulemap.decoder.config import Decoder
+from joulemap.decoder.layer import describe_step
 from joulemap.decoder.read import read_config
-from joulemap.decoder.step import Step, describe_step
+from joulemap.decoder.step import Step
 from joulemap.domain.key import NO_KEY
 from joulemap.domain.workload import APPEND, Workload
 from joulemap.hub.held import request_module

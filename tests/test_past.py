@@ -219,8 +219,8 @@ def test_a_family_that_nobody_reads_needs_its_library(
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_traced_llama_is_the_one_that_ships_in_every_digit(step: Step, batch: int) -> None:
     pytest.importorskip("transformers")
+    from joulemap.decoder.layer import describe_step
     from joulemap.decoder.read import read_config
-    from joulemap.decoder.step import describe_step
     from joulemap.domain.key import NO_KEY
 
     sizes: dict[str, object] = {

@@ -9,8 +9,9 @@ import pytest
 from compare import assert_close
 from joulemap.catalog.load import load_catalogue
 from joulemap.catalog.stack import find_engine, find_stack, stack_names
+from joulemap.decoder.layer import tell
 from joulemap.decoder.name import find_decoder
-from joulemap.decoder.step import Step, tell
+from joulemap.decoder.step import Step
 from joulemap.domain.serving import ServingRow
 from joulemap.serving.batch import Batch, accept, grow, run_batches
 from joulemap.serving.deployment import Book, Deployment

@@ -9,7 +9,7 @@ Side by side, devices that run the whole model each take batches of their own:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 
 from joulemap.box.choose import Choice, choose, improve
+from joulemap.box.overlap import list_neighbours
 from joulemap.box.problem import Problem
 from joulemap.box.run import PlacedRun, own_fj, run_placement
 from joulemap.box.schedule import find_makespan
@@ -223,7 +224,7 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
     alone = min(found, key=lambda one: one.value(goal))
     if alone.run is None:
         return []
-    trials = np.array(list(_list_neighbours(problem, alone.members[0])), dtype=np.int64)
+    trials = np.array(list(list_neighbours(problem, alone.members[0])), dtype=np.int64)
     if not len(trials):
         return []
     value = score(problem, trials).interval_s if goal == "throughput" else find_makespan(problem, trials)
@@ -235,25 +236,13 @@ def _run_nearest(problem: Problem, box: Box, goal: Goal, found: Sequence[Candida
     return [_run(problem, box, trials[place], goal, 0.0)] if np.isfinite(value[place]) else []
 
 
-def _list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
-    """Yield placements with one subgraph elsewhere, or all from some subgraph on, or up to it."""
-    count = problem.node_count
-    for other in range(len(problem.members)):
-        able = problem.can_run[:, other]
-        for node in range(count) if other != own else ():
-            for mine in (slice(node, node + 1), slice(node, count), slice(0, node + 1)):
-                if able[mine].all() and 0 < len(range(count)[mine]) < count:
-                    devices = np.full(count, own)
-                    devices[mine] = other
-                    yield devices
-
-
 def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
     """Return whole batches on each set of devices that run the model, alike ones all or none."""
     alone: dict[str, PlacedRun] = {}
+    free = attrs.evolve(box, power=None)  # each as far as its own power goes
     for name, members in problem.kinds.items():
         if not problem.refusals[members[0]] and problem.can_run[:, members[0]].all():
-            found = _run_whole(problem, box, members[0])
+            found = _run(problem, free, np.full(problem.node_count, members[0]), "throughput", 0.0)
             if found.run is not None:
                 alone[name] = found.run
     names = [name for name in problem.kinds if name in alone]
@@ -263,12 +252,6 @@ def _run_side_by_side(problem: Problem, box: Box) -> list[Candidate]:
         for some in sets
         if sum(len(problem.kinds[name]) for name in some) > 1
     ]
-
-
-def _run_whole(problem: Problem, box: Box, number: int) -> Candidate:
-    """Return whole batches that follow each other on one device, as far as its own power goes."""
-    devices = np.full(problem.node_count, number)
-    return _run(problem, attrs.evolve(box, power=None), devices, "throughput", 0.0)
 
 
 def run_again(problem: Problem, box: Box, placed: Candidate, parts: Mapping[int, RunColumns]) -> Candidate:

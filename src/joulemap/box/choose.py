@@ -14,13 +14,12 @@ What a memory cannot hold costs a price a byte, raised until it fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import permutations
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from joulemap.box.overlap import bound_path, bound_work, overlap
+from joulemap.box.overlap import bound_path, bound_work, cut_stretches, overlap
 from joulemap.box.problem import Problem
 from joulemap.box.schedule import find_makespan
 from joulemap.box.score import Scores, add_up, fit_weights, room, score, sum_by_device
@@ -36,9 +35,6 @@ ROUNDS: Final = 16
 FEW_DEVICES: Final = 4
 MANY_VALUES: Final = 256
 """Of more devices or values there is one round: each takes long."""
-
-MOST_KINDS: Final = 4
-"""Of device that stretches are cut for, one behind the other."""
 
 GAIN: Final = 0.01
 """Share by which a bound grows that is worth another round."""
@@ -205,7 +201,7 @@ def _cross(first: Integers, second: Integers) -> Integers:
 
 def _spread(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Choice | None:
     """Return a placement with a short interval, and the bound of the weights that were tried."""
-    seeds = list(_cut(problem, is_out, allowed))
+    seeds = list(cut_stretches(problem, is_out, allowed))
     best = _take_best(problem, np.array(seeds), None) if seeds else None
     weights, bound, since = _begin(problem, allowed), 0.0, 0
     is_small = len(allowed) <= FEW_DEVICES and len(problem.maker) <= MANY_VALUES
@@ -275,38 +271,4 @@ def _list_moves(devices: Integers, is_out: Booleans) -> Integers:
     nodes, targets = nodes[is_other], targets[is_other]
     found = np.repeat(devices[None], len(nodes), axis=0)
     found[np.arange(len(nodes)), nodes] = targets
-    return found
-
-
-def _cut(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Iterator[Integers]:
-    """Yield placements of one stretch for each device, balanced; kinds of device in each order, of alike ones all."""
-    seconds = np.where(is_out, np.inf, problem.paced_s)
-    kinds = [mine for alike in problem.kinds.values() if (mine := [one for one in alike if one in allowed])]
-    for size in range(1, min(len(kinds), MOST_KINDS) + 1):
-        for order in permutations(kinds, size):
-            members = [number for alike in order for number in alike]
-            devices = _balance(seconds[:, members])
-            if devices is not None:
-                yield np.array(members, dtype=np.int64)[devices]
-
-
-def _balance(seconds: Floats) -> Integers | None:
-    """Return which stretch each node is of where the longest is shortest; None where they cannot be."""
-    upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(seconds, axis=0)])
-    if np.isinf(seconds).any():
-        upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(np.where(np.isinf(seconds), 1e9, seconds), axis=0)])
-    count = len(upto)
-    longest, back = upto[:, 0], []
-    for stage in range(1, seconds.shape[1]):
-        both = np.maximum(longest[:, None], upto[None, :, stage] - upto[:, None, stage])
-        both = np.where(np.arange(count)[:, None] <= np.arange(count)[None], both, np.inf)
-        back.append(np.argmin(both, axis=0))
-        longest = both.min(axis=0)
-    if longest[-1] >= 1e9:
-        return None
-    found, end = np.zeros(count - 1, dtype=np.int64), count - 1
-    for stage in range(seconds.shape[1] - 1, 0, -1):
-        start = int(back[stage - 1][end])
-        found[start:end] = stage
-        end = start
     return found

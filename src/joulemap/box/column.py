@@ -11,6 +11,7 @@ batch, times those of the slowest device.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -18,11 +19,11 @@ import numpy as np
 
 from joulemap.box.candidate import Candidate, list_candidates
 from joulemap.box.hardware import CONVERSIONS, IDLE, BoxHardware, device_key, link_key, reprice
+from joulemap.box.line import Copy, Lines, keep_bytes
 from joulemap.box.member import find_ways
 from joulemap.box.problem import Problem, converts, is_dynamic, pose
-from joulemap.box.run import Copy, PlacedRun, keep_bytes, run_placement
+from joulemap.box.run import PlacedRun, run_placement
 from joulemap.domain.configuration import Configuration
-from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, STATIC_ACTION, ActionKey
 from joulemap.model.kernel import share_exactly
 from joulemap.model.run import (
@@ -31,14 +32,13 @@ from joulemap.model.run import (
     ONE_BY_ONE,
     POWER_CAP,
     STAGE,
-    LedgerColumns,
     OperatorColumns,
     RunColumns,
     SubgraphColumns,
 )
 from joulemap.model.workload import Floats, Integers, WorkloadColumns
 from joulemap.system.errors import UnsupportedError
-from joulemap.system.record import define, frozen
+from joulemap.system.record import frozen
 from joulemap.system.units import FS_PER_S
 
 LIMITS: Final = {"one by one": ONE_BY_ONE, "shared memory": BANDWIDTH, "power budget": POWER_CAP, "devices": DEVICES}
@@ -53,43 +53,6 @@ class _Share:
     kind: str
     count: float
     """Of the batches of the box, how many it takes: 1 where it has a part of each."""
-
-
-@define
-class _Lines:
-    """Lines of a ledger as they are found: operator, row of the reference table, count."""
-
-    hardware: BoxHardware
-    operator: list[Integers] = attrs.field(factory=list)
-    action: list[Integers] = attrs.field(factory=list)
-    count: list[Floats] = attrs.field(factory=list)
-
-    def add(self, operator: Integers, action: Integers, count: Floats) -> None:
-        """Take lines."""
-        some = count > 0.0
-        self.operator.append(operator[some])
-        self.action.append(action[some])
-        self.count.append(count[some])
-
-    def add_each(self, operator: Integers, key: ActionKey, count: Floats) -> None:
-        """Take a line of one action for each operator; none where the box has no price for it."""
-        position = self.hardware.reference.position(key)
-        if position is not None:
-            self.add(operator, np.full(len(operator), position), count)
-
-    def close(self, hardware: BoxHardware) -> LedgerColumns:
-        """Return the ledger at the prices of a box, an action once for an operator."""
-        size = len(hardware.reference)
-        key = np.concatenate(self.operator) * size + np.concatenate(self.action)
-        distinct, place = np.unique(key, return_inverse=True)
-        counts: Floats = np.bincount(place, weights=np.concatenate(self.count), minlength=len(distinct)).astype(float)
-        action = distinct % size
-        return LedgerColumns(
-            operator_index=distinct // size,
-            action_index=action,
-            action_count=counts,
-            energy_fj=np.rint(counts * np.array(hardware.reference.prices_fj)[action]).astype(np.int64),
-        )
 
 
 def evaluate_box(work: WorkloadColumns, hardware: BoxHardware, configuration: Configuration) -> RunColumns:
@@ -142,7 +105,7 @@ def _join_parts(problem: Problem, hardware: BoxHardware, configuration: Configur
     for copy in run.copies:
         operators["latency_fs"][last[copy.subgraph]] += copy.latency_fs
         subgraphs["launch_s"][np.searchsorted(subgraphs["subgraph_index"], copy.subgraph)] += copy.latency_fs / FS_PER_S
-    lines = _Lines(hardware)
+    lines = Lines(hardware)
     for copy in run.copies:
         _add_copy(problem, lines, int(operators["operator_index"][last[copy.subgraph]]), copy)
     return _close(
@@ -162,11 +125,7 @@ def _join_parts(problem: Problem, hardware: BoxHardware, configuration: Configur
 
 def _mix_batches(problem: Problem, hardware: BoxHardware, configuration: Configuration, best: Candidate) -> RunColumns:
     kinds = {name: len(members) for name, members in problem.kinds.items() if members[0] in best.members}
-    free = attrs.evolve(hardware.box, power=None)
-    runs = {
-        name: run_placement(problem, free, np.full(problem.node_count, problem.kinds[name][0]), is_pipelined=True)
-        for name in kinds
-    }
+    runs = {name: best.runs[problem.kinds[name][0]] for name in kinds}
     rates = {name: count / runs[name].interval_fs for name, count in kinds.items()}
     shares = [
         _Share(run=next(iter(run.parts.values())), kind=name, count=rates[name] / sum(rates.values()))
@@ -181,7 +140,7 @@ def _mix_batches(problem: Problem, hardware: BoxHardware, configuration: Configu
         shares,
         operators,
         subgraphs,
-        _Lines(hardware),
+        Lines(hardware),
         latency_fs=round(best.latency_s * FS_PER_S),
         interval_fs=round(best.interval_s * FS_PER_S),
         mac_count=slowest.run.mac_count,
@@ -194,38 +153,32 @@ def _gather_operators(
     hardware: BoxHardware, shares: list[_Share], busy: dict[str, int]
 ) -> dict[str, Integers | Floats]:
     """Return the rows of all operators, in their order; what each would take by itself with what others leak then."""
-    columns = {
-        field.name: np.concatenate([getattr(one.run.operators, field.name) for one in shares])
-        for field in attrs.fields(OperatorColumns)
-    }
     prices_fj, leaks = hardware.reference.prices_fj, _list_leaks(hardware, busy)
     places = {key: hardware.reference.position(key) for key in leaks}
     all_fj = sum(prices_fj[at] * leaks[key] for key, at in places.items() if at is not None)
-    others = [
-        np.rint((all_fj - _static_fj(one.run.hardware)) * one.run.operators.separate_latency_fs / FS_PER_S)
-        for one in shares
-    ]
-    columns["separate_energy_fj"] = columns["separate_energy_fj"] + np.concatenate(others).astype(np.int64)
-    order = np.argsort(columns["operator_index"], kind="stable")
+    parts = []
+    for one in (share.run for share in shares):
+        static = one.hardware.reference.position(STATIC_ACTION)
+        more_fj = all_fj - (0.0 if static is None else one.hardware.reference.prices_fj[static])
+        leaked = np.rint(more_fj * one.operators.separate_latency_fs / FS_PER_S).astype(np.int64)
+        parts.append(attrs.evolve(one.operators, separate_energy_fj=one.operators.separate_energy_fj + leaked))
+    return _gather(parts, "operator_index")
+
+
+def _gather(parts: Sequence[OperatorColumns | SubgraphColumns], by: str) -> dict[str, Integers | Floats]:
+    """Return the rows of all parts in the order of a column."""
+    names = [field.name for field in attrs.fields(type(parts[0]))]
+    columns = {name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
+    order = np.argsort(columns[by], kind="stable")
     return {name: column[order] for name, column in columns.items()}
-
-
-def _static_fj(hardware: Hardware) -> float:
-    position = hardware.reference.position(STATIC_ACTION)
-    return 0.0 if position is None else hardware.reference.prices_fj[position]
 
 
 def _gather_subgraphs(shares: list[_Share]) -> dict[str, Integers | Floats]:
-    columns = {
-        field.name: np.concatenate([getattr(one.run.subgraphs, field.name) for one in shares])
-        for field in attrs.fields(SubgraphColumns)
-    }
-    order = np.argsort(columns["subgraph_index"], kind="stable")
-    columns["units_used_count"] = np.ones_like(columns["units_used_count"])
-    return {name: column[order] for name, column in columns.items()}
+    columns = _gather([one.run.subgraphs for one in shares], "subgraph_index")
+    return columns | {"units_used_count": np.ones_like(columns["units_used_count"])}
 
 
-def _add_copy(problem: Problem, lines: _Lines, operator: int, copy: Copy) -> None:
+def _add_copy(problem: Problem, lines: Lines, operator: int, copy: Copy) -> None:
     """Take the lines of a copy: its links, and what is read and written where it is made anew."""
     sender, receiver = problem.members[copy.start], problem.members[copy.end]
     at = np.array([operator])
@@ -245,7 +198,7 @@ def _close(
     shares: list[_Share],
     operators: dict[str, Integers | Floats],
     subgraphs: dict[str, Integers | Floats],
-    lines: _Lines,
+    lines: Lines,
     *,
     latency_fs: int,
     interval_fs: int,
@@ -296,7 +249,7 @@ def _find_peak(hardware: BoxHardware, configuration: Configuration) -> float:
     return sum(one.hardware.peaks[one.configuration.precision].rate.value for one in members)
 
 
-def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: _Lines) -> None:
+def _add_parts(hardware: BoxHardware, shares: list[_Share], lines: Lines) -> None:
     """Take what the devices spend, but for leakage, under their names."""
     for one in shares:
         reference, ledger = one.run.hardware.reference, one.run.ledger

@@ -22,7 +22,7 @@ from joulemap.domain.configuration import BOARD, PRECISION_BYTES, Configuration
 from joulemap.domain.hardware import Hardware, Peak, PowerMode
 from joulemap.domain.operating_point import read_point
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference
+from joulemap.domain.reference import FJ_PER_J, STATIC_ACTION, ActionKey, EnergyAction, EnergyReference, price_by
 from joulemap.model.fallback import choose_precision
 from joulemap.model.version import BOX
 from joulemap.system.errors import UnknownNameError
@@ -216,16 +216,13 @@ def _list_actions(box: Box, chips: Sequence[Hardware]) -> Iterator[EnergyAction]
                     count_formula="seconds of the run, where it has no part",
                 )
     for key, link in {link_key(link.name): link for link in box.links}.items():
-        yield EnergyAction(
+        yield price_by(
+            link.energy,
+            key,
             category="link",
             common_category="communication",
-            component=key[0],
-            action=key[1],
             part="memory",
             per="B",
-            energy_per_action_fj=link.energy.value * FJ_PER_J,
-            basis=link.energy.basis,
-            source=link.energy.source,
             count_formula="bytes of values that one device hands another",
         )
 

@@ -10,6 +10,7 @@ another), and all that follows from one alone (a head). No placement is quicker 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,9 @@ WEIGHINGS: Final = 40
 
 ENOUGH: Final = 1e-3
 """Share of a makespan that is not looked for beyond the bound."""
+
+MOST_KINDS: Final = 4
+"""Of device that stretches are cut for, one behind the other."""
 
 
 def overlap(
@@ -132,3 +136,50 @@ def _list_regions(problem: Problem) -> Iterator[Booleans]:
         seen |= {*sets}
     for mask in sorted(seen):
         yield np.array([mask >> node & 1 for node in range(count)], dtype=bool)
+
+
+def list_neighbours(problem: Problem, own: int) -> Iterator[Integers]:
+    """Yield placements with one subgraph elsewhere, or all from some subgraph on, or up to it."""
+    count = problem.node_count
+    for other in range(len(problem.members)):
+        able = problem.can_run[:, other]
+        for node in range(count) if other != own else ():
+            for mine in (slice(node, node + 1), slice(node, count), slice(0, node + 1)):
+                if able[mine].all() and 0 < len(range(count)[mine]) < count:
+                    devices = np.full(count, own)
+                    devices[mine] = other
+                    yield devices
+
+
+def cut_stretches(problem: Problem, is_out: Booleans, allowed: Sequence[int]) -> Iterator[Integers]:
+    """Yield placements of one stretch for each device, balanced; kinds of device in each order, of alike ones all."""
+    seconds = np.where(is_out, np.inf, problem.paced_s)
+    kinds = [mine for alike in problem.kinds.values() if (mine := [one for one in alike if one in allowed])]
+    for size in range(1, min(len(kinds), MOST_KINDS) + 1):
+        for order in permutations(kinds, size):
+            members = [number for alike in order for number in alike]
+            devices = _balance(seconds[:, members])
+            if devices is not None:
+                yield np.array(members, dtype=np.int64)[devices]
+
+
+def _balance(seconds: Floats) -> Integers | None:
+    """Return which stretch each node is of where the longest is shortest; None where they cannot be."""
+    upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(seconds, axis=0)])
+    if np.isinf(seconds).any():
+        upto = np.vstack([np.zeros(seconds.shape[1]), np.cumsum(np.where(np.isinf(seconds), 1e9, seconds), axis=0)])
+    count = len(upto)
+    longest, back = upto[:, 0], []
+    for stage in range(1, seconds.shape[1]):
+        both = np.maximum(longest[:, None], upto[None, :, stage] - upto[:, None, stage])
+        both = np.where(np.arange(count)[:, None] <= np.arange(count)[None], both, np.inf)
+        back.append(np.argmin(both, axis=0))
+        longest = both.min(axis=0)
+    if longest[-1] >= 1e9:
+        return None
+    found, end = np.zeros(count - 1, dtype=np.int64), count - 1
+    for stage in range(seconds.shape[1] - 1, 0, -1):
+        start = int(back[stage - 1][end])
+        found[start:end] = stage
+        end = start
+    return found

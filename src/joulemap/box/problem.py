@@ -14,7 +14,6 @@ parts themselves say what a placement takes in the end (`box.run`).
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final
@@ -22,14 +21,15 @@ from typing import Final
 import attrs
 import numpy as np
 
+from joulemap.box.flow import find_values, list_readers, share_ends, sort_nodes
 from joulemap.box.member import Member, Ways, time_way
+from joulemap.box.search import group_values
 from joulemap.domain.configuration import MERGING
-from joulemap.model.fallback import LEAKS, cross, find_fallen, find_writers, split_work
+from joulemap.model.fallback import LEAKS, cross, find_fallen, split_work
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
 from joulemap.model.workload import (
     KIND_CODE,
-    ROLE_CODE,
     Booleans,
     Floats,
     Integers,
@@ -89,19 +89,12 @@ class Problem:
     @cached_property
     def reads(self) -> list[list[int]]:
         """The values that each node reads."""
-        found: list[list[int]] = [[] for _ in range(self.node_count)]
-        for value, nodes in enumerate(self.readers):
-            for node in nodes:
-                found[node].append(value)
-        return found
+        return group_values(self.readers, self.node_count)
 
     @cached_property
     def makes(self) -> list[list[int]]:
         """The values that each node makes."""
-        found: list[list[int]] = [[] for _ in range(self.node_count)]
-        for value, node in enumerate(self.maker.tolist()):
-            found[node].append(value)
-        return found
+        return group_values([(node,) for node in self.maker.tolist()], self.node_count)
 
     @cached_property
     def kinds(self) -> dict[str, list[int]]:
@@ -194,8 +187,8 @@ def pose(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Proble
     """
     is_fused = members[0].configuration.runtime in MERGING
     computed = (work.kind != KIND_CODE["view"]) & ~(work.is_foldable & is_fused)
-    maker_of, pairs, traced_bytes, items = _find_values(work, computed)
-    order = _sort(np.unique(work.subgraph_index[computed]), maker_of, pairs)
+    maker_of, pairs, traced_bytes, items = find_values(work, computed)
+    order = sort_nodes(np.unique(work.subgraph_index[computed]), maker_of, pairs)
     place = np.full(work.subgraph_count, -1)
     place[order] = np.arange(len(order))
     shape = len(order), len(members)
@@ -233,12 +226,12 @@ def pose(work: WorkloadColumns, members: Sequence[Member], ways: Ways) -> Proble
         weights = _weight_bytes(work, member)
         columns["weight_bytes"][:, number] = weights[order]
         activations[number] = run.activation_bytes
-    maker, readers = place[maker_of], _list_readers(pairs, place, len(maker_of))
+    maker, readers = place[maker_of], list_readers(pairs, place, len(maker_of))
     ends = {
         f"{side}_{unit}": column
         for unit, name in (("s", "longer_s"), ("j", "more_j"))
         for side, column in zip(
-            ("leave", "enter"), _share_ends(columns.pop(name), traced_bytes, maker, readers), strict=True
+            ("leave", "enter"), share_ends(columns.pop(name), traced_bytes, maker, readers), strict=True
         )
     }
     problem = Problem(
@@ -290,71 +283,6 @@ def _weight_bytes(work: WorkloadColumns, member: Member) -> Floats:
     scale = work.stored_scale(configuration.precision, configuration.weight_precision)
     owner = work.subgraph_index[work.access_operator[reads]]
     return sum_by(owner, (work.access_tensor_bytes * scale)[reads], work.subgraph_count)
-
-
-def _find_values(work: WorkloadColumns, computed: Booleans) -> tuple[Integers, Integers, Floats, Floats]:
-    """Return what subgraphs hand to others: who makes each value, (value, who reads it), traced bytes, bytes an item.
-
-    A value is what one operator leaves in one buffer.
-    """
-    writer = find_writers(work)
-    owner = work.subgraph_index
-    read = (writer >= 0) & computed[writer] & computed[work.access_operator]
-    read &= owner[writer] != owner[work.access_operator]
-    rows = np.flatnonzero(read)
-    key = work.access_buffer[rows] * (work.operator_count + 1) + writer[rows]
-    values, first, number = np.unique(key, return_index=True, return_inverse=True)
-    maker_operator = writer[rows[first]]
-    outputs = np.flatnonzero((work.access_role == ROLE_CODE["output"]) & (work.access_buffer >= 0))
-    made = work.access_buffer[outputs] * (work.operator_count + 1) + work.access_operator[outputs]
-    traced, items = np.zeros(len(values)), np.ones(len(values))
-    at = np.minimum(np.searchsorted(values, made), max(len(values) - 1, 0))
-    is_one = values[at] == made if len(values) else np.zeros(len(made), dtype=bool)
-    np.maximum.at(traced, at[is_one], work.access_bytes[outputs[is_one]])
-    items[at[is_one]] = work.access_item_bytes[outputs[is_one]]
-    pairs = np.unique(np.stack([number.ravel(), owner[work.access_operator[rows]]]), axis=1)
-    return owner[maker_operator], pairs, traced, items
-
-
-def _share_ends(
-    more: Floats, value_bytes: Floats, maker: Integers, readers: Sequence[Sequence[int]]
-) -> tuple[Floats, Floats]:
-    """Return what of the nodes' extra cost each value has as it leaves its maker, and as it enters a reader."""
-    crossing = np.zeros(len(more))
-    np.add.at(crossing, maker, value_bytes)
-    for value, nodes in enumerate(readers):
-        crossing[list(nodes)] += value_bytes[value]
-    each = more / np.maximum(crossing, 1.0)[:, None]
-    enter = np.array([each[list(nodes)].mean(axis=0) for nodes in readers]).reshape(len(maker), more.shape[1])
-    return each[maker] * value_bytes[:, None], enter * value_bytes[:, None]
-
-
-def _sort(nodes: Integers, maker: Integers, pairs: Integers) -> Integers:
-    """Return subgraphs in an order in which each follows those that it reads of, else as in the model."""
-    waits = dict.fromkeys(nodes.tolist(), 0)
-    follow: dict[int, list[int]] = {node: [] for node in waits}
-    for before, after in sorted({(int(maker[value]), int(reader)) for value, reader in pairs.T}):
-        follow[before].append(after)
-        waits[after] += 1
-    ready = [node for node, count in waits.items() if not count]
-    heapq.heapify(ready)
-    found = []
-    while ready:
-        node = heapq.heappop(ready)
-        found.append(node)
-        for after in follow[node]:
-            waits[after] -= 1
-            if not waits[after]:
-                heapq.heappush(ready, after)
-    assert len(found) == len(waits), "subgraphs that wait for each other"
-    return np.array(found, dtype=np.int64)
-
-
-def _list_readers(pairs: Integers, place: Integers, count: int) -> tuple[tuple[int, ...], ...]:
-    found: list[list[int]] = [[] for _ in range(count)]
-    for value, reader in pairs.T.tolist():
-        found[value].append(int(place[reader]))
-    return tuple(tuple(sorted(one)) for one in found)
 
 
 def _check(problem: Problem, lacking: Sequence[str]) -> None:

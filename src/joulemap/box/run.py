@@ -12,20 +12,17 @@ power of a part's own operators is among its lines; the rest of the period is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
 
 import attrs
 import numpy as np
 
-from joulemap.box.member import Member
-from joulemap.box.problem import Problem, conversion_fj, converts, is_dynamic
+from joulemap.box.line import Copy, list_lines, list_transfers, list_waits
+from joulemap.box.problem import Problem, is_dynamic
 from joulemap.box.schedule import Followed, follow, share_rate
 from joulemap.box.score import share_memory
 from joulemap.domain.box import BUDGET, Box, PlacementLine
-from joulemap.domain.configuration import PRECISION_BYTES
-from joulemap.domain.reference import LINK_ACTION, STATIC_ACTION
 from joulemap.model.fallback import split_work
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.run import RunColumns
@@ -33,26 +30,6 @@ from joulemap.model.workload import Integers
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
-
-IDLE: Final = ("chip", "idle_power")
-"""What a device draws that has no part of the model."""
-
-
-@frozen(kw_only=True)
-class Copy:
-    """A value on its way from the device that made it to one that reads it."""
-
-    start: int
-    end: int
-    subgraph: int
-    """That makes it."""
-    value: int
-    """Of the problem."""
-    byte_count: float
-    """As it is sent."""
-    latency_fs: int
-    start_fs: int = 0
-    """From the start of a batch by itself."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -81,7 +58,7 @@ class PlacedRun:
     @cached_property
     def lines(self) -> tuple[PlacementLine, ...]:
         """Its ledger: of the parts, by subgraph and action, then what is between them."""
-        return (*(line for at, run in self.parts.items() for line in _list_lines(self.names[at], run)), *self.between)
+        return (*(line for at, run in self.parts.items() for line in list_lines(self.names[at], run)), *self.between)
 
     @property
     def energy_fj(self) -> int:
@@ -111,7 +88,7 @@ def run_placement(
     latency_fs = int(followed.makespan[0]) + rest_fs if len(parts) > 1 else in_turn_fs
     interval_fs, limit = _find_interval(problem, parts, copies)
     period_fs = interval_fs if is_pipelined else latency_fs
-    sent = _list_transfers(problem, copies)
+    sent = list_transfers(problem, copies)
     spent_fj = sum(line.energy_fj for line in sent) + sum(map(own_fj, parts.values()))
     power_w = sum(one.static_w if at in parts else one.idle_w for at, one in enumerate(problem.members))
     least_fs = _hold_to_budget(box, spent_fj, power_w)
@@ -129,7 +106,7 @@ def run_placement(
         period_fs=period_fs,
         limit=limit,
         names=tuple(member.name for member in problem.members),
-        between=(*sent, *_list_waits(problem, parts, period_fs)),
+        between=(*sent, *list_waits(problem, parts, period_fs)),
     )
 
 
@@ -234,114 +211,3 @@ def _hold_to_budget(box: Box, own_fj: int, power_w: float) -> int:
     if left_w <= 0.0:
         raise UnsupportedError(f"{box.id}: static power of {power_w:.3g} W leaves nothing of {box.power.value:g} W")
     return round(own_fj / FJ_PER_J / left_w * FS_PER_S)
-
-
-def _list_lines(device: str, run: RunColumns) -> Iterator[PlacementLine]:
-    """Yield the lines of a device's part, by subgraph and action."""
-    actions = run.hardware.reference.actions
-    row = np.searchsorted(run.operators.operator_index, run.ledger.operator_index)
-    subgraph = run.operators.subgraph_index[row]
-    key = subgraph * len(actions) + run.ledger.action_index
-    distinct, place = np.unique(key, return_inverse=True)
-    counts = np.bincount(place, weights=run.ledger.action_count, minlength=len(distinct))
-    energy = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(energy, place, run.ledger.energy_fj)
-    for one, count, fj in zip(distinct.tolist(), counts.tolist(), energy.tolist(), strict=True):
-        action = actions[one % len(actions)]
-        yield PlacementLine(
-            device=device,
-            subgraph_index=one // len(actions),
-            component=action.component,
-            action=action.action,
-            per=action.per,
-            action_count=count,
-            energy_per_action_fj=action.energy_per_action_fj,
-            energy_fj=fj,
-            basis=action.basis,
-            source=action.source,
-        )
-
-
-def _list_transfers(problem: Problem, copies: tuple[Copy, ...]) -> list[PlacementLine]:
-    """Return a line for each link that a copy crosses, and two for what is read and written where it is converted."""
-    found = []
-    for copy in copies:
-        sender, receiver = problem.members[copy.start], problem.members[copy.end]
-        component, action = LINK_ACTION
-        found += [
-            PlacementLine(
-                device=sender.name,
-                subgraph_index=copy.subgraph,
-                component=component,
-                action=action,
-                per="B",
-                action_count=copy.byte_count,
-                energy_per_action_fj=hop.fj_per_byte,
-                energy_fj=round(copy.byte_count * hop.fj_per_byte),
-                basis=hop.basis,
-                source=f"{hop.name}: {hop.source}",
-            )
-            for hop in problem.ways.hops[copy.start, copy.end]
-            if hop.s_per_byte
-        ]
-        if converts(sender, receiver):
-            found += _list_conversion(copy, receiver, keep_bytes(copy, sender, receiver))
-    return found
-
-
-def keep_bytes(copy: Copy, sender: Member, receiver: Member) -> float:
-    """Return the bytes of a copied value as the receiver keeps it."""
-    widths = [PRECISION_BYTES[one.configuration.precision] for one in (receiver, sender)]
-    return copy.byte_count * widths[0] / widths[1]
-
-
-def _list_conversion(copy: Copy, receiver: Member, kept: float) -> list[PlacementLine]:
-    found = []
-    for action, amount, price in zip(("read", "write"), (copy.byte_count, kept), conversion_fj(receiver), strict=True):
-        position = receiver.hardware.reference.position(("dram", action))
-        if position is None:
-            continue
-        row = receiver.hardware.reference.actions[position]
-        found.append(
-            PlacementLine(
-                device=receiver.name,
-                subgraph_index=copy.subgraph,
-                component="dram",
-                action=f"convert_{action}",
-                per=row.per,
-                action_count=amount,
-                energy_per_action_fj=price,
-                energy_fj=round(amount * price),
-                basis=row.basis,
-                source=row.source,
-            )
-        )
-    return found
-
-
-def _list_waits(problem: Problem, parts: dict[int, RunColumns], period_fs: int) -> list[PlacementLine]:
-    """Return what each device draws for the rest of the period."""
-    found = []
-    for number, member in enumerate(problem.members):
-        rest_s = (period_fs - (parts[number].interval_fs if number in parts else 0)) / FS_PER_S
-        power_w = member.static_w if number in parts else member.idle_w
-        component, action = STATIC_ACTION if number in parts else IDLE
-        told = member.hardware.static_power
-        if number not in parts and member.hardware.idle_power is not None:
-            told = member.hardware.idle_power
-        if rest_s > 0.0:
-            found.append(
-                PlacementLine(
-                    device=member.name,
-                    subgraph_index=None,
-                    component=component,
-                    action=action,
-                    per="s",
-                    action_count=rest_s,
-                    energy_per_action_fj=power_w * FJ_PER_J,
-                    energy_fj=round(rest_s * power_w * FJ_PER_J),
-                    basis=told.basis,
-                    source=f"while others work: {told.source}",
-                )
-            )
-    return found

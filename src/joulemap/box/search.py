@@ -66,8 +66,8 @@ def search(costs: Costs, most: int = 0) -> Found | None:
     `most` is how many states are followed at a time, `MOST_STATES` for 0.
     """
     node_count, device_count = costs.node.shape
-    made = _group(costs.maker.tolist(), node_count)
-    read = _group_readers(costs.readers, node_count)
+    made = group_values([(one,) for one in costs.maker.tolist()], node_count)
+    read = group_values(costs.readers, node_count)
     last = [max(readers) for readers in costs.readers]
     least = np.append(np.cumsum(costs.node.min(axis=1)[::-1])[::-1], 0.0)
     able = [np.flatnonzero(np.isfinite(row)).tolist() for row in costs.node]
@@ -111,17 +111,11 @@ def search(costs: Costs, most: int = 0) -> Found | None:
     return Found(devices=devices, cost=cost, bound=min(cost, bound))
 
 
-def _group(owner: Sequence[int], count: int) -> list[list[int]]:
+def group_values(nodes: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """Return the values of each of so many nodes, of the nodes of each value."""
     found: list[list[int]] = [[] for _ in range(count)]
-    for value, one in enumerate(owner):
-        found[one].append(value)
-    return found
-
-
-def _group_readers(readers: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in range(count)]
-    for value, nodes in enumerate(readers):
-        for one in nodes:
+    for value, some in enumerate(nodes):
+        for one in some:
             found[one].append(value)
     return found
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 import numpy as np
@@ -63,7 +63,22 @@ WIDENED: Final = 1.5
 CLIPPED: Final = 2.5
 """Half-widths beyond which an error says no more about what errors share."""
 
+LEAST: Final = 1e-3
+"""Half-width of a group whose errors are smaller."""
+
 Key = tuple[str, ...]
+
+
+class Grouped(Protocol):
+    """An error, and what its rows are one of."""
+
+    @property
+    def error(self) -> float:
+        """ln(measured / predicted)."""
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """Errors of one are much alike."""
 
 
 @frozen(kw_only=True)
@@ -128,7 +143,7 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
             groups[one.key(level)].append(one)
     counts = [{key: len({one.group for one in rows}) for key, rows in groups.items()} for groups in levels]
     counts[CLASS_LEVEL] = {key: len({one.work for one in rows}) for key, rows in levels[CLASS_LEVEL].items()}
-    plain = {len(PARTS): {key: _quantile(rows) for key, rows in levels[-1].items()}}
+    plain = {len(PARTS): {key: find_quantile(rows, LEAST) for key, rows in levels[-1].items()}}
     for level in range(len(PARTS) - 1, -1, -1):
         below = PARTS[level]
         weights = {key: 1.0 if level <= CLASS_LEVEL else count**0.5 for key, count in counts[below].items()}
@@ -224,15 +239,15 @@ def correlate_errors(residuals: Iterable[Residual]) -> tuple[float, int]:
     return float(squares[0, 1] / np.sqrt(squares[0, 0] * squares[1, 1])), len(pairs)
 
 
-def _quantile(rows: Sequence[Residual]) -> float:
-    """Return what 80 % of a group's absolute errors are below, each family weighing alike."""
+def find_quantile(rows: Sequence[Grouped], least: float) -> float:
+    """Return what 80 % of a group's absolute errors are below, each of its parts weighing alike; at least so much."""
     sizes = Counter(one.group for one in rows)
     weights = np.array([1.0 / sizes[one.group] for one in rows])
     errors = np.abs([one.error for one in rows])
     order = np.argsort(errors)
     weights = weights[order]
     places = (np.cumsum(weights) - 0.5 * weights) / weights.sum()
-    return max(float(np.interp(0.8, places, errors[order])), 1e-3)
+    return max(float(np.interp(0.8, places, errors[order])), least)
 
 
 def _join_parts(parts: Mapping[Key, float], weights: Mapping[Key, float], level: int) -> dict[Key, float]:

@@ -13,12 +13,13 @@ and the coarsest towards what is assumed.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from joulemap.calibrate.doubt import Key, find_quantile
 from joulemap.domain.doubt import FULL_GROUPS, ServingScale
 from joulemap.system.record import frozen
 
@@ -28,7 +29,8 @@ LEVELS: Final = ("vendor", "name", "engine", "work", "hardware")
 ASSUMED: Final = math.log(2.0)
 """Half-width of a quantity where nothing was measured: a factor of 2."""
 
-Key = tuple[str, ...]
+LEAST: Final = 1e-2
+"""Half-width of a group whose errors are smaller."""
 
 
 @frozen(kw_only=True)
@@ -75,7 +77,7 @@ def _fit_quantity(residuals: Sequence[ServingResidual]) -> list[ServingScale]:
     for one in residuals:
         for level, groups in enumerate(levels):
             groups[one.key(level)].append(one)
-    plain = [{key: _quantile(rows) for key, rows in levels[-1].items()}]
+    plain = [{key: find_quantile(rows, LEAST) for key, rows in levels[-1].items()}]
     for level in range(len(LEVELS) - 1, -1, -1):
         parts: dict[Key, list[float]] = defaultdict(list)
         for key, width in plain[0].items():
@@ -107,13 +109,3 @@ def _spell(key: Key) -> dict[str, str]:
     told = dict(zip(LEVELS, key, strict=True))
     name = told.pop("name")
     return told | {"engine": told["engine"] or name}
-
-
-def _quantile(rows: Sequence[ServingResidual]) -> float:
-    """Return what 80 % of a group's absolute errors are below, each model weighing alike."""
-    sizes = Counter(one.group for one in rows)
-    weights = np.array([1.0 / sizes[one.group] for one in rows])
-    errors = np.abs([one.error for one in rows])
-    order = np.argsort(errors)
-    places = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
-    return max(float(np.interp(0.8, places, errors[order])), 1e-2)

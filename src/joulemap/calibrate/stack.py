@@ -24,9 +24,9 @@ from joulemap.domain.reference import BOARD, ActionKey
 from joulemap.model.architecture import Architecture
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import with_unattributed
-from joulemap.model.pipeline import place, place_parts, split
 from joulemap.model.placement import Placement, balance, unbalance
 from joulemap.model.power import PowerLaw
+from joulemap.model.timing import place, place_parts, split
 from joulemap.model.workload import WORK_COLUMNS, Floats, Integers, Work, sum_by
 from joulemap.system.errors import UnpricedActionError
 from joulemap.system.record import frozen

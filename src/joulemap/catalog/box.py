@@ -12,7 +12,7 @@ from joulemap.catalog.digest import box_files, catalogue_digest, own_files
 from joulemap.catalog.hardware import LANE_RATES
 from joulemap.catalog.link import find_usual
 from joulemap.catalog.parser import MAX_FILE_BYTES, name_file, read_file
-from joulemap.catalog.schema import QuantityEntry
+from joulemap.catalog.schema import QuantityEntry, resolve_fields
 from joulemap.domain.box import Box, BoxDevice, BoxLink, BoxMemory
 from joulemap.domain.name import find_nearest, fold_name
 from joulemap.domain.quantity import Quantity
@@ -147,48 +147,21 @@ def resolve_box(entry: BoxFile) -> Box:
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from error
 
+    links = []
+    for link in entry.links:
+        told = resolve_fields(link, f"links.{link.link}.", resolve)
+        links.append(make_link(told.pop("between"), told.pop("link"), **told))
+    whole = resolve_fields(entry, "", resolve)
     return Box(
         id=entry.id,
         name=entry.name or entry.id,
-        aliases=tuple(entry.aliases),
-        devices=tuple(
-            BoxDevice(
-                **{
-                    **attrs.asdict(one, recurse=False),
-                    "static_power": None
-                    if one.static_power is None
-                    else resolve(f"devices.{one.name}.static_power", one.static_power, "W"),
-                }
-            )
-            for one in entry.devices
-        ),
-        links=tuple(
-            make_link(
-                one.between,
-                one.link,
-                generation=one.generation,
-                lanes=one.lanes,
-                **{
-                    name: resolve(f"links.{one.link}.{name}", written, unit)
-                    for name, unit in (("bandwidth", "B/s"), ("latency", "s"), ("energy", "J/B"))
-                    if (written := getattr(one, name)) is not None
-                },
-            )
-            for one in entry.links
-        ),
-        memories=tuple(
-            BoxMemory(
-                name=one.name,
-                **{
-                    name: resolve(f"memories.{one.name}.{name}", getattr(one, name), unit)
-                    for name, unit in (("capacity", "B"), ("bandwidth", "B/s"), ("latency", "s"))
-                },
-            )
-            for one in entry.memories
-        ),
-        power=None if entry.power is None else resolve("power", entry.power, "W"),
-        price=None if entry.price is None else resolve("price", entry.price, "USD"),
-        doubts=tuple(entry.doubts),
+        aliases=whole["aliases"],
+        devices=tuple(BoxDevice(**resolve_fields(one, f"devices.{one.name}.", resolve)) for one in entry.devices),
+        links=tuple(links),
+        memories=tuple(BoxMemory(**resolve_fields(one, f"memories.{one.name}.", resolve)) for one in entry.memories),
+        power=whole["power"],
+        price=whole["price"],
+        doubts=whole["doubts"],
     )
 
 

@@ -35,10 +35,6 @@ SHIPPED: Final = DATA / "calibration"
 VARIABLE: Final = "JOULEMAP_CALIBRATION"
 """Environment variable: the folder of a person's own calibrations."""
 
-COUNTS: Final = ("row_count", "latency_count", "energy_count", "latency_credibility", "energy_credibility")
-LISTS: Final = ("runtimes", "precisions", "families")
-"""What stands under `[data]` beside the digest."""
-
 HEADERS: Final = ("hardware", "hardware_digest", "formula_version", "generation")
 """What stands above all tables."""
 
@@ -159,22 +155,20 @@ def parse_calibration(text: str, name: str) -> Calibration:
 
 
 def _resolve(file: CalibrationFile, name: str, digest: str) -> Calibration:
-    counted: dict[str, Any] = {name: getattr(file.data, name) for name in COUNTS}
-    counted |= {name: tuple(getattr(file.data, name)) for name in LISTS}
+    data: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in attrs.asdict(file.data).items()
+    }
     calibration = Calibration(
         name=name,
-        hardware=file.hardware,
-        hardware_digest=file.hardware_digest,
-        formula_version=file.formula_version,
-        generation=file.generation,
-        data_digest=file.data.digest,
-        **counted,
+        **{name: getattr(file, name) for name in HEADERS},
+        data_digest=data.pop("digest"),
+        **data,
         coefficients={},
         energy_scales=tuple(
             EnergyScale(**{**attrs.asdict(scale), "actions": split_actions(scale.actions)})
             for scale in file.energy_scales
         ),
-        errors=tuple(CalibrationError(**attrs.asdict(error)) for error in file.accuracy.errors),
+        errors=tuple(file.accuracy.errors),
         digest=digest,
     )
     _check_once("coefficients", [entry.name for entry in file.coefficients])
@@ -212,16 +206,13 @@ def _check_once(key: str, names: Iterable[str]) -> None:
 
 def calibration_text(calibration: Calibration) -> str:
     """Return the file of a calibration: the same record gives the same bytes."""
+    from joulemap.catalog.schema import FittedDataEntry
+
     lines = [HEAD.format(hardware=calibration.hardware)]
     lines += _pairs({name: getattr(calibration, name) for name in HEADERS})
     lines += ["", "[data]"]
-    lines += _pairs(
-        {
-            "digest": calibration.data_digest,
-            **{name: getattr(calibration, name) for name in COUNTS},
-            **{name: list(getattr(calibration, name)) for name in LISTS},
-        }
-    )
+    beside = [field.name for field in attrs.fields(FittedDataEntry) if field.name != "digest"]
+    lines += _pairs({"digest": calibration.data_digest, **{name: getattr(calibration, name) for name in beside}})
     if calibration.static_power is not None:
         lines += ["", "[static_power]"]
         lines += _pairs(attrs.asdict(calibration.static_power, filter=attrs.filters.exclude("unit")))
@@ -240,9 +231,7 @@ def calibration_text(calibration: Calibration) -> str:
 
 def _error(error: CalibrationError) -> dict[str, Any]:
     """Return what of an error is not left out of a file."""
-    from joulemap.catalog.schema import FittedErrorEntry
-
-    fields = attrs.fields(FittedErrorEntry)
+    fields = attrs.fields(CalibrationError)
     return {field.name: value for field in fields if (value := getattr(error, field.name)) != field.default}
 
 
@@ -251,7 +240,7 @@ def _pairs(values: Mapping[str, Any]) -> list[str]:
 
 
 def _literal(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return f"[{', '.join(_literal(one) for one in value)}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)

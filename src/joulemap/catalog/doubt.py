@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from joulemap.catalog.digest import DATA
+from joulemap.catalog.sheet import read_records
 from joulemap.domain.doubt import BasisSpread, Doubt, ErrorScale, ErrorShare, ServingScale
-from joulemap.domain.quantity import Quantity
 
 FOLDER: Final = DATA / "doubt"
 SCALES: Final = FOLDER / "scale.csv"
@@ -29,39 +29,10 @@ SHARE_COLUMNS: Final = ("quantity", "factor", "share", "basis", "source")
 def load_doubt() -> Doubt:
     """Return the doubt that ships."""
     return Doubt(
-        scales=tuple(
-            ErrorScale(
-                quantity="energy" if row["quantity"] == "energy" else "latency",
-                level=int(row["level"]),
-                half_width=float(row["half_width"]),
-                group_count=int(row["group_count"]),
-                row_count=int(row["row_count"]),
-                **{name: row[name] for name in ("architecture", "work", "runtime", "precision", "hardware")},
-            )
-            for row in _read(SCALES)
-        ),
-        shares=tuple(
-            ErrorShare(
-                quantity="energy" if row["quantity"] == "energy" else "latency",
-                factor=row["factor"],
-                share=_quantity(row, "share"),
-            )
-            for row in _read(SHARES)
-        ),
-        spreads=tuple(
-            BasisSpread(number_basis=row["number_basis"], half_width=_quantity(row, "half_width"))
-            for row in _read(SPREADS)
-        ),
-        served=tuple(
-            ServingScale(
-                level=int(row["level"]),
-                half_width=float(row["half_width"]),
-                group_count=int(row["group_count"]),
-                row_count=int(row["row_count"]),
-                **{name: row[name] for name in ("quantity", "vendor", "engine", "work", "hardware")},
-            )
-            for row in _read(SERVED)
-        ),
+        scales=read_records(ErrorScale, SCALES),
+        shares=read_records(ErrorShare, SHARES),
+        spreads=read_records(BasisSpread, SPREADS),
+        served=read_records(ServingScale, SERVED),
     )
 
 
@@ -87,17 +58,6 @@ def write_doubt(scales: Sequence[ErrorScale], shares: Sequence[ErrorShare]) -> N
 def write_served_doubt(scales: Sequence[ServingScale]) -> None:
     """Replace the scales of served models that ship."""
     _write(SERVED, SERVED_COLUMNS, [attrs.asdict(one) | {"half_width": f"{one.half_width:.4g}"} for one in scales])
-
-
-def _quantity(row: Mapping[str, str], column: str) -> Quantity:
-    return Quantity(value=float(row[column]), unit="1", basis=row["basis"], source=row["source"], note="")
-
-
-def _read(path: Path) -> list[dict[str, str]]:
-    if not path.exists():  # while `make doubt` makes it
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def _write(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:

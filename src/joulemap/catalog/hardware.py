@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -14,26 +14,26 @@ from joulemap.catalog.default import complete_geometry, complete_levels, complet
 from joulemap.catalog.link import find_usual, read_links
 from joulemap.catalog.reference import resolve_reference
 from joulemap.catalog.schema import (
-    LEVEL_KINDS,
-    LEVEL_PLACES,
     ArchitectureFile,
-    ChipQuantities,
     HardwareFile,
     LinkEntry,
     LoadEntry,
     PeakEntry,
     PowerModeEntry,
     QuantityEntry,
+    Resolve,
+    resolve_fields,
 )
 from joulemap.catalog.sheet import load_shipped
 from joulemap.domain.compiler import CUTS, Compiler
 from joulemap.domain.configuration import PRECISION_BYTES, RUNTIMES
 from joulemap.domain.hardware import (
+    LEVEL_KINDS,
+    LEVEL_PLACES,
     LINK_ENDS,
     LINK_TOPOLOGIES,
     LOAD_COVERS,
     TOLERANCE,
-    UNITS,
     Hardware,
     Link,
     Load,
@@ -86,8 +86,6 @@ LINK_RATES: Final[Mapping[str, Mapping[str, float]]] = {
 """Link -> generation -> bytes per second of a link in one direction. Source: NVIDIA whitepapers of P100, V100, A100 and
 H100, and the Blackwell Architecture Technical Brief."""
 
-Resolve = Callable[[str, QuantityEntry, str], Quantity]
-
 
 def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
     """Return the target with SI quantities, its class's defaults, coefficients and prices at its node.
@@ -108,11 +106,8 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         return quantity
 
     _check_texts(chip)
-    given = {
-        field.name: resolve(field.name, entry, UNITS[field.name])
-        for field in attrs.fields(ChipQuantities)
-        if (entry := getattr(chip.quantities, field.name)) is not None
-    }
+    told = resolve_fields(chip.quantities, "", resolve)
+    given: dict[str, Quantity] = {name: one for name, one in told.items() if one is not None}
     unit_count = given["unit_count"]
     if unit_count.value != int(unit_count.value):
         raise ValueError(f"unit_count: {unit_count.value:g} is not a whole number")
@@ -129,16 +124,7 @@ def resolve_hardware(chip: HardwareFile, shared: ArchitectureFile) -> Hardware:
         _check_choice(f"memory_levels.{level.name}.kind", level.kind, LEVEL_KINDS)
         _check_choice(f"memory_levels.{level.name}.per", level.per, LEVEL_PLACES)
     levels = tuple(
-        MemoryLevel(
-            name=level.name,
-            kind=level.kind,
-            per=level.per,
-            capacity=resolve(f"memory_levels.{level.name}.capacity", level.capacity, "B"),
-            bandwidth=resolve(f"memory_levels.{level.name}.bandwidth", level.bandwidth, "B/s")
-            if level.bandwidth
-            else None,
-        )
-        for level in chip.memory_levels
+        MemoryLevel(**resolve_fields(level, f"memory_levels.{level.name}.", resolve)) for level in chip.memory_levels
     )
     missing = [name for name in shared.needed_levels if levels and name not in {level.name for level in levels}]
     if missing:
@@ -206,14 +192,7 @@ def _resolve_compiler(chip: HardwareFile) -> Compiler | None:
     _check_choice("compiler.cut", entry.cut, tuple(CUTS))
     if entry.source not in chip.sources:
         raise ValueError(f"compiler.source: {entry.source!r} is not in [sources]")
-    return Compiler(
-        name=entry.name,
-        cut=entry.cut,
-        operators=tuple(entry.operators),
-        host=entry.host,
-        basis=entry.basis,
-        source=chip.sources[entry.source],
-    )
+    return Compiler(**attrs.asdict(entry) | {"operators": tuple(entry.operators), "source": chip.sources[entry.source]})
 
 
 def _check_choice(what: str, value: str, known: Sequence[str]) -> None:
@@ -277,13 +256,7 @@ def _check_bandwidth(quantities: Mapping[str, Quantity], explanation: str) -> No
 
 
 def _resolve_mode(mode: PowerModeEntry, resolve: Resolve, quantities: Mapping[str, Quantity]) -> PowerMode:
-    units = {name: UNITS[name] for name in ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power")}
-    fields = {
-        name: resolve(f"power_modes.{mode.name}.{name}", entry, unit)
-        for name, unit in units.items()
-        if (entry := getattr(mode, name)) is not None
-    }
-    resolved = PowerMode(name=mode.name, **fields)
+    resolved = PowerMode(**resolve_fields(mode, f"power_modes.{mode.name}.", resolve))
     if resolved.unit_count is not None and resolved.unit_count.value > quantities["unit_count"].value:
         raise ValueError(f"power_modes.{mode.name}.unit_count: more than the chip's {quantities['unit_count'].value:g}")
     for bound in ("clock_boost", "clock_die"):
@@ -319,16 +292,7 @@ def _resolve_load(entry: LoadEntry, resolve: Resolve, peaks: Mapping[str, Peak])
     shipped = load_shipped()[entry.model]
     if entry.batch > 1 and not shipped.is_affine:
         raise ValueError(f"{key}.batch: {entry.model} ships at batch 1 only")
-    return Load(
-        name=entry.name,
-        model=entry.model,
-        precision=entry.precision,
-        batch=entry.batch,
-        runtime=entry.runtime,
-        covers=entry.covers,
-        power=resolve(f"{key}.power", entry.power, "W"),
-        tracer_version=shipped.tracer_version,
-    )
+    return Load(**resolve_fields(entry, f"{key}.", resolve), tracer_version=shipped.tracer_version)
 
 
 def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
@@ -339,15 +303,14 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
         _check_choice(f"{key}.topology", entry.topology, LINK_TOPOLOGIES)
         if entry.connects == "host":
             raise ValueError(f"{key}.topology: {entry.topology!r} is how devices are joined, but it connects a host")
-    counts = {
-        name: resolve(f"{key}.{name}", written, "1")
-        for name in ("link_count", "lane_count", "domain_size")
-        if (written := getattr(entry, name)) is not None
+    told = resolve_fields(entry, f"{key}.", resolve)
+    counts: dict[str, Quantity] = {
+        name: count for name in ("link_count", "lane_count", "domain_size") if (count := told[name]) is not None
     }
     for name, count in counts.items():
         if count.value != int(count.value) or count.value < 1:
             raise ValueError(f"{key}.{name}: {count.value:g} is not a whole number from 1")
-    bandwidth = resolve(f"{key}.bandwidth", entry.bandwidth, "B/s")
+    bandwidth: Quantity = told["bandwidth"]
     for rates, name, what in ((LANE_RATES, "lane_count", "lanes"), (LINK_RATES, "link_count", "links")):
         known = rates.get(entry.name)
         if known is None:
@@ -364,19 +327,7 @@ def _resolve_link(entry: LinkEntry, resolve: Resolve) -> Link:
                 f"in one direction, but it is {bandwidth.value / 1e9:.4g} GB/s; give it an explanation if that is meant"
             )
     usual = find_usual(entry.name, entry.generation)
-    told = {
-        name: resolve(f"{key}.{name}", written, unit) if written else getattr(usual, name)
-        for name, unit, written in (("latency", "s", entry.latency), ("energy", "J/B", entry.energy))
-    }
-    return Link(
-        name=entry.name,
-        connects=entry.connects,
-        generation=entry.generation,
-        topology=entry.topology,
-        bandwidth=bandwidth,
-        **counts,
-        **told,
-    )
+    return Link(**told | {name: told[name] or getattr(usual, name) for name in ("latency", "energy")})
 
 
 def _resolve_coefficients(shared: ArchitectureFile, chip: HardwareFile) -> dict[str, Quantity]:

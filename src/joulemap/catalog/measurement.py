@@ -85,7 +85,7 @@ def load_measurements() -> tuple[Measurement, ...]:
 
 def _read_plain(path: Path) -> Iterator[Measurement]:
     for _, row in _read_rows(path):
-        yield _measurement(row, find_sights(row["hardware"], row["model"]))
+        yield make_measurement(row, find_sights(row["hardware"], row["model"]))
 
 
 def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
@@ -94,7 +94,7 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
         details = [told["conditions"], f"{row['image_px']} pixels"]
         if row.get("sm_clock_mhz"):
             details.append(f"SM clock {float(row['sm_clock_mhz']):.0f} MHz")
-        yield _measurement(
+        yield make_measurement(
             {
                 **{name: row.get(name, "") for name in ("hardware", "model", "precision", *COUNTS, *FIGURES)},
                 "runtime": BENCH_RUNTIME[row["mode"]],
@@ -106,7 +106,7 @@ def _read_bench(path: Path, beside: Path) -> Iterator[Measurement]:
         )
 
 
-def _measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
+def make_measurement(row: Mapping[str, Any], seen: str = "") -> Measurement:
     """Return a row as a record; `seen` is what was chosen with it in view where it does not say so itself."""
     given = (name for name in (*FIGURES, *COUNTS) if row.get(name) not in (None, ""))
     numbers: dict[str, Any] = {name: int(float(row[name])) if name in WHOLE else float(row[name]) for name in given}
@@ -301,7 +301,7 @@ def _checked(
         "precision": precision,
         "runtime": runtime,
     }
-    return _measurement({**row, **figures, **counts, **names})
+    return make_measurement({**row, **figures, **counts, **names})
 
 
 def check_text(name: str, value: object) -> None:

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from joulemap.catalog.digest import DATA
+from joulemap.catalog.measurement import make_measurement
 from joulemap.domain.measurement import Measurement
 from joulemap.domain.serving import ServingRow, read_serving_row
 from joulemap.system.errors import UnknownNameError
@@ -27,8 +28,6 @@ FOLDER: Final = DATA / "measurement" / "public"
 
 PREFIX: Final = "public:"
 """What a public table's name begins with where a file is expected."""
-
-FIGURES: Final = ("latency_s", "energy_j", "power_w")
 
 
 @frozen(kw_only=True)
@@ -85,19 +84,10 @@ class PublicTable:
 
     def _measurement(self, row: Mapping[str, str]) -> Measurement:
         key = row.get("condition", "")
-        figures: dict[str, Any] = {name: float(row[name]) for name in FIGURES if row.get(name)}
-        return Measurement(
-            hardware=row["hardware"],
-            model=row["model"],
-            precision=row["precision"],
-            batch=int(row.get("batch", 1)),
-            runtime=self.runtime,
-            scope=self.scope,
-            source=self.source,
-            conditions=f"{self.conditions}; {self.condition[key]}" if key else self.conditions,
-            seen=self.seen.get(row["hardware"].partition("@")[0], ""),
-            **figures,
-        )
+        told = f"{self.conditions}; {self.condition[key]}" if key else self.conditions
+        shared = {"runtime": self.runtime, "scope": self.scope, "source": self.source, "conditions": told}
+        seen = self.seen.get(row["hardware"].partition("@")[0], "")
+        return make_measurement({"batch": "1", **row, **shared}, seen)
 
 
 @cache

@@ -11,7 +11,15 @@ from joulemap.catalog.schema import ActionEntry, OverrideEntry
 from joulemap.domain.configuration import BOARD
 from joulemap.domain.hardware import Link
 from joulemap.domain.quantity import Quantity, least_sure
-from joulemap.domain.reference import LINK_ACTION, LOSS_ACTION, OFF_CORE, STATIC_ACTION, EnergyAction, EnergyReference
+from joulemap.domain.reference import (
+    LINK_ACTION,
+    LOSS_ACTION,
+    OFF_CORE,
+    STATIC_ACTION,
+    EnergyAction,
+    EnergyReference,
+    price_by,
+)
 
 FJ_PER_PJ: Final = 1000.0
 
@@ -146,53 +154,42 @@ def resolve_reference(
 
 def link_actions(links: Sequence[Link]) -> Iterator[EnergyAction]:
     """Yield the price of a byte on the fastest link to other devices, or to the host where there is no other."""
-    component, action = LINK_ACTION
     for link in sorted(links, key=lambda link: (link.connects != "device", -link.bandwidth.value))[:1]:
-        yield EnergyAction(
+        yield price_by(
+            link.energy,
+            LINK_ACTION,
+            f"{link.name}: {link.energy.source}",
             category="links",
             common_category="communication",
-            component=component,
-            action=action,
             part="memory",
             per="B",
-            energy_per_action_fj=link.energy.value * 1e15,
-            basis=link.energy.basis,
-            source=f"{link.name}: {link.energy.source}",
             count_formula="bytes that the device sends; as many are received",
         )
 
 
 def loss_action(regulator_loss: Quantity) -> EnergyAction:
     """Return the price of a joule that passes the board's voltage regulators."""
-    component, action = LOSS_ACTION
-    return EnergyAction(
+    return price_by(
+        regulator_loss,
+        LOSS_ACTION,
         category="board",
         common_category="board",
-        component=component,
-        action=action,
         part="control",
         per="J",
-        energy_per_action_fj=regulator_loss.value * 1e15,
         low_fj=LEAST_LOSS * 1e15,
         high_fj=MOST_LOSS * 1e15,
-        basis=regulator_loss.basis,
-        source=regulator_loss.source,
         count_formula="energy of all actions on and off the chip; static power is the board's",
     )
 
 
 def static_action(static_power: Quantity) -> EnergyAction:
     """Return the price of a second of leakage."""
-    component, action = STATIC_ACTION
-    return EnergyAction(
+    return price_by(
+        static_power,
+        STATIC_ACTION,
         category="static",
         common_category="static",
-        component=component,
-        action=action,
         part="static",
         per="s",
-        energy_per_action_fj=static_power.value * 1e15,
-        basis=static_power.basis,
-        source=static_power.source,
         count_formula="latency",
     )

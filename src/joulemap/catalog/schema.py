@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
 from joulemap.domain.architecture import CLASS_HARDWARE
+from joulemap.domain.calibration import CalibrationError
 from joulemap.domain.compiler import CUTS
 from joulemap.domain.configuration import BOUNDARIES, CHIP, PRECISION_BYTES, RUNTIMES
-from joulemap.domain.hardware import LINK_ENDS, LOAD_COVERS, UNITS
+from joulemap.domain.hardware import LEVEL_KINDS, LEVEL_PLACES, LINK_ENDS, LOAD_COVERS, UNITS
 from joulemap.domain.quantity import BASES, Quantity
 from joulemap.domain.role import ROLES
 from joulemap.system.record import frozen
@@ -20,9 +21,6 @@ from joulemap.system.units import SI_SCALE
 ANY: Final = "any"
 """Row of a table of coefficients that holds for all others."""
 
-
-LEVEL_KINDS: Final = ("cache", "scratchpad")
-LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
 
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "architecture": tuple(CLASS_HARDWARE),
@@ -46,6 +44,7 @@ MEASURED_IN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("link_count", "lane_count", "domain_size"), "1"),
     "latency": "s",
     "energy": "J/B",
+    "price": "USD",
 }
 """Number of a hardware file -> its SI unit."""
 
@@ -114,6 +113,21 @@ class QuantityEntry:
             source=sources[self.source],
             note="; ".join(text for text in (self.note, self.explanation) if text),
         )
+
+
+Resolve = Callable[[str, QuantityEntry, str], Quantity]
+"""Key, number and SI unit -> the number in SI."""
+
+
+def resolve_fields(entry: attrs.AttrsInstance, before: str, resolve: Resolve) -> dict[str, Any]:
+    """Return what an entry states as a record has it: numbers in SI, lists as tuples; `before` stands before keys."""
+    found: dict[str, Any] = {}
+    for field in attrs.fields(type(entry)):
+        value = getattr(entry, field.name)
+        if isinstance(value, QuantityEntry):
+            value = resolve(f"{before}{field.name}", value, MEASURED_IN[field.name])
+        found[field.name] = tuple(value) if isinstance(value, list) else value
+    return found
 
 
 @frozen(kw_only=True)
@@ -488,27 +502,10 @@ class FittedDataEntry:
 
 
 @frozen(kw_only=True)
-class FittedErrorEntry:
-    """How far predictions were from the measurements of one group; what is left out is all of it."""
-
-    quantity: str
-    split: str
-    runtime: str = ""
-    precision: str = ""
-    batch: int = 0
-    family: str = ""
-    row_count: int
-    mean_error_fraction: float
-    median_error_fraction: float
-    worst_error_fraction: float
-    rank_correlation: float | None = None
-
-
-@frozen(kw_only=True)
 class AccuracyEntry:
     """How well a calibration did."""
 
-    errors: list[FittedErrorEntry] = attrs.field(factory=list)
+    errors: list[CalibrationError] = attrs.field(factory=list)
 
 
 @frozen(kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -30,7 +30,9 @@ SHIPPED: Final = ZOO / "index.csv"
 
 PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "str": str,
+    "DoubtQuantity": str,
     "int": int,
+    "float": float,
     "int | None": lambda text: int(text) if text else None,
     "bool": lambda text: text.lower() == "true",
     "tuple[int, ...]": lambda text: tuple(int(size) for size in text.split("x") if size),
@@ -43,28 +45,36 @@ def _read(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def _records(kind: type[Record], rows: Iterable[Row]) -> Iterator[Record]:
-    """Yield each row, whose columns are called as the fields of a record."""
-    parsers = [(field.name, PARSERS[str(field.type)]) for field in attrs.fields(kind)]
-    return (kind(**{name: parse(row[name]) for name, parse in parsers}) for row in rows)
+def read_records(kind: type[Record], path: Path) -> tuple[Record, ...]:
+    """Return the rows of a table, whose columns are called as the fields of a record; none where it is not there.
+
+    A quantity, in its column, has its basis and source beside it and no unit.
+    """
+
+    def read(field: attrs.Attribute[Any], row: Row) -> Any:
+        kind = str(field.type)
+        return _quantity(row, field.name, "1") if kind == "Quantity" else PARSERS[kind](row[field.name])
+
+    rows = _read(path) if path.exists() else ()
+    return tuple(kind(**{field.name: read(field, row) for field in attrs.fields(kind)}) for row in rows)
 
 
 @cache
 def load_models() -> dict[str, ModelEntry]:
     """Return the models by name, without importing torch, with the figures that torchvision publishes for them."""
-    return {entry.name: entry for entry in _records(ModelEntry, _read(DATA / "model" / "zoo.csv"))}
+    return {entry.name: entry for entry in read_records(ModelEntry, DATA / "model" / "zoo.csv")}
 
 
 @cache
 def load_shipped() -> dict[str, ShippedWorkload]:
     """Return what ships traced, by model, without opening it."""
-    return {entry.model: entry for entry in _records(ShippedWorkload, _read(SHIPPED) if SHIPPED.exists() else ())}
+    return {entry.model: entry for entry in read_records(ShippedWorkload, SHIPPED)}
 
 
 @cache
 def load_notes() -> tuple[ArchitectureNote, ...]:
     """Return every note on an architecture class, class by class."""
-    return tuple(ArchitectureNote(**row) for row in _read(DATA / "note" / "architecture.csv"))
+    return read_records(ArchitectureNote, DATA / "note" / "architecture.csv")
 
 
 def find_notes(architectures: tuple[str, ...]) -> tuple[ArchitectureNote, ...]:
@@ -129,4 +139,6 @@ def find_scenario(name: str) -> Scenario:
 
 
 def _quantity(row: Row, column: str, unit: str) -> Quantity:
-    return Quantity(value=float(row[column]), unit=unit, basis=row["basis"], source=row["source"], note=row["note"])
+    return Quantity(
+        value=float(row[column]), unit=unit, basis=row["basis"], source=row["source"], note=row.get("note", "")
+    )

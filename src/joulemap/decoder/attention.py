@@ -15,8 +15,8 @@ from joulemap.trace.single.flow import ITEM_BYTES
 
 def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
     """Return what attention of a device's heads makes of tokens."""
-    rows, hidden, width = one.rows.count, one.decoder.hidden, mixer.head_dim
-    heads, pairs = one.split.queries(mixer.heads, mixer.kv_heads), one.split.heads(mixer.kv_heads)
+    rows, hidden, width = one.count, one.decoder.hidden, mixer.head_dim
+    heads, pairs = one.step.queries(mixer.heads, mixer.kv_heads), one.step.part(mixer.kv_heads)
     queries, keys = heads * width * (1 + mixer.is_gated), pairs * width
     if mixer.is_packed:
         q = k = v = one.linear(f"{path}.qkv_proj", x, queries + 2 * keys, hidden, bias=mixer.bias)
@@ -41,13 +41,13 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
     if not mixer.shares:
         if mixer.value_norm:
             v = one.graph.run(path, "rms_norm", (v,), suffix="v_norm", rows=rows * pairs, columns=width, weight=False)
-        caches = [_append_pair(one, path, mixer, piece, k, v) for piece in one.rows.pieces]
+        caches = [_append_pair(one, path, mixer, piece, k, v) for piece in one.pieces]
         one.shared[mixer.window] = caches
     sizes = {"heads": heads, "kv_heads": pairs, "head_dim": width, "window": mixer.window}
     beside = tuple(one.graph.weigh(f"{path}.sinks", (heads,)) for _ in range(mixer.sinks))
     made = [
         _attend_piece(one, path, piece, (q, *held), sizes, beside)
-        for piece, held in zip(one.rows.pieces, caches, strict=True)
+        for piece, held in zip(one.pieces, caches, strict=True)
     ]
     if mixer.is_gated:
         cost = Cost(kind="elementwise", operation="sigmoid", elementwise_count=rows * heads * width,
@@ -62,7 +62,7 @@ def attend(one: Pass, path: str, mixer: Attention, x: int) -> int:
 
 def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v: int) -> tuple[int, ...]:
     """Return the caches of keys and values of a piece."""
-    pairs, width = one.split.heads(mixer.kv_heads), mixer.head_dim
+    pairs, width = one.step.part(mixer.kv_heads), mixer.head_dim
     new = ITEM_BYTES * piece.count * pairs * width
     return tuple(
         one.append(path, ((x, new),), piece, pairs, width, mixer.window, f"append_{name}")
@@ -72,7 +72,7 @@ def _append_pair(one: Pass, path: str, mixer: Attention, piece: Piece, k: int, v
 
 def _normalize(one: Pass, path: str, name: str, mixer: Attention, x: int, heads: int) -> int:
     """Return queries or keys as attention multiplies them."""
-    rows, width = one.rows.count, mixer.head_dim
+    rows, width = one.count, mixer.head_dim
     if not mixer.norm:
         return x
     if mixer.norm == "heads":
@@ -103,7 +103,7 @@ def _attend_piece(
         queries=piece.tokens,
         cached=piece.cached,
         causal=piece.tokens > 1,
-        cache={"": "", "fp16": "bf16", "int8": "fp8"}.get(one.rows.cache, one.rows.cache),
+        cache={"": "", "fp16": "bf16", "int8": "fp8"}.get(one.step.cache, one.step.cache),
         **sizes,
     )
 
@@ -114,7 +114,7 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
     A few tokens behind a cache multiply their queries by what keys are made with, and see the latent itself; a
     prompt makes keys and values of all that it sees.
     """
-    rows, hidden, heads = one.rows.count, one.decoder.hidden, one.split.part(mixer.heads)
+    rows, hidden, heads = one.count, one.decoder.hidden, one.step.part(mixer.heads)
     width, seen = mixer.plain + mixer.rotary, mixer.rank + mixer.rotary
     if mixer.query_rank:
         low = one.linear(f"{path}.q_a_proj", x, mixer.query_rank, hidden, bias=mixer.bias)
@@ -128,7 +128,7 @@ def attend_latent(one: Pass, path: str, mixer: Latent, x: int) -> int:
     turned = one.turn(path, ((q, heads), (latent, 1)), mixer.rotary, mixer.rotary)
     weight = one.graph.weigh(f"{path}.kv_b_proj.weight", (heads * (mixer.plain + mixer.value_dim), mixer.rank))
     made = []
-    for piece in one.rows.pieces:
+    for piece in one.pieces:
         new = [(x, ITEM_BYTES * piece.count * part) for x, part in ((normal, mixer.rank), (turned, mixer.rotary))]
         cache = one.append(path, new, piece, 1, seen, mixer.window, "append_latent")
         see = _see_latent if piece.tokens <= FEW_TOKENS else _widen_latent
@@ -144,7 +144,7 @@ def _multiply(one: Pass, path: str, x: int, weight: int, m: int, n: int, k: int,
 
 
 def _see_latent(one: Pass, path: str, mixer: Latent, piece: Piece, q: int, turned: int, cache: int, weight: int) -> int:
-    heads, rank, count = one.split.part(mixer.heads), mixer.rank, piece.count
+    heads, rank, count = one.step.part(mixer.heads), mixer.rank, piece.count
     suffix = f"_{piece.name}" if piece.name else ""
     inner = _multiply(one, path, q, weight, count, rank, mixer.plain, heads, suffix=f"absorb_k{suffix}")
     sizes = {"heads": heads, "kv_heads": 1, "head_dim": rank + mixer.rotary, "value_dim": rank, "latent": True}
@@ -155,7 +155,7 @@ def _see_latent(one: Pass, path: str, mixer: Latent, piece: Piece, q: int, turne
 def _widen_latent(
     one: Pass, path: str, mixer: Latent, piece: Piece, q: int, turned: int, cache: int, weight: int
 ) -> int:
-    heads, width = one.split.part(mixer.heads), mixer.plain + mixer.rotary
+    heads, width = one.step.part(mixer.heads), mixer.plain + mixer.rotary
     keys = piece.sequences * one.graph.shape(cache)[2]
     columns = heads * (mixer.plain + mixer.value_dim)
     cost = Cost(kind="linear", operation="linear", mac_count=keys * columns * mixer.rank,

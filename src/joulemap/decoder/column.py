@@ -14,7 +14,8 @@ import attrs
 import numpy as np
 
 from joulemap.decoder.config import Attention, Decoder, Latent, Layer
-from joulemap.decoder.step import Step, tell
+from joulemap.decoder.layer import tell
+from joulemap.decoder.step import Step
 from joulemap.domain.key import NO_KEY
 from joulemap.fuse import fuse
 from joulemap.model.workload import WorkloadColumns, columns_of

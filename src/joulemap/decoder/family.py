@@ -93,6 +93,11 @@ class Settings:
         names = "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"
         return self.number(*names, default=0)
 
+    @property
+    def is_tied(self) -> bool:
+        """Whether the head is the table of tokens, as it is where nothing is said."""
+        return self.flag("tie_word_embeddings", default=True)
+
     def rotary(self, share: float = 1.0) -> int:
         """Return the elements of a head that are turned."""
         told = self.values.get("partial_rotary_factor", self.values.get("rotary_pct"))
@@ -260,7 +265,7 @@ def _sandwich(settings: Settings, **attention: Any) -> Decoder:
     ]
     return settings.decoder(
         layers,
-        is_tied=settings.flag("tie_word_embeddings", default=True),
+        is_tied=settings.is_tied,
         is_capped=settings.values.get("final_logit_softcapping") is not None,
     )
 
@@ -288,7 +293,7 @@ def cohere(settings: Settings) -> Decoder:
         Layer(mixer=settings.attention(window=one, norm=norm), network=net, is_parallel=True, norms=1)
         for one in attrs.evolve(settings, every=4).windows
     ]
-    tied = settings.flag("tie_word_embeddings", default=True)
+    tied = settings.is_tied
     return settings.decoder(layers, norm="layer_norm", norm_bias=False, is_tied=tied)
 
 
@@ -324,14 +329,14 @@ def _plain(settings: Settings, *, parallel: bool = False, norms: Any = 2, attent
 def gpt2(settings: Settings) -> Decoder:
     """Return a decoder with learned positions."""
     return _plain(settings, attention={"is_packed": True}, positions=settings.context,
-                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                  is_tied=settings.is_tied)  # fmt: skip
 
 
 def gpt_bigcode(settings: Settings) -> Decoder:
     """Return a decoder with learned positions whose queries share one head of keys and values."""
     pairs = 1 if settings.flag("multi_query", default=True) else settings.heads
     return _plain(settings, attention={"is_packed": True, "kv_heads": pairs}, positions=settings.context,
-                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                  is_tied=settings.is_tied)  # fmt: skip
 
 
 def gpt_neo(settings: Settings) -> Decoder:
@@ -345,7 +350,7 @@ def gpt_neo(settings: Settings) -> Decoder:
         for kind in kinds or ["global"] * settings.layers
     ]
     return settings.decoder(layers, norm="layer_norm", positions=settings.context,
-                            is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                            is_tied=settings.is_tied)  # fmt: skip
 
 
 def gptj(settings: Settings) -> Decoder:
@@ -373,7 +378,7 @@ def opt(settings: Settings) -> Decoder:
     before = settings.flag("do_layer_norm_before", default=True)
     made = _plain(settings, network={"function": "relu"}, positions=settings.context + 2, final_norm=before,
                   embedding_width=0 if width == settings.hidden else width,
-                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                  is_tied=settings.is_tied)  # fmt: skip
     layers = tuple(
         layer if before else attrs.evolve(layer, has_norms_before=False, has_norms_behind=True) for layer in made.layers
     )
@@ -382,13 +387,13 @@ def opt(settings: Settings) -> Decoder:
 
 def xglm(settings: Settings) -> Decoder:
     """Return a decoder with positions that are not learned."""
-    return _plain(settings, is_tied=settings.flag("tie_word_embeddings", default=True))
+    return _plain(settings, is_tied=settings.is_tied)
 
 
 def bloom(settings: Settings) -> Decoder:
     """Return a decoder that adds a distance to scores, with a norm behind its table of tokens."""
     return _plain(settings, attention={"is_packed": True, "score_operations": 2}, embedding_norm=True,
-                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                  is_tied=settings.is_tied)  # fmt: skip
 
 
 def mpt(settings: Settings) -> Decoder:
@@ -400,7 +405,7 @@ def mpt(settings: Settings) -> Decoder:
     )
     attention = {"is_packed": True, "bias": False, "output_bias": False, "score_operations": 2, "kv_heads": pairs}
     return _plain(settings, attention=attention, network={"inner": inner, "bias": False, "output_bias": False},
-                  norm_bias=False, is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                  norm_bias=False, is_tied=settings.is_tied)  # fmt: skip
 
 
 def falcon(settings: Settings) -> Decoder:
@@ -414,7 +419,7 @@ def falcon(settings: Settings) -> Decoder:
     parallel = newer or settings.flag("parallel_attn", default=True)
     return _plain(settings, parallel=parallel, norms=norms if parallel else 2, attention=attention,
                   network={"bias": bias, "output_bias": bias},
-                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                  is_tied=settings.is_tied)  # fmt: skip
 
 
 def starcoder2(settings: Settings) -> Decoder:
@@ -423,7 +428,7 @@ def starcoder2(settings: Settings) -> Decoder:
     window = settings.number("sliding_window", default=0)
     attention = {"rotary": settings.rotary(), "bias": bias, "output_bias": bias, "window": window}
     return _plain(settings, attention=attention, network={"bias": bias, "output_bias": bias},
-                  is_tied=settings.flag("tie_word_embeddings", default=True))  # fmt: skip
+                  is_tied=settings.is_tied)  # fmt: skip
 
 
 def persimmon(settings: Settings) -> Decoder:

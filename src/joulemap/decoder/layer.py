@@ -8,42 +8,71 @@ from typing import Any
 from joulemap.decoder.attention import attend, attend_latent
 from joulemap.decoder.config import Attention, Decoder, Experts, Latent, Layer, Network, Recurrence
 from joulemap.decoder.graph import Graph
-from joulemap.decoder.row import Pass, Rows, Split
+from joulemap.decoder.row import Pass
 from joulemap.decoder.scan import recur
+from joulemap.decoder.step import Step, check_step
+from joulemap.domain.key import WorkloadKey
+from joulemap.domain.workload import EVENLY, Workload
 from joulemap.trace.formula import Cost
 from joulemap.trace.single.flow import ITEM_BYTES
 
 
-def decode(graph: Graph, decoder: Decoder, rows: Rows, split: Split, *, has_logits: bool = True) -> None:
-    """Tell a pass of a decoder, from its tokens to its logits; of a stage, from what the one before hands on."""
-    one = Pass(graph, decoder, rows, split)
+def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
+    """Return the fused workload of a pass of so many sequences; UsageError for one that the model does not take."""
+    from joulemap.fuse import fuse
+    from joulemap.trace.single import check_counts
+
+    check_step(decoder, step)
+    notes = (_note_routing(decoder, step),) if decoder.is_routed else ()
+    return fuse(check_counts(tell(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes)))
+
+
+def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
+    """Return the calls of a pass of so many sequences, on one device, from their tokens to their logits.
+
+    The layers are those of its stage, which begins with what the one before hands on.
+    """
+    graph = Graph()
+    one = Pass(graph, decoder, step, -(-batch // step.data_devices))
     for layer in decoder.layers:
         one.find_angles(getattr(layer.mixer, "rotary", 0))
-    x = _embed(one) if split.stages == 1 else _receive(one)
+    x = _embed(one) if step.pipeline_devices == 1 else _receive(one)
     for index, layer in enumerate(decoder.layers):
         x = _tell_layer(one, f"layers.{index}", layer, x)
         graph.mark()
-    if not has_logits:
+    if step.logits == "none":
         graph.keep(x)
-        return
-    if decoder.final_norm:
-        x = one.norm("norm", x, one.held, decoder.hidden)
-    _tell_logits(one, one.gather("norm", x))
+    else:
+        if decoder.final_norm:
+            x = one.norm("norm", x, one.held, decoder.hidden)
+        _tell_logits(one, one.gather("norm", x))
+    graph.name_kernels(step.kernels)
+    return graph
+
+
+def _note_routing(decoder: Decoder, step: Step) -> str:
+    first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
+    return (
+        f"each token is taken to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance: "
+        "a real router prefers some"
+        if step.routing in ("", "balanced")
+        else f"experts are chosen as routing={step.routing} says, not {EVENLY} all are alike"
+    )
 
 
 def _receive(one: Pass) -> int:
     """Return the tokens from the stage before: each device sends its part to one of the next."""
-    width, split = one.decoder.hidden, one.split
+    width, step = one.decoder.hidden, one.step
     x = one.graph.enter((one.held, width))
-    elements = -(-one.rows.count * width // split.devices)
-    return one.collect("receive", "send", x, split.world * split.stages, elements)
+    elements = -(-one.count * width // step.devices)
+    return one.collect("receive", "send", x, step.world * step.pipeline_devices, elements)
 
 
 def _embed(one: Pass) -> int:
-    graph, decoder, rows = one.graph, one.decoder, one.rows
-    width, tokens = decoder.embedding_width or decoder.hidden, graph.enter((rows.count,), "int64")
-    table = one.split.part(decoder.vocabulary)
-    x = graph.run("embed_tokens", "embedding", (tokens,), rows=rows.count, columns=width, table=table)
+    graph, decoder = one.graph, one.decoder
+    width, tokens = decoder.embedding_width or decoder.hidden, graph.enter((one.count,), "int64")
+    table = one.step.part(decoder.vocabulary)
+    x = graph.run("embed_tokens", "embedding", (tokens,), rows=one.count, columns=width, table=table)
     x = one.sum_up("embed_tokens", x, width)
     if width != decoder.hidden:
         x = one.linear("project_in", x, decoder.hidden, width, m=one.held)
@@ -57,10 +86,10 @@ def _embed(one: Pass) -> int:
     if each:
         columns = each * len(decoder.layers)
         found = graph.run(
-            "embed_tokens_per_layer", "embedding", (tokens,), rows=rows.count, columns=columns, table=table
+            "embed_tokens_per_layer", "embedding", (tokens,), rows=one.count, columns=columns, table=table
         )
         made = one.linear("per_layer_model_projection", x, columns, decoder.hidden)
-        made = one.norm("per_layer_projection_norm", made, rows.count * len(decoder.layers), each)
+        made = one.norm("per_layer_projection_norm", made, one.count * len(decoder.layers), each)
         one.tables = one.each("embed_tokens_per_layer", "add", found, made)
     return x
 
@@ -93,7 +122,7 @@ def _tell_layer(one: Pass, path: str, layer: Layer, x: int) -> int:
 
 def _finish(one: Pass, path: str, part: object, result: int) -> int:
     """Return what all devices have made of a part, where it is divided over them and not yet summed up."""
-    if isinstance(part, Experts) and one.split.data_devices > 1:
+    if isinstance(part, Experts) and one.step.data_devices > 1:
         return result
     name = "mlp" if isinstance(part, Network | Experts) else "self_attn"
     return one.sum_up(f"{path}.{name}", result)
@@ -117,7 +146,7 @@ def _run_mixer(one: Pass, path: str, mixer: object, x: int) -> int:
 
 def _look_up(one: Pass, path: str, x: int) -> int:
     """Return tokens with what a table holds of each for this layer alone, as much of it as they let in."""
-    rows, hidden, each = one.rows.count, one.decoder.hidden, one.decoder.per_layer[1]
+    rows, hidden, each = one.count, one.decoder.hidden, one.decoder.per_layer[1]
     gate = one.each(path, "gelu", one.linear(f"{path}.per_layer_input_gate", x, each, hidden), suffix="per_layer_act")
     cost = Cost(kind="elementwise", operation="mul", elementwise_count=rows * each)
     let_in = one.graph.call(path, cost, (gate, (one.tables, ITEM_BYTES * rows * each)), (rows, each), suffix="let_in")
@@ -132,7 +161,7 @@ def _think(one: Pass, path: str, part: object, before: int, x: int) -> int:
     assert isinstance(part, Experts)
     if part.beside is None:
         return _route(one, f"{path}.mlp", part, before)
-    rows, hidden = one.rows.count, one.decoder.hidden
+    rows, hidden = one.count, one.decoder.hidden
     own = one.norm(f"{path}.mlp_behind", network(one, f"{path}.mlp", part.beside, before), rows, hidden)
     taken = one.norm(f"{path}.experts_before", x, rows, hidden)
     routed = one.norm(f"{path}.experts_behind", _route(one, f"{path}.moe", part, taken), rows, hidden)
@@ -141,7 +170,7 @@ def _think(one: Pass, path: str, part: object, before: int, x: int) -> int:
 
 def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: int = 0) -> int:
     """Return what a network makes of each token."""
-    hidden, inner = width or one.decoder.hidden, one.split.part(part.inner)
+    hidden, inner = width or one.decoder.hidden, one.step.part(part.inner)
     made = one.linear(f"{path}.{'gate_proj' if part.is_gated else 'up_proj'}", x, inner, hidden, bias=part.bias, m=m)
     made = one.each(f"{path}.act_fn", "relu" if part.function == "relu2" else part.function, made)
     if part.function == "relu2":
@@ -154,8 +183,8 @@ def network(one: Pass, path: str, part: Network, x: int, *, width: int = 0, m: i
 
 def _route(one: Pass, path: str, part: Experts, x: int) -> int:
     """Return what the experts that a device holds make of the tokens that reach it, with those that all tokens take."""
-    graph, split, hidden = one.graph, one.split, one.decoder.hidden
-    rows = one.rows.count
+    graph, split, hidden = one.graph, one.step, one.decoder.hidden
+    rows = one.count
     seen = x
     if part.router_scale:
         seen = graph.run(f"{path}.router", "rms_norm", (x,), rows=rows, columns=hidden)
@@ -182,7 +211,7 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
         gated=part.is_gated,
         function="relu" if part.function == "relu2" else part.function,
         bias=part.bias,
-        routing=one.rows.routing,
+        routing=one.step.routing,
     )
     made = _combine(one, path, part, made)
     if part.hidden:
@@ -197,7 +226,7 @@ def _route(one: Pass, path: str, part: Experts, x: int) -> int:
     return made
 
 
-def _reached(part: Experts, split: Split) -> float:
+def _reached(part: Experts, split: Step) -> float:
     """Return how many devices a token's experts lie on."""
     devices = split.expert_devices
     return devices * (1.0 - (1.0 - 1.0 / devices) ** part.taken)
@@ -205,7 +234,7 @@ def _reached(part: Experts, split: Split) -> float:
 
 def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
     """Return the tokens that reach a device's experts, and how many all devices have."""
-    split, rows, hidden = one.split, one.rows.count, part.hidden or one.decoder.hidden
+    split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
     if split.data_devices == 1:
         return x, rows
     if split.expert_devices == 1:
@@ -218,7 +247,7 @@ def _dispatch(one: Pass, path: str, part: Experts, x: int) -> tuple[int, int]:
 
 def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
     """Return the tokens of a device, back from where their experts are."""
-    split, rows, hidden = one.split, one.rows.count, part.hidden or one.decoder.hidden
+    split, rows, hidden = one.step, one.count, part.hidden or one.decoder.hidden
     if split.data_devices == 1:
         return x
     if split.expert_devices == 1:
@@ -229,19 +258,19 @@ def _combine(one: Pass, path: str, part: Experts, x: int) -> int:
 
 def _tell_logits(one: Pass, x: int) -> None:
     """Tell the logits of the last token of each sequence, or of all tokens."""
-    graph, decoder, rows = one.graph, one.decoder, one.rows
-    count, width = rows.count, decoder.embedding_width or decoder.hidden
-    if not rows.all_logits and count > len(rows.pieces) * rows.sequences:
-        count = rows.sequences + bool(rows.chunk)
+    graph, decoder = one.graph, one.decoder
+    count, width = one.count, decoder.embedding_width or decoder.hidden
+    if one.step.logits != "all" and count > len(one.pieces) * one.sequences:
+        count = one.sequences + bool(one.step.chunk)
         cost = Cost(kind="data_movement", operation="index_select", gathers=True)
         x = graph.call("lm_head", cost, ((x, 4 * count * decoder.hidden),), (count, decoder.hidden), suffix="last")
     if width != decoder.hidden:
         x = one.linear("project_out", x, width, decoder.hidden, m=count)
-    columns = one.split.part(decoder.vocabulary)
+    columns = one.step.part(decoder.vocabulary)
     weights = {"weight": "embed_tokens.weight"} if decoder.is_tied else {}
     logits = graph.run("lm_head", "gemm", (x,), weights=weights, m=count, n=columns, k=width, bias=decoder.head_bias)
     graph.keep_weights()
-    logits = one.collect("lm_head", "all_gather", logits, one.split.devices, count * columns * one.split.devices)
+    logits = one.collect("lm_head", "all_gather", logits, one.step.devices, count * columns * one.step.devices)
     if decoder.is_capped:
         logits = one.each("lm_head", "tanh", logits)
     graph.keep(logits)

@@ -11,6 +11,7 @@ import attrs
 
 from joulemap.decoder.config import Decoder
 from joulemap.decoder.graph import Graph
+from joulemap.decoder.step import Step
 from joulemap.domain.operator.name import make_operator
 from joulemap.domain.workload import APPEND
 from joulemap.system.record import frozen
@@ -31,61 +32,6 @@ EXCHANGED: Final = "bfloat16"
 """What devices send one another. Source: engines reduce hidden states as they hold them, in 16 bits."""
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
-
-
-@frozen
-class Split:
-    """Over how many devices a pass is divided."""
-
-    devices: int = 1
-    expert_devices: int = 1
-    data_devices: int = 1
-    stages: int = 1
-    splits_tokens: bool = False
-    """Whether tokens are divided over `devices` between the parts of a layer, and gathered before each."""
-
-    @property
-    def world(self) -> int:
-        """All devices of a stage."""
-        return self.devices * self.data_devices
-
-    def part(self, count: int) -> int:
-        """Return what one device has of what is divided, the last one padded."""
-        return -(-count // self.devices)
-
-    def heads(self, count: int) -> int:
-        """Return the heads of keys that one device has: copies where there are more devices, the last one padded."""
-        return -(-count // self.devices)
-
-    def queries(self, count: int, pairs: int) -> int:
-        """Return the heads of queries that one device has, as many for each of its heads of keys."""
-        each = self.heads(pairs)
-        return -(-self.part(count) // each) * each
-
-
-@frozen(kw_only=True)
-class Rows:
-    """The tokens of a pass on one device."""
-
-    sequences: int
-    tokens: int
-    cached: int
-    chunk: int = 0
-    chunk_cached: int = 0
-    all_logits: bool = False
-    cache: str = ""
-    routing: str = ""
-
-    @property
-    def count(self) -> int:
-        """Tokens."""
-        return self.sequences * self.tokens + self.chunk
-
-    @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """Sequences of one length, and the piece of another prompt."""
-        found = (Piece("", self.sequences, self.tokens, self.cached),)
-        return (*found, Piece("chunk", 1, self.chunk, self.chunk_cached)) if self.chunk else found
 
 
 @frozen
@@ -122,8 +68,9 @@ class Pass:
 
     graph: Graph
     decoder: Decoder
-    rows: Rows
-    split: Split
+    step: Step
+    sequences: int
+    """Of this device."""
     tables: int = -1
     """What each token has for each layer; -1 for none."""
     angles: dict[int, int] = attrs.field(factory=dict)
@@ -135,6 +82,18 @@ class Pass:
     shared: dict[int, list[tuple[int, ...]]] = attrs.field(factory=dict)
     """Window -> caches of the last layer of it that has its own."""
 
+    @property
+    def count(self) -> int:
+        """Tokens."""
+        return self.sequences * self.step.tokens + self.step.chunk
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Sequences of one length, and the piece of another prompt."""
+        step = self.step
+        found = (Piece("", self.sequences, step.tokens, step.cached),)
+        return (*found, Piece("chunk", 1, step.chunk, step.chunk_cached)) if step.chunk else found
+
     def norm(self, path: str, x: int, rows: int, columns: int, *, suffix: str = "") -> int:
         """Return a tensor whose rows are normalized as the model does."""
         if self.decoder.norm == "rms_norm":
@@ -145,7 +104,7 @@ class Pass:
     def linear(self, path: str, x: int | Sequence[int], n: int, k: int, *, bias: bool = False, m: int = 0) -> int:
         """Return the product of each row with weights."""
         inputs = (x,) if isinstance(x, int) else x
-        made = self.graph.run(path, "gemm", inputs, m=m or self.rows.count, n=n, k=k, bias=bias)
+        made = self.graph.run(path, "gemm", inputs, m=m or self.count, n=n, k=k, bias=bias)
         if self.keeps:
             self.graph.keep_weights()
         return made
@@ -169,32 +128,32 @@ class Pass:
     @property
     def held(self) -> int:
         """Tokens that a device holds between the parts of a layer."""
-        return self.split.part(self.rows.count) if self.split.splits_tokens else self.rows.count
+        return self.step.part(self.count) if self.step.sequence_parallel else self.count
 
     def sum_up(self, path: str, x: int, width: int = 0) -> int:
         """Return the sum of what all devices have of each token that one holds, of the model's width or another."""
-        elements = self.rows.count * (width or self.decoder.hidden)
-        operation: Collective = "reduce_scatter" if self.split.splits_tokens else "all_reduce"
-        return self.collect(path, operation, x, self.split.devices, elements)
+        elements = self.count * (width or self.decoder.hidden)
+        operation: Collective = "reduce_scatter" if self.step.sequence_parallel else "all_reduce"
+        return self.collect(path, operation, x, self.step.devices, elements)
 
     def gather(self, path: str, x: int) -> int:
         """Return all tokens, of those that each device holds."""
-        if not self.split.splits_tokens:
+        if not self.step.sequence_parallel:
             return x
         if x not in self.gathered:
-            elements = self.rows.count * self.decoder.hidden
-            self.gathered[x] = self.collect(path, "all_gather", x, self.split.devices, elements)
+            elements = self.count * self.decoder.hidden
+            self.gathered[x] = self.collect(path, "all_gather", x, self.step.devices, elements)
         return self.gathered[x]
 
     def find_angles(self, rotary: int) -> int:
         """Return the table of angles by which so many elements are turned."""
         if rotary and rotary not in self.angles:
-            self.angles[rotary] = self.graph.enter((self.rows.count, rotary))
+            self.angles[rotary] = self.graph.enter((self.count, rotary))
         return self.angles.get(rotary, -1)
 
     def turn(self, path: str, parts: Sequence[tuple[int, int]], width: int, rotary: int) -> int:
         """Return heads of (tensor, heads) whose first elements are turned by their position, all in one kernel."""
-        rows, heads = self.rows.count, sum(count for _, count in parts)
+        rows, heads = self.count, sum(count for _, count in parts)
         cost = Cost(kind="elementwise", operation="rotary", elementwise_count=3 * rows * heads * rotary)
         reads = [(tensor, ITEM_BYTES * rows * count * width) for tensor, count in parts]
         return self.graph.call(path, cost, (*reads, self.find_angles(rotary)), (rows, heads, width), suffix="rotary")
@@ -210,7 +169,7 @@ class Pass:
         suffix: str,
     ) -> int:
         """Return the cache of a piece with its new rows behind what is held."""
-        dtype = CACHE_DTYPES[self.rows.cache]
+        dtype = CACHE_DTYPES[self.step.cache]
         held = min(piece.cached, window - 1) if window else piece.cached
         shape = piece.sequences, heads, held + piece.tokens, width
         past = (self.graph.enter((piece.sequences, heads, held, width), dtype),) if held else ()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
     """Return what a recurrence makes of tokens, of the heads of a device."""
-    hidden, rows = one.decoder.hidden, one.rows.count
-    heads, groups = one.split.queries(mixer.heads, mixer.groups), one.split.heads(mixer.groups)
+    hidden, rows = one.decoder.hidden, one.count
+    heads, groups = one.step.queries(mixer.heads, mixer.groups), one.step.part(mixer.groups)
     inner, keys = heads * mixer.head_dim, groups * mixer.state
     wide = inner + (0 if mixer.kind == "mamba" else 2 * keys)
     if mixer.kind == "mamba":
@@ -29,13 +29,11 @@ def recur(one: Pass, path: str, mixer: Recurrence, x: int) -> int:
         gate = one.linear(f"{path}.in_proj_z", x, inner, hidden)
         one.linear(f"{path}.in_proj_b", x, heads, hidden)
         one.linear(f"{path}.in_proj_a", x, heads, hidden)
-    turned = [_convolve(one, path, mixer, piece, mixed, wide) for piece in one.rows.pieces]
+    turned = [_convolve(one, path, mixer, piece, mixed, wide) for piece in one.pieces]
     more: tuple[int, ...] = ()
     if mixer.kind == "mamba":
         more = _decide(one, path, mixer, turned, inner)
-    results = [
-        _scan(one, path, mixer, piece, (conv, *more)) for piece, conv in zip(one.rows.pieces, turned, strict=True)
-    ]
+    results = [_scan(one, path, mixer, piece, (conv, *more)) for piece, conv in zip(one.pieces, turned, strict=True)]
     if mixer.kind != "mamba":
         group = mixer.head_dim if mixer.kind == "delta" else inner
         normal = one.graph.run(f"{path}.norm", "rms_norm", results, rows=rows * inner // group, columns=group)
@@ -70,7 +68,7 @@ def _convolve(one: Pass, path: str, mixer: Recurrence, piece: Piece, mixed: int,
 
 def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: int) -> tuple[int, ...]:
     """Return keys, queries and the rate of each channel, which a mamba makes of what was added up."""
-    rows, rank = one.rows.count, mixer.rank
+    rows, rank = one.count, mixer.rank
     small = one.linear(f"{path}.x_proj", turned, rank + 2 * mixer.state, inner)
     small = one.sum_up(f"{path}.x_proj", small, rank + 2 * mixer.state)
     rate = small
@@ -85,7 +83,7 @@ def _decide(one: Pass, path: str, mixer: Recurrence, turned: list[int], inner: i
 
 
 def _scan(one: Pass, path: str, mixer: Recurrence, piece: Piece, inputs: tuple[int, ...]) -> int:
-    heads, groups = one.split.queries(mixer.heads, mixer.groups), one.split.heads(mixer.groups)
+    heads, groups = one.step.queries(mixer.heads, mixer.groups), one.step.part(mixer.groups)
     state = one.graph.enter((piece.sequences, heads, mixer.head_dim, mixer.state))
     taken: tuple[Read, ...] = (inputs[0],)
     keys = ITEM_BYTES * piece.count * 2 * groups * mixer.state

@@ -13,7 +13,7 @@ Source: Korthikanti et al., Reducing Activation Recomputation in Large Transform
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -22,11 +22,6 @@ from joulemap.decoder.config import Attention, Decoder, Experts, Network, Recurr
 from joulemap.domain.operator.name import Argument, Value
 from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
-
-if TYPE_CHECKING:
-    from joulemap.decoder.graph import Graph
-    from joulemap.domain.key import WorkloadKey
-    from joulemap.domain.workload import Workload
 
 CACHES: Final = ("bf16", "fp16", "fp8", "int8")
 """What keys and values may be stored at, whatever the precision of the run."""
@@ -105,54 +100,25 @@ class Step:
             f"{name}={'true' if value is True else value}" for name, value, default in told if value != default
         )
 
+    @property
+    def world(self) -> int:
+        """All devices of a stage."""
+        return self.devices * self.data_devices
+
+    def part(self, count: int) -> int:
+        """Return what one device has of what is divided, the last one padded: of heads of keys copies where there are
+        more devices.
+        """
+        return -(-count // self.devices)
+
+    def queries(self, count: int, pairs: int) -> int:
+        """Return the heads of queries that one device has, as many for each of its heads of keys."""
+        each = self.part(pairs)
+        return -(-self.part(count) // each) * each
+
     def spell(self, name: str, *, is_whole: bool = False) -> str:
         """Return the one spelling of the pass of a model of this name; `is_whole` where a bare name is no pass."""
         return f"{name}({','.join(self.arguments)})" if self.arguments or is_whole else name
-
-
-def describe_step(decoder: Decoder, step: Step, batch: int, key: WorkloadKey) -> Workload:
-    """Return the fused workload of a pass of so many sequences; UsageError for one that the model does not take."""
-    from joulemap.fuse import fuse
-    from joulemap.trace.single import check_counts
-
-    check_step(decoder, step)
-    notes = (_note_routing(decoder, step),) if decoder.is_routed else ()
-    return fuse(check_counts(tell(step.cut(decoder), step, batch).form(key, step.spell(decoder.name), batch, notes)))
-
-
-def tell(decoder: Decoder, step: Step, batch: int) -> Graph:
-    """Return the calls of a pass of so many sequences, on one device; the layers are those of its stage."""
-    from joulemap.decoder.graph import Graph
-    from joulemap.decoder.layer import decode
-    from joulemap.decoder.row import Rows, Split
-
-    rows = Rows(
-        sequences=-(-batch // step.data_devices),
-        tokens=step.tokens,
-        cached=step.cached,
-        chunk=step.chunk,
-        chunk_cached=step.chunk_cached,
-        all_logits=step.logits == "all",
-        cache=step.cache,
-        routing=step.routing,
-    )
-    graph = Graph()
-    split = Split(step.devices, step.expert_devices, step.data_devices, step.pipeline_devices, step.sequence_parallel)
-    decode(graph, decoder, rows, split, has_logits=step.logits != "none")
-    graph.name_kernels(step.kernels)
-    return graph
-
-
-def _note_routing(decoder: Decoder, step: Step) -> str:
-    from joulemap.domain.workload import EVENLY
-
-    first = next(layer.network for layer in decoder.layers if isinstance(layer.network, Experts))
-    return (
-        f"each token is taken to choose {first.taken} of {first.count} experts {EVENLY} as many are hit as by chance: "
-        "a real router prefers some"
-        if step.routing in ("", "balanced")
-        else f"experts are chosen as routing={step.routing} says, not {EVENLY} all are alike"
-    )
 
 
 def check_step(decoder: Decoder, step: Step) -> None:

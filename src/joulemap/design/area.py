@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,16 +30,11 @@ HOROWITZ: Final = "M. Horowitz, Computing's energy problem, ISSCC 2014: multipli
 CSET: Final = "S. Khan, A. Mann, AI Chips, CSET 2020: wafers of 300 mm by node"
 
 
-def _recalled(value: float, unit: str, source: str) -> Quantity:
-    return Quantity(value=value, unit=unit, basis="recalled", source=source, note="")
+def _number(basis: str, value: float, unit: str, source: str) -> Quantity:
+    return Quantity(value=value, unit=unit, basis=basis, source=source)
 
 
-def _derived(value: float, unit: str, source: str) -> Quantity:
-    return Quantity(value=value, unit=unit, basis="derived", source=source, note="")
-
-
-def _assumed(value: float, unit: str, source: str) -> Quantity:
-    return Quantity(value=value, unit=unit, basis="assumed", source=source, note="")
+_recalled, _derived, _assumed = (partial(_number, basis) for basis in ("recalled", "derived", "assumed"))
 
 
 MAC_AREA: Final[Mapping[float, Quantity]] = {

@@ -14,7 +14,8 @@ from joulemap.model.total import evaluate_totals
 if TYPE_CHECKING:
     from joulemap.design.limit import Bound
     from joulemap.design.outcome import Objective
-    from joulemap.model.pipeline import Asked, Evaluator
+    from joulemap.model.outcome import Asked
+    from joulemap.model.pipeline import Evaluator
 
 
 TOGETHER: Final = 25_000

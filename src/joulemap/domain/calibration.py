@@ -107,13 +107,13 @@ def scale_reference(reference: EnergyReference, scales: Iterable[EnergyScale], s
     for key in scale_of:
         if key not in reference and key[0] != BOARD:
             raise ValueError(f"energy_scales: no such action {'.'.join(key)}")
-    return EnergyReference(tuple(_scaled(action, scale_of.get(action.key), source) for action in reference))
+    return reference.with_actions(
+        _scaled(action, scale_of[action.key], source) for action in reference if action.key in scale_of
+    )
 
 
-def _scaled(action: EnergyAction, scale: EnergyScale | None, source: str) -> EnergyAction:
+def _scaled(action: EnergyAction, scale: EnergyScale, source: str) -> EnergyAction:
     """Return an action under its scale; the plausible range of one that is not determined moves with it."""
-    if scale is None:
-        return action
     is_open = not scale.is_determined
     return attrs.evolve(
         action,
@@ -159,13 +159,13 @@ class CalibrationError:
 
     quantity: str = attrs.field(validator=attrs.validators.in_(SCORED))
     split: str = attrs.field(validator=attrs.validators.in_(SPLITS))
-    runtime: str
+    runtime: str = ""
     """Empty for all."""
-    precision: str
+    precision: str = ""
     """Empty for all."""
-    batch: int
+    batch: int = 0
     """0 for all."""
-    family: str
+    family: str = ""
     """Empty for all."""
     row_count: int = attrs.field(validator=attrs.validators.ge(1))
     mean_error_fraction: float

@@ -37,6 +37,12 @@ DEFAULT_MODE: Final = "default"
 STATED: Final = ("tdp", "clock", "unit_count", "memory_bandwidth", "static_power")
 """What a power mode may state of a hardware."""
 
+SAME: Final = (
+    "id", "name", "vendor", "architecture", "deployment", "aliases", "core_count", "generation", "unavailable",
+    "needs_host", "is_launched", "priced_at", "digest",
+)  # fmt: skip
+"""What an entry has as its hardware has it."""
+
 OPERATOR: Final = "operator"
 """Family and task of single operators."""
 
@@ -109,27 +115,16 @@ class HardwareEntry:
     @classmethod
     def of(cls, hardware: Hardware) -> HardwareEntry:
         """Return the entry of a hardware record."""
+        same = {name: getattr(hardware, name) for name in SAME}
         return cls(
-            id=hardware.id,
-            name=hardware.name,
-            vendor=hardware.vendor,
-            architecture=hardware.architecture,
-            deployment=hardware.deployment,
-            aliases=hardware.aliases,
+            **same,
             power_modes=(mode.name for mode in hardware.power_modes),
             default_names=_name_default(hardware),
             caps_w=(hardware.tdp.value, *(mode.tdp.value for mode in hardware.power_modes)),
-            core_count=hardware.core_count,
             full_clock_hz=hardware.full_clock.value,
             static_w=hardware.static_power.value,
             precisions=hardware.peaks,
-            generation=hardware.generation,
-            unavailable=hardware.unavailable,
-            needs_host=hardware.needs_host,
-            is_launched=hardware.is_launched,
             fallback_host=hardware.compiler.host if hardware.compiler else "",
-            priced_at=hardware.priced_at,
-            digest=hardware.digest,
         )
 
     @property

@@ -11,12 +11,12 @@ import attrs
 from joulemap.domain.constant import LOSS, STATIC, Constant
 from joulemap.domain.hardware import coefficient_range
 from joulemap.domain.quantity import Quantity
-from joulemap.domain.reference import FJ_PER_J, EnergyReference
+from joulemap.domain.reference import FJ_PER_J
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from joulemap.domain.hardware import Hardware, Peak
-    from joulemap.domain.reference import EnergyAction
+    from joulemap.domain.reference import EnergyAction, EnergyReference
 
 SOURCE: Final = "--set"
 """Where a number that was set comes from; its basis is `assumed`."""
@@ -167,16 +167,11 @@ def price_fj(action: EnergyAction, value_j: float) -> float:
 
 
 def _set_prices(reference: EnergyReference, value: dict[str, float]) -> EnergyReference:
-    if not any(".".join(action.key) in value for action in reference):
-        return reference
-    return EnergyReference(
-        tuple(
-            attrs.evolve(
-                action, energy_per_action_fj=price_fj(action, value[key]), low_fj=None, high_fj=None, basis="assumed",
-                source=SOURCE,
-            )
-            if (key := ".".join(action.key)) in value
-            else action
-            for action in reference
+    return reference.with_actions(
+        attrs.evolve(
+            action, energy_per_action_fj=price_fj(action, value[key]), low_fj=None, high_fj=None, basis="assumed",
+            source=SOURCE,
         )
+        for action in reference
+        if (key := ".".join(action.key)) in value
     )  # fmt: skip

@@ -16,13 +16,13 @@ from joulemap.domain.operating_point import OperatingPoint, read_point
 from joulemap.domain.quantity import Quantity, least_sure
 from joulemap.domain.reference import (
     BOARD as BOARD_CATEGORY,
-    FJ_PER_J,
     HOST,
     HOST_ACTION,
     STATIC_ACTION,
     EnergyAction,
     EnergyReference,
     host_key,
+    price_by,
 )
 from joulemap.system.record import frozen
 
@@ -78,6 +78,9 @@ KEY_QUANTITIES: Final = ("unit_count", "clock", "memory_bandwidth", "tdp")
 PRICES: Final = ("price_purchase", "price_cloud")
 """What a hardware may cost, bought or rented."""
 
+LEVEL_KINDS: Final = ("cache", "scratchpad")
+LEVEL_PLACES: Final = ("processing_element", "unit", "core", "chip")
+
 LINK_ENDS: Final = ("device", "host")
 """What a link joins a device to."""
 
@@ -131,9 +134,9 @@ class MemoryLevel:
     """One on-chip memory level."""
 
     name: str
-    kind: str = attrs.field(validator=attrs.validators.in_(("cache", "scratchpad")))
+    kind: str = attrs.field(validator=attrs.validators.in_(LEVEL_KINDS))
     """A cache keeps what was used last; a scratchpad holds what the program put there."""
-    per: str = attrs.field(validator=attrs.validators.in_(("processing_element", "unit", "core", "chip")))
+    per: str = attrs.field(validator=attrs.validators.in_(LEVEL_PLACES))
     """What one instance belongs to."""
     capacity: Quantity = attrs.field(validator=_in_unit("B"))
     """Bytes of one instance."""
@@ -273,17 +276,14 @@ def _time_launch(host: Hardware, own: Quantity) -> Quantity:
 
 
 def _host_leakage(host: Hardware) -> EnergyAction:
-    static = host.static_power
-    return EnergyAction(
+    return price_by(
+        host.static_power,
+        HOST_ACTION,
+        f"{host.id}: {host.static_power.source}",
         category=HOST,
         common_category="static",
-        component=HOST_ACTION[0],
-        action=HOST_ACTION[1],
         part="static",
         per="s",
-        energy_per_action_fj=static.value * FJ_PER_J,
-        basis=static.basis,
-        source=f"{host.id}: {static.source}",
         count_formula="seconds of the run",
     )
 
@@ -728,29 +728,23 @@ class Hardware:
 
     def quantities(self) -> Iterator[tuple[str, Quantity]]:
         """Yield (dotted name, quantity) for every number of this record except the reference table."""
-        for field in attrs.fields(Hardware):
-            value = getattr(self, field.name)
-            if isinstance(value, Quantity):
-                yield field.name, value
+        yield from _list_quantities("", self)
         for name, quantity in self.geometry.items():
             yield f"geometry.{name}", quantity
         for level in self.memory_levels:
-            yield f"memory.{level.name}.capacity", level.capacity
-            if level.bandwidth is not None:
-                yield f"memory.{level.name}.bandwidth", level.bandwidth
+            yield from _list_quantities(f"memory.{level.name}.", level)
         for precision, peak in self.peaks.items():
             yield f"peak.{precision}", peak.rate
-        for link in self.links:
-            for field in attrs.fields(Link):
-                value = getattr(link, field.name)
-                if isinstance(value, Quantity):
-                    yield f"link.{link.name}.{field.name}", value
-        for load in self.loads:
-            yield f"load.{load.name}.power", load.power
-        for mode in self.power_modes:
-            for field in attrs.fields(PowerMode):
-                value = getattr(mode, field.name)
-                if isinstance(value, Quantity):
-                    yield f"power_mode.{mode.name}.{field.name}", value
+        for kind, records in (("link", self.links), ("load", self.loads), ("power_mode", self.power_modes)):
+            for one in records:
+                yield from _list_quantities(f"{kind}.{one.name}.", one)
         for name, quantity in self.coefficients.items():
             yield f"coefficient.{name}", quantity
+
+
+def _list_quantities(
+    before: str, record: Hardware | MemoryLevel | Link | Load | PowerMode
+) -> Iterator[tuple[str, Quantity]]:
+    for field in attrs.fields(type(record)):
+        if isinstance(value := getattr(record, field.name), Quantity):
+            yield f"{before}{field.name}", value

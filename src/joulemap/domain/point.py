@@ -126,20 +126,9 @@ def _set_in(whole: Any, path: Path, value: Any, make: Make) -> Any:
 def _price(reference: EnergyReference, rows: Mapping[int, Any], make: Make) -> EnergyReference:
     """Return a reference table with other prices; of arrays, with no rows that have them."""
     if make is not vary:
-        return EnergyReference(
-            tuple(
-                make(
-                    one,
-                    energy_per_action_fj=rows[place],
-                    low_fj=None,
-                    high_fj=None,
-                    basis="assumed",
-                    source=SOURCE,
-                )
-                if place in rows
-                else one
-                for place, one in enumerate(reference)
-            )
+        told = {"low_fj": None, "high_fj": None, "basis": "assumed", "source": SOURCE}
+        return reference.with_actions(
+            make(reference.actions[place], energy_per_action_fj=price, **told) for place, price in rows.items()
         )
     prices = tuple(rows.get(place, price) for place, price in enumerate(reference.prices_fj))
     loss = reference.position(LOSS_ACTION)

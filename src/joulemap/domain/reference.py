@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -102,6 +102,18 @@ class EnergyAction:
         return self.common_category not in OFF_CORE
 
 
+def price_by(quantity: Quantity, key: ActionKey, source: str = "", **told: Any) -> EnergyAction:
+    """Return the row of an action that a quantity is the price of, in joules of one count."""
+    return EnergyAction(
+        component=key[0],
+        action=key[1],
+        energy_per_action_fj=quantity.value * FJ_PER_J,
+        basis=quantity.basis,
+        source=source or quantity.source,
+        **told,
+    )
+
+
 @frozen
 class EnergyReference:
     """The energy reference table of one hardware, in a fixed order."""
@@ -141,29 +153,25 @@ class EnergyReference:
 
     def with_static(self, power: Quantity) -> EnergyReference:
         """Return the same table with another price for a second of leakage."""
-        return EnergyReference(
-            tuple(
-                attrs.evolve(action, energy_per_action_fj=power.value * 1e15, basis=power.basis, source=power.source)
-                if action.key == STATIC_ACTION
-                else action
-                for action in self.actions
-            )
+        return self.with_actions(
+            attrs.evolve(action, energy_per_action_fj=power.value * 1e15, basis=power.basis, source=power.source)
+            for action in self.actions
+            if action.key == STATIC_ACTION
         )
 
     def withheld(self) -> EnergyReference:
         """Return the same table, where rows of the board say that no ledger has them."""
-        return EnergyReference(
-            tuple(
-                attrs.evolve(action, count_formula=f"0 at this boundary; held to the limit: {action.count_formula}")
-                if action.component == BOARD
-                else action
-                for action in self.actions
-            )
+        return self.with_actions(
+            attrs.evolve(action, count_formula=f"0 at this boundary; held to the limit: {action.count_formula}")
+            for action in self.actions
+            if action.component == BOARD
         )
 
     def with_actions(self, actions: Iterable[EnergyAction]) -> EnergyReference:
         """Return the same table with these rows: in place of those of the same action, or behind all."""
         changed = {action.key: action for action in actions}
+        if not changed:
+            return self
         kept = [changed.pop(action.key, action) for action in self.actions]
         return EnergyReference((*kept, *changed.values()))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast, get_args
 import attrs
 
 from joulemap.domain.architecture import find_class
-from joulemap.domain.configuration import BOARD, BOUNDARIES, Boundary, Precision, Runtime
+from joulemap.domain.configuration import BOARD, Boundary, Precision, Runtime
 from joulemap.domain.dimension import ASKED
 from joulemap.domain.metric import MetricName
 from joulemap.domain.name import fold_into, name_precision
@@ -93,24 +93,35 @@ ScoreDivision = Literal[
 """What divides the measurements of a hardware."""
 
 
+Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+
+
 def check_name(noun: str, name: object, known: Iterable[str]) -> None:
     """Raise UsageError for a name that is not one of a closed set."""
     if name not in (names := tuple(known)):
         raise UsageError(f"unknown {noun} {name!r}; known: {', '.join(names)}")
 
 
-def _each_of(noun: str, kind: Any) -> Callable[[object, attrs.Attribute[Any], tuple[str, ...]], None]:
-    def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
-        for name in names:
-            check_name(noun, name, get_args(kind))
+def _each_of(noun: str, kind: Any) -> Check:
+    """Refuse a name, or one of several, that is not of a closed set; None is of any."""
+
+    def check(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...] | str | None) -> None:
+        for name in names if isinstance(names, tuple) else (names,):
+            if name is not None:
+                check_name(noun, name, get_args(kind))
 
     return check
 
 
-def _check_batch(_instance: object, _attribute: attrs.Attribute[Any], sizes: tuple[int, ...]) -> None:
-    for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_BATCH:
-            raise UsageError(f"batch is {size!r}, expected a whole number from 1 to {MAX_BATCH}")
+def _whole_to(most: int) -> Check:
+    """Refuse what is no whole number from 1 to another, or one of several that is none."""
+
+    def check(_instance: object, attribute: attrs.Attribute[Any], counts: tuple[int, ...] | int) -> None:
+        for count in counts if isinstance(counts, tuple) else (counts,):
+            if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+                raise UsageError(f"{attribute.name} is {count!r}, expected a whole number from 1 to {most}")
+
+    return check
 
 
 def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names: tuple[str, ...]) -> None:
@@ -118,15 +129,6 @@ def _check_deployment(_instance: object, _attribute: attrs.Attribute[Any], names
         if name not in get_args(Deployment):
             hint = f"it is a class of hardware: --architecture {name}" if find_class(name) else ""
             raise UnknownNameError("deployment", name, get_args(Deployment), hint)
-
-
-def _is_boundary(_instance: object, _attribute: attrs.Attribute[Any], name: str) -> None:
-    check_name("boundary", name, BOUNDARIES)
-
-
-def _is_pay(_instance: object, _attribute: attrs.Attribute[Any], name: str | None) -> None:
-    if name is not None:
-        check_name("way to pay", name, get_args(Pay))
 
 
 def _hardware(value: str | Hardware | Iterable[str | Hardware]) -> tuple[str | Hardware, ...]:
@@ -175,7 +177,7 @@ def _usual_runtime(settings: Settings) -> tuple[Runtime, ...]:
     return ("engine",) if settings.deployment or settings.scenario else ("fused",)
 
 
-def _batches(value: int | Iterable[int] | None) -> tuple[int, ...]:
+def _counts(value: int | Iterable[int] | None) -> tuple[int, ...]:
     if value is None:
         return ()
     return (value,) if isinstance(value, int) else tuple(dict.fromkeys(value))
@@ -202,9 +204,6 @@ def _path(value: str | os.PathLike[str] | None) -> str:
 
 def _arguments(value: Mapping[str, object] | None) -> Mapping[str, object]:
     return dict(value or {})
-
-
-Check = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
 def _within(low: float, high: float, *, is_open: bool) -> Check:
@@ -246,7 +245,7 @@ class Settings:
     unless there is nothing else."""
     power_mode: str = ""
     """Of hardware that is named without one; empty for the default mode, or every mode where the question takes all."""
-    batch: tuple[int, ...] = attrs.field(default=(), converter=_batches, validator=_check_batch)
+    batch: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_whole_to(MAX_BATCH))
     """Samples in one input; empty for that of the inputs, or what the question takes by itself."""
     precision: tuple[Precision, ...] = attrs.field(
         default=("fp32",), converter=_precisions, validator=_each_of("precision", Precision)
@@ -278,7 +277,7 @@ class Settings:
     host: str = ""
     """The hardware that those sit in which need a host: its static power is in their energies and power budgets. Empty
     for what they draw themselves."""
-    boundary: Boundary = attrs.field(default=BOARD, validator=_is_boundary)
+    boundary: Boundary = attrs.field(default=BOARD, validator=_each_of("boundary", Boundary))
     """What energies contain: `board`, or `chip` without voltage regulators and what is unattributed."""
     changes: Mapping[str, str | float] = attrs.field(default=(), converter=_changes)
     """What is set of the hardware in place of its own numbers, as on the command line: `{"dram.read": "31pJ",
@@ -433,18 +432,7 @@ class Bounds:
     """For the engine, which writes nothing to disk in its place, and again for the rows."""
 
 
-def _counts(value: int | Iterable[int] | None) -> tuple[int, ...]:
-    return () if value is None else (value,) if isinstance(value, int) else tuple(dict.fromkeys(value))
-
-
-def _are_counts(_instance: object, attribute: attrs.Attribute[Any], counts: tuple[int, ...]) -> None:
-    for count in counts:
-        _is_count(_instance, attribute, count)
-
-
-def _is_count(_instance: object, attribute: attrs.Attribute[Any], count: int) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MAX_TOKENS:
-        raise UsageError(f"{attribute.name} is {count!r}, expected a whole number from 1 to {MAX_TOKENS}")
+_is_count: Final = _whole_to(MAX_TOKENS)
 
 
 MOST_GUESSED: Final = 15
@@ -461,7 +449,7 @@ class Serving:
     """Tokens that each request is answered with; the first of them ends the prefill."""
     engine: str = "vllm"
     """What turns a chip into a server, by its name or with its date."""
-    devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_are_counts)
+    devices: tuple[int, ...] = attrs.field(default=(), converter=_counts, validator=_is_count)
     """That divide each product (tensor parallel), one number or several to compare; empty for as few as hold the model
     and the smallest batch."""
     expert_devices: int = attrs.field(default=1, validator=_is_count)
@@ -512,7 +500,7 @@ class Serving:
 class Training:
     """How a model is trained: over how many devices, by which optimizer, and what is kept or divided."""
 
-    devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_are_counts)
+    devices: tuple[int, ...] = attrs.field(default=(1,), converter=_counts, validator=_is_count)
     """All that work together, one number or several to compare."""
     tensor_devices: int = attrs.field(default=1, validator=_is_count)
     """Of those, that divide each product of a language model."""
@@ -552,7 +540,7 @@ class Price:
 class Usage:
     """How a chip is used and powered; None for what the catalogue assumes."""
 
-    pay: Pay | None = attrs.field(default=None, validator=_is_pay)
+    pay: Pay | None = attrs.field(default=None, validator=_each_of("way to pay", Pay))
     """Only rented or only bought, or both in one ranking; None for the way that more of the hardware has a price of."""
     utilization: float | None = attrs.field(default=None, validator=_within(0.0, 1.0, is_open=True))
     """The part of the powered or rented hours that it works."""

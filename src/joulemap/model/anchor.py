@@ -53,8 +53,8 @@ from joulemap.domain.reference import (
 )
 from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
-from joulemap.model.ledger import close_counts, operator_fj
-from joulemap.model.pipeline import share_interval, share_latency, time_kernels
+from joulemap.model.outcome import Timed
+from joulemap.model.timing import time_kernels
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import frozen
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -280,11 +280,10 @@ def _probe(hardware: Hardware, work: WorkloadColumns, precision: str, name: str)
 def _run(hardware: Hardware, work: WorkloadColumns, precision: str, runtime: str, name: str) -> Probe:
     kernels = form_kernels(work, precision, runtime)
     timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
-    interval_s = share_interval(timing, share_latency(timing, hardware)) / FS_PER_S
-    counts = close_counts(timing.counts, hardware, interval_s, timing.row_factor)
-    spent_j = float(operator_fj(counts, hardware, timing.row_factor).sum()) / FJ_PER_J
+    timed = Timed(timing=timing, hardware=hardware, kernels=kernels)
+    spent_j = float(timed.operator_fj.sum()) / FJ_PER_J
     compute_s, memory_s = (float(one.sum()) for one in timing.placement.busy_s)
-    taken_s = float(interval_s.sum())
+    taken_s = float((timed.interval_fs / FS_PER_S).sum())
     return Probe(
         name=name,
         spent_j=spent_j,

@@ -17,23 +17,14 @@ import numpy as np
 
 from joulemap.domain.configuration import MERGING
 from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture import find_architecture
 from joulemap.model.fallback import find_fallen, name_fallen
 from joulemap.model.kernel import KernelColumns, form_kernels
-from joulemap.model.kind import Kinds
-from joulemap.model.ledger import close_counts, operator_fj
-from joulemap.model.pipeline import (
-    count_parts,
-    describe_shortage,
-    share_interval,
-    share_latency,
-    sum_exactly,
-    time_kernels,
-)
+from joulemap.model.outcome import Timed
+from joulemap.model.pipeline import describe_precision, describe_shortage
+from joulemap.model.timing import count_parts
 from joulemap.model.workload import Floats, Integers, WorkloadColumns, columns_of, sum_by
 from joulemap.system.errors import UnsupportedError
 from joulemap.system.record import define, frozen
-from joulemap.system.units import FS_PER_S
 
 if TYPE_CHECKING:
     from joulemap.domain.workload import Workload
@@ -164,8 +155,7 @@ class Together:
         narrower.
         """
         if precision not in hardware.peaks:
-            refusal = f"{hardware.id} has no {precision}; it has {', '.join(hardware.peaks)}"
-            return (Total(refusal=refusal),) * len(self.works)
+            return (Total(refusal=describe_precision(hardware, precision)),) * len(self.works)
         found: dict[int, Total] = {}
         for number, one in enumerate(self.works):
             if refusal := _describe_fallen(one, hardware):
@@ -238,13 +228,7 @@ def _describe_fallen(work: WorkloadColumns, hardware: Hardware) -> str:
 
 
 def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: Floats) -> list[Total]:
-    kinds = Kinds.of(kernels).kernels
-    timing = time_kernels(kinds, hardware, find_architecture(hardware.architecture))
-    operator_fs = share_latency(timing, hardware)
-    interval_fs = share_interval(timing, operator_fs)
-    energy_fj = operator_fj(
-        close_counts(timing.counts, hardware, interval_fs / FS_PER_S, timing.row_factor), hardware, timing.row_factor
-    )
+    timed = Timed.of(kernels, hardware)
     macs = kernels.sum_workload(kernels.work.mac_count)
     return [
         Total(
@@ -257,10 +241,10 @@ def _total(kernels: KernelColumns, hardware: Hardware, weights: Floats, peaks: F
             mac_count=int(count),
         )
         for latency, interval, energy, clock, weight, peak, count in zip(
-            sum_exactly(kinds, operator_fs).tolist(),
-            sum_exactly(kinds, interval_fs).tolist(),
-            sum_exactly(kinds, energy_fj).tolist(),
-            timing.clock_fraction.tolist(),
+            timed.sum_exactly(timed.operator_fs).tolist(),
+            timed.sum_exactly(timed.interval_fs).tolist(),
+            timed.sum_exactly(timed.operator_fj).tolist(),
+            timed.timing.clock_fraction.tolist(),
             weights.tolist(),
             peaks.tolist(),
             macs.tolist(),

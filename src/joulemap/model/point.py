@@ -20,16 +20,10 @@ from joulemap.domain.reference import STATIC_ACTION, EnergyAction
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.kind import Kinds
 from joulemap.model.ledger import MAX_LINE_FJ, energies_fj
-from joulemap.model.pipeline import (
-    Timed,
-    at_leaders,
-    count_parts,
-    decides,
-    describe_shortage,
-    find_parts,
-    sum_exactly,
-)
+from joulemap.model.outcome import Timed, at_leaders
+from joulemap.model.pipeline import decides, describe_shortage
 from joulemap.model.run import BOTTLENECKS, THROUGHPUT_LIMITS
+from joulemap.model.timing import count_parts, find_parts
 from joulemap.model.workload import Booleans, Floats, Integers, sum_by
 from joulemap.system.errors import ConservationError, UnsupportedError
 from joulemap.system.heap import keep_freed
@@ -300,7 +294,7 @@ def add_up(timed: Timed, varied: frozenset[Path]) -> tuple[dict[str, NDArray[Any
     spent = add_spent(timed, varied)
     found: dict[str, NDArray[Any]] = {
         "latency_fs": over_patterns(latency),
-        "interval_fs": sum_exactly(kinds, timed.interval_fs)[..., 0],
+        "interval_fs": timed.sum_exactly(timed.interval_fs)[..., 0],
         "clock_fraction": timing.clock_fraction[..., 0],
         "voltage_factor": np.asarray(timing.voltage_factor)[..., 0],
         "uncapped_power_w": timing.uncapped_power_w[..., 0],

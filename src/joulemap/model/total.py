@@ -21,7 +21,8 @@ from joulemap.domain.configuration import FLOPS_PER_MAC, Configuration
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.point import Path, point_hardware
 from joulemap.domain.reference import COMMON_CATEGORIES
-from joulemap.model.pipeline import Asked, Evaluator, describe_precision
+from joulemap.model.outcome import Asked
+from joulemap.model.pipeline import Evaluator, describe_precision
 from joulemap.model.point import WIDE, Points, Spent, name_spent, of_points
 from joulemap.model.run import BOTTLENECKS, RunColumns
 from joulemap.model.workload import Floats, Integers, Texts

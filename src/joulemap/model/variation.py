@@ -24,22 +24,12 @@ from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
 from joulemap.model.ledger import ActionCounts, close_counts
-from joulemap.model.pipeline import (
-    ENGINE_PART,
-    TOGETHER,
-    Asked,
-    Timed,
-    Timing,
-    cut_runs,
-    decides,
-    describe_shortage,
-    share_interval,
-    share_latency,
-    time_kernels,
-)
+from joulemap.model.outcome import Asked, Timed, cut_runs
+from joulemap.model.pipeline import TOGETHER, decides, describe_shortage
 from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns
+from joulemap.model.timing import ENGINE_PART
 from joulemap.model.workload import Booleans, Work, WorkloadColumns
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import define, frozen
@@ -177,7 +167,7 @@ class Varied:
         if hardware.compiler is not None and (parts := self._split(hardware)) is not None:
             chip, host = parts
             return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None), like), host, hardware)
-        timing = self._time(hardware, like)
+        timing = self._time(hardware, like).timing
         reference = hardware.reference
         counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
         closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
@@ -212,7 +202,7 @@ class Varied:
 
         UnsupportedError where it does not fit its memory; else raises as `evaluate`, and `like` is as there.
         """
-        (run,) = self._cut([(hardware, configuration)], hardware, self._time(hardware, like))
+        (run,) = _cut([(hardware, configuration)], self._time(hardware, like))
         shortage = describe_shortage(
             hardware.id, run.weight_bytes + run.activation_bytes, hardware.memory_capacity.value
         )
@@ -236,7 +226,7 @@ class Varied:
             some = waiting.pop()
             try:
                 whole = gather([hardware for hardware, _ in some], precision)
-                runs = self._cut(some, whole, self._time(whole, "", 1.0))
+                runs = _cut(some, self._time(whole, "", 1.0))
             except (ValueError, KeyError, ArithmeticError, JoulemapError):
                 half = len(some) // 2
                 waiting += [some[:half], some[half:]] if half else []
@@ -246,21 +236,12 @@ class Varied:
                     found[run.hardware.digest] = run
         return found
 
-    def _cut(self, asked: Sequence[Asked], whole: Hardware, timing: Timing) -> list[RunColumns]:
-        """Return the runs of what was timed on several hardware as one."""
-        operator_fs = share_latency(timing, whole)
-        interval_fs = share_interval(timing, operator_fs)
-        timed = Timed(
-            timing=timing, hardware=whole, kernels=self.kernels, operator_fs=operator_fs, interval_fs=interval_fs
-        )
-        places = range(len(asked))
-        return cut_runs((timed, len(asked)), places, (timed, len(asked)), places, asked)
-
-    def _time(self, hardware: Hardware, like: str, parts: float = 0.0) -> Timing:
-        architecture: Architecture[Placement] = find_architecture(hardware.architecture)
+    def _time(self, hardware: Hardware, like: str, parts: float = 0.0) -> Timed:
+        architecture: Architecture[Placement] | None = None
         if like:
-            architecture = self._remembered.setdefault(like, _Remembered(architecture)).from_the_first()
-        return time_kernels(Kinds.of(self.kernels).kernels, hardware, architecture, parts)
+            first = _Remembered(find_architecture(hardware.architecture))
+            architecture = self._remembered.setdefault(like, first).from_the_first()
+        return Timed.of(self.kernels, hardware, parts, architecture)
 
     def _split(self, hardware: Hardware) -> tuple[Varied, Totals] | None:
         """Return the chip's part and what the host takes for its own; None where the compiler runs all."""
@@ -282,6 +263,12 @@ class Varied:
             )
         )
         return chip, host.evaluate(helper)
+
+
+def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
+    """Return the runs of what was timed on several hardware as one."""
+    whole, places = (timed, len(asked)), range(len(asked))
+    return cut_runs(whole, places, whole, places, asked)
 
 
 def _add_host(chip: Totals, host: Totals, hardware: Hardware) -> Totals:

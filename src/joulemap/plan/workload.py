@@ -322,8 +322,8 @@ def describe_closed(model: Model) -> Workload:
     if model.trained is not None:
         return _describe_step(model, find_trained(model.trained, _say_nothing))
     if request.kind == "decoder":
+        from joulemap.decoder.layer import describe_step
         from joulemap.decoder.name import find_pass
-        from joulemap.decoder.step import describe_step
 
         asked = find_pass(request.model)
         assert asked is not None

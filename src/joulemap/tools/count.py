@@ -50,14 +50,7 @@ SYMBOLS: Final = {
 }
 """Field of a record -> symbol. What is none of them is called as it is."""
 
-PLAIN: Final = {
-    "operations_per_clock": "operations_per_clock",
-    "clock_hz": "f",
-    "unit_count": "U",
-    "instruction_bytes": "W",
-    "lanes": "lanes",
-    "macs_per_dot": "MACs of a dot product",
-}
+PLAIN: Final = {"instruction_bytes": "W"}
 """Fields of other records."""
 
 RECORDS: Final = frozenset({"work", "kernels", "placement", "engine", "device"})
@@ -225,12 +218,6 @@ class _Symbols(ast.NodeTransformer):
         operator = ast.Not() if isinstance(node.op, ast.Invert) else node.op
         return ast.UnaryOp(operator, self.visit(node.operand))
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        left, right = self.visit(node.left), self.visit(node.right)
-        if isinstance(node.op, ast.BitOr | ast.BitAnd):
-            return ast.BoolOp(ast.Or() if isinstance(node.op, ast.BitOr) else ast.And(), [left, right])
-        return ast.BinOp(left, node.op, right)
-
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if node.attr == "value":
             return self._read(node.value)
@@ -262,8 +249,6 @@ class _Symbols(ast.NodeTransformer):
         if name == "of_kind":
             kinds = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
             return _named(kinds[0]) if len(kinds) == 1 else _named(f"one of {', '.join(kinds)}")
-        if name == "level":
-            return _named(ast.literal_eval(node.args[0]))
         if name == "any":
             return _named("the chip has one")
         arguments = [self.visit(one) for one in node.args]
@@ -273,12 +258,8 @@ class _Symbols(ast.NodeTransformer):
             return ast.Call(_named("ceil"), [ast.BinOp(arguments[0], ast.Div(), arguments[1])], [])
         if name == "at_leader":
             return ast.Call(_named("of the leader"), arguments, [])
-        if name in ("ones", "ones_like"):
-            return ast.Constant(1)
         if name in ("zeros", "zeros_like"):
             return ast.Constant(0)
-        if name == "startswith":
-            return _named(f"{ast.unparse(node.func).split('.')[0]} starts with {ast.unparse(node.args[0])}")
         shorter = {"maximum": "max", "minimum": "min"}.get(name, name.lstrip("_"))
         return ast.Call(_named(shorter), [one for one in arguments if not _is_record(one)], [])
 

@@ -16,8 +16,9 @@ from joulemap.system.units import FJ_PER_J, FS_PER_S
 if TYPE_CHECKING:
     from joulemap.box.candidate import Candidate
     from joulemap.box.doubt import PlacedDoubt
+    from joulemap.box.line import Copy
     from joulemap.box.problem import Problem
-    from joulemap.box.run import Copy, PlacedRun
+    from joulemap.box.run import PlacedRun
 
 
 @frozen(kw_only=True)

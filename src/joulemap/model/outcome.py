@@ -1,0 +1,259 @@
+"""Times as whole femtoseconds, and runs made of them.
+
+Latencies are rounded to integer femtoseconds per kernel and split exactly over operators, in proportion to what bounds
+the kernel, so that operators sum to subgraphs and subgraphs to the run. The interval is split over all operators in
+proportion to their latencies. What an operator costs on its own is rounded in the same way, so that nothing is saved
+where nothing is fused. Static power is drawn for the interval, since overlapping batches share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final, Self
+
+import attrs
+import numpy as np
+
+from joulemap.domain.configuration import Configuration
+from joulemap.domain.hardware import Hardware
+from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.kernel import KernelColumns, share_exactly
+from joulemap.model.kind import Kinds
+from joulemap.model.ledger import MAX_LINE_FJ, Counts, close_counts, operator_fj, price
+from joulemap.model.pace import SAME
+from joulemap.model.placement import Placement
+from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
+from joulemap.model.timing import Timing, count_parts, time_kernels
+from joulemap.model.workload import Floats, Integers, sum_by
+from joulemap.system.errors import UnsupportedError
+from joulemap.system.record import frozen
+from joulemap.system.units import FS_PER_S
+
+Asked = tuple[Hardware, Configuration]
+"""What a workload is evaluated on."""
+
+ROUNDING: Final = 2.0**-50
+"""Share that is left to the first kernel where a whole is divided, so that no share is rounded above it."""
+
+
+@frozen(kw_only=True, eq=False)
+class Timed:
+    """Kernels timed on one hardware, or on several that were gathered: those of each kind once, or all."""
+
+    timing: Timing
+    hardware: Hardware
+    kernels: KernelColumns
+    """All of them, before a batch is cut in parts."""
+
+    @classmethod
+    def of(
+        cls,
+        kernels: KernelColumns,
+        hardware: Hardware,
+        parts: float = 0.0,
+        architecture: Architecture[Placement] | None = None,
+    ) -> Self:
+        """Return the kinds of kernels timed on a hardware, or several that were gathered.
+
+        `architecture` places and counts in place of the class's own. `parts` and raises: `time_kernels`.
+        """
+        placing = architecture or find_architecture(hardware.architecture)
+        return cls(
+            timing=time_kernels(Kinds.of(kernels).kernels, hardware, placing, parts), hardware=hardware, kernels=kernels
+        )
+
+    def expand(self, column: Floats | Integers | float, points: int) -> Any:
+        """Return a column of the kinds' operators as one of all, point after point."""
+        rows = Kinds.of(self.kernels).row
+        each = self.timing.kernels.each(column)[..., rows]
+        return each.ravel() if each.size == points * len(rows) else np.tile(each, points)
+
+    @cached_property
+    def operator_fs(self) -> Integers:
+        """Each operator's exact share of its kernel's latency: its own time, the launch at the leader.
+
+        UnsupportedError for a kernel that the store cannot hold.
+        """
+        kernels, placement = self.timing.kernels, self.timing.placement
+        rounded = np.rint(kernels.each_kernel(self.timing.kernel_s) * FS_PER_S)
+        if rounded.size and not float(rounded.max()) < float(MAX_LINE_FJ):
+            raise UnsupportedError(
+                f"{self.hardware.id}: the latency of one kernel exceeds what the store can hold; use a smaller batch"
+            )
+        kernel_fs = rounded.astype(np.int64)
+        if kernels.is_plain:
+            return kernel_fs
+        compute = kernels.per_operator(kernels.per_kernel(placement.compute_s))
+        memory = kernels.per_operator(kernels.per_kernel(placement.memory_s))
+        own_s = np.where(compute >= memory, placement.compute_s, placement.memory_s)
+        return share_exactly(kernel_fs, own_s + at_leaders(kernels, placement.launch_s), kernels.kernel_index)
+
+    @cached_property
+    def interval_fs(self) -> Integers:
+        """Each operator's exact share of its workload's interval, in proportion to its latency.
+
+        That latency itself where no batches overlap. What rounding leaves is of the operator that leads the workload's
+        first kernel, so that alike operators have alike shares.
+        """
+        timing, kernels = self.timing, self.timing.kernels
+        latency_s = kernels.sum_kernels(timing.kernel_s)
+        is_shorter = timing.interval_s < latency_s * (1.0 - SAME)
+        if not is_shorter.any():
+            return self.operator_fs
+        latency_fs = self.sum_exactly(self.operator_fs)
+        interval_fs = np.minimum(np.rint(timing.interval_s * FS_PER_S).astype(np.int64), latency_fs)
+        ratio = np.where(is_shorter, interval_fs / np.maximum(latency_fs, 1) * (1.0 - ROUNDING), 1.0)
+        shares = np.floor(self.operator_fs * kernels.of_workload(ratio)).astype(np.int64)
+        left = interval_fs - self.sum_exactly(shares)
+        first = kernels.leader[np.unique(kernels.workload_index[kernels.leader], return_index=True)[1]]
+        shares[..., first] += left
+        return np.where(kernels.of_workload(is_shorter), shares, self.operator_fs)
+
+    @cached_property
+    def closed_counts(self) -> Counts:
+        """With what follows from time and energy."""
+        timing = self.timing
+        return close_counts(timing.counts, self.hardware, self.interval_fs / FS_PER_S, timing.row_factor)
+
+    @cached_property
+    def operator_fj(self) -> Integers:
+        """What each operator takes."""
+        return operator_fj(self.closed_counts, self.hardware, self.timing.row_factor)
+
+    def sum_exactly(self, values: Integers) -> Integers:
+        """Return the sum of whole numbers of operators over each workload, those of a kind as often as there are."""
+        kernels = self.timing.kernels
+        times = np.asarray(kernels.row_times, dtype=np.int64)
+        starts = np.searchsorted(kernels.workload_index, np.arange(kernels.workload_count))
+        total: Integers = np.add.reduceat(kernels.each(values) * times, starts, axis=-1)
+        return total
+
+    def list_columns(self, points: int, before: str = "") -> dict[str, Any]:
+        """Return latency and bytes of all operators point after point, by name with something before it."""
+        placement = self.timing.placement
+        return {
+            f"{before}latency_fs": self.expand(self.operator_fs, points),
+            f"{before}dram_bytes": self.expand(placement.dram_bytes, points),
+            f"{before}moved_bytes": self.expand(self.timing.kernels.moved_bytes, points),
+            f"{before}pass_bytes": self.expand(placement.pass_bytes, points),
+        }
+
+
+def cut_runs(
+    timed: tuple[Timed, int],
+    places: Sequence[int],
+    apart: tuple[Timed, int],
+    beside: Sequence[int],
+    asked: Sequence[Asked],
+) -> list[RunColumns]:
+    """Return the runs of what was timed on so many hardware, each at its place in it.
+
+    `apart` is the same with a kernel per ATen call.
+    """
+    own, points = timed
+    alone, others = apart
+    timing, kernels = own.timing, own.kernels
+    count = kernels.work.operator_count
+    row = np.searchsorted(alone.kernels.operator_index, kernels.operator_index)
+    ledger = price(own.closed_counts, own.hardware, timing.row_factor, Kinds.of(kernels).row, points)
+    lines = np.searchsorted(ledger.operator_index, np.arange(points + 1) * count)
+    ledger = attrs.evolve(ledger, operator_index=np.tile(kernels.operator_index, points)[ledger.operator_index])
+    subgraphs, shown = _subgraphs(own, points)
+    leads, led_apart = kernels.leads.astype(np.int64), alone.kernels.leads.astype(np.int64)
+    columns = own.list_columns(points) | {"interval_fs": own.expand(own.interval_fs, points)}
+    separate = alone.list_columns(others, "separate_")
+    separate["separate_energy_fj"] = alone.expand(alone.operator_fj, others)
+    macs = int(kernels.work.mac_count.sum())
+    numbers = timing.placement.units_total, timing.clock_fraction, timing.voltage_factor, timing.uncapped_power_w
+    units, clocks, factors, watts = [np.asarray(one).ravel() for one in numbers]
+    limits, clocks_apart = timing.throughput_limit.ravel(), alone.timing.clock_fraction.ravel()
+    found = []
+    for place, other, (hardware, configuration) in zip(places, beside, asked, strict=True):
+        mine, theirs = slice(place * count, (place + 1) * count), row + other * alone.kernels.work.operator_count
+        some, rows = slice(*lines[place : place + 2]), slice(*shown[place : place + 2])
+        clock = float(clocks[place % len(clocks)])
+        found.append(
+            RunColumns(
+                configuration=configuration,
+                hardware=hardware,
+                units_total_count=int(units[place % len(units)]) if count else hardware.units,
+                peak_ops_per_s=hardware.peaks[configuration.precision].rate.value,
+                memory_bandwidth_bytes_per_s=hardware.memory_bandwidth.value,
+                weight_bytes=round(float(kernels.total_weight_bytes)),
+                activation_bytes=round(find_activations(kernels, hardware)),
+                mac_count=macs,
+                clock_fraction=clock,
+                clock_hz=clock * hardware.full_clock.value,
+                voltage_factor=float(factors[place % len(factors)]),
+                uncapped_power_w=float(watts[place % len(watts)]),
+                throughput_limit=str(limits[place % len(limits)]),
+                separate_clock_fraction=float(clocks_apart[other % len(clocks_apart)]),
+                subgraphs=SubgraphColumns(**{name: column[rows] for name, column in subgraphs.items()}),
+                operators=OperatorColumns(
+                    operator_index=kernels.operator_index,
+                    subgraph_index=kernels.work.subgraph_index,
+                    kernel_count=leads,
+                    separate_kernel_count=led_apart[row],
+                    **{name: column[mine] for name, column in columns.items()},
+                    **{name: column[theirs] for name, column in separate.items()},
+                ),
+                ledger=LedgerColumns(
+                    operator_index=ledger.operator_index[some],
+                    action_index=ledger.action_index[some],
+                    action_count=ledger.action_count[some],
+                    energy_fj=ledger.energy_fj[some],
+                ),
+            )
+        )
+    return found
+
+
+def _subgraphs(own: Timed, points: int) -> tuple[dict[str, Any], list[int]]:
+    """Return the rows of the subgraphs that run, by name, and where those of each hardware begin and end.
+
+    What belongs to a kernel as a whole, its start, is of its leader's subgraph, where an engine joins several.
+    """
+    timing, kernels, placement = own.timing, own.kernels, own.timing.placement
+    kinds, work = timing.kernels, kernels.work
+    row, owner, count = Kinds.of(kernels).row, work.subgraph_index, work.subgraph_count
+    shown = np.unique(owner)
+
+    def summed(per_operator: Floats) -> Floats:
+        """Return the sums over subgraphs, point after point."""
+        sums = sum_by(owner, kinds.each(per_operator)[..., row], count)[..., shown]
+        return sums.ravel() if sums.size == points * len(shown) else np.tile(sums, points)
+
+    used = np.zeros((count, points))
+    np.maximum.at(used, owner, own.expand(placement.units_used, points).reshape(points, -1).T)
+    latency_fs = np.zeros((count, points), dtype=np.int64)
+    np.add.at(latency_fs, owner, own.expand(own.operator_fs, points).reshape(points, -1).T)
+    kernel_count = np.bincount(owner[kernels.leader], minlength=count)
+    bounds = [summed(placement.compute_s), summed(placement.memory_s), summed(at_leaders(kinds, placement.launch_s))]
+    return {
+        "subgraph_index": np.tile(shown, points),
+        "latency_fs": latency_fs[shown].T.ravel(),
+        "compute_s": bounds[0],
+        "memory_s": bounds[1],
+        "launch_s": bounds[2],
+        "dram_bytes": summed(placement.dram_bytes),
+        "moved_bytes": summed(kinds.moved_bytes),
+        "pass_bytes": summed(np.asarray(placement.pass_bytes, dtype=np.float64)),
+        "tile_count": summed(placement.tile_count),
+        "wave_count": summed(placement.wave_count),
+        "executed_mac_count": summed(placement.executed_macs),
+        "computed_mac_count": np.floor(summed(placement.real_macs(kinds))).astype(np.int64),
+        "units_used_count": used[shown].T.ravel().astype(np.int64),
+        "kernel_count": np.tile(kernel_count[shown], points),
+        "bottleneck": np.argmax(np.stack(bounds), axis=0),
+    }, (np.arange(points + 1) * len(shown)).tolist()
+
+
+def at_leaders(kernels: KernelColumns, values: Floats) -> Floats:
+    """Give each kernel's value to its leader, where one number may stand for all kernels of a point."""
+    return kernels.at_leader(kernels.each_kernel(values))
+
+
+def find_activations(kernels: KernelColumns, hardware: Hardware) -> float:
+    """Return the peak of live activations of the samples that run at once, of one workload."""
+    return float(kernels.peak_activation_bytes) / float(count_parts(np.array(kernels.batch), hardware))

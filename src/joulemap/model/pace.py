@@ -1,0 +1,130 @@
+"""How long placed kernels and workloads take at a clock, and the clock that a power cap leaves them.
+
+    kernel time = launch + max(sum of compute / clock, sum of memory)      sums over its operators; of a GPU their norm
+    latency     = sum of kernel times                                      kernels run one after another
+
+    interval    = latency                                                  where a batch starts after the one before
+                = min(latency, max(units, shared, roofline))               where batches overlap: see `Overlap`
+    units       = sum of launch + max(sum of compute, sum of memory)       of units that always have work
+    shared      = sum of bytes off chip / rate                             which all units share
+
+The interval is the time from one batch to the next, repeated without a pause. The clock is a share of the full one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.placement import Overlap, Placement, balance, unbalance
+from joulemap.model.power import PowerLaw
+from joulemap.model.run import BANDWIDTH, ONE_BY_ONE
+from joulemap.model.workload import Floats, Texts
+from joulemap.system.record import frozen
+
+SAME: Final = 1e-9
+"""Share up to which two times are the same."""
+
+
+@frozen(eq=False)
+class Pace:
+    """How long placed kernels and workloads take at a clock of each workload."""
+
+    kernels: KernelColumns
+    hardware: Hardware
+    placement: Placement
+    law: PowerLaw
+    _last: list[Any] = attrs.field(factory=list, init=False)
+    """Times and clock that were asked about last, and the answer: a clock that was found is asked about again."""
+
+    def settle(self, seconds_at: Callable[[Floats], Floats], chip_j: Floats, memory_j: Floats) -> tuple[Floats, Floats]:
+        """Return the clock that the cap leaves each workload that takes so long, and what an action then costs it."""
+        steady = self.law.clock_under_cap(seconds_at, chip_j, memory_j)
+        factor = self.law.energy_factor(steady)
+        is_lone = self.kernels.sum_kernels(np.ones(self.kernels.kernel_count)) == 1.0
+        if not is_lone.any():
+            return steady, factor
+        first, first_factor = self.law.at_first(steady, seconds_at, chip_j, memory_j)
+        return np.where(is_lone, first, steady), np.where(is_lone, first_factor, factor)
+
+    def placed(self, clock: Floats) -> Placement:
+        """Return the placement with its times at these clocks."""
+        if (clock == 1.0).all():
+            return self.placement
+        placement, kernels = self.placement, self.kernels
+        before = kernels.per_kernel(placement.compute_s), kernels.per_kernel(placement.memory_s)
+        is_slower = kernels.of_workload(clock) < 1.0
+        compute, memory = (
+            np.where(is_slower, one, 1.0) for one in map(kernels.growth, before, self._times_at(placement, clock))
+        )
+        return attrs.evolve(
+            placement,
+            compute_s=placement.compute_s * compute,
+            memory_s=placement.memory_s * memory,
+            launch_s=placement.launch_s * kernels.kernel_workload(self.law.stretch(clock)),
+        )
+
+    def kernel_s(self, clock: Floats) -> Floats:
+        """Return what each kernel takes."""
+        return self._busy_s(self.placement, clock)
+
+    def latency_s(self, clock: Floats) -> Floats:
+        """Return what a batch of each workload takes that has the chip to itself."""
+        return self.kernels.sum_kernels(self.kernel_s(clock))
+
+    def interval_s(self, clock: Floats) -> Floats:
+        """Return the time from one batch of each workload to the next."""
+        latency = self.latency_s(clock)
+        if self.placement.overlap is None:
+            return latency
+        shortest: Floats = np.minimum(latency, np.maximum(*self._bounds(self.placement.overlap, clock)))
+        return shortest
+
+    def limit(self, clock: Floats) -> Texts:
+        """Return what the interval of each workload is, but for the power cap."""
+        overlap = self.placement.overlap
+        if overlap is None:
+            return np.full(np.shape(clock), ONE_BY_ONE)
+        units, shared = self._bounds(overlap, clock)
+        latency = self.latency_s(clock)
+        busy, memory = (self.kernels.per_kernel(column) for column in (overlap.compute_s, overlap.memory_s))
+        waits = self.kernels.sum_kernels(np.where(memory > busy, memory, 0.0))
+        bound = np.where((shared > units) | (waits > units / 2.0), BANDWIDTH, overlap.limit)
+        return np.where(np.maximum(units, shared) < latency * (1.0 - SAME), bound, ONE_BY_ONE)
+
+    def _bounds(self, overlap: Overlap, clock: Floats) -> tuple[Floats, Floats]:
+        """Return what a batch takes of the units, and of what they share: neither less than the datasheet allows."""
+        least_units, least_shared = self.placement.least_interval_s(self.kernels, self.hardware)
+        units = self.kernels.sum_kernels(self._busy_s(overlap, clock))
+        shared = self.kernels.sum_workload(overlap.shared_s) * self.law.stretch(clock)
+        return np.maximum(units, least_units / clock), np.maximum(shared, least_shared)
+
+    def _busy_s(self, times: Placement | Overlap, clock: Floats) -> Floats:
+        """Return launch + max(compute, memory) of each kernel."""
+        stretch = self.kernels.kernel_workload(self.law.stretch(clock))
+        seconds: Floats = times.launch_s * stretch + np.maximum(*self._times_at(times, clock))
+        return seconds
+
+    def _times_at(self, times: Placement | Overlap, clock: Floats) -> tuple[Floats, Floats]:
+        """Return what units and memory of each kernel take at these clocks, of which the longer counts."""
+        if not self._last or self._last[0] is not times or self._last[1] is not clock:
+            compute, memory = self._own_times if times is self.placement else self._times_of(times)
+            each, stretch = map(self.kernels.kernel_workload, (clock, self.law.stretch(clock)))
+            self._last[:] = times, clock, balance(compute / each, memory * stretch, self.placement.sharpness)
+        found: tuple[Floats, Floats] = self._last[2]
+        return found
+
+    @cached_property
+    def _own_times(self) -> tuple[Floats, Floats]:
+        return self._times_of(self.placement)
+
+    def _times_of(self, times: Placement | Overlap) -> tuple[Floats, Floats]:
+        """Return what units and memory of each kernel take at the full clock, each by itself."""
+        compute, memory = self.kernels.per_kernel(times.compute_s), self.kernels.per_kernel(times.memory_s)
+        return unbalance(compute, memory, self.placement.sharpness)

@@ -1,0 +1,236 @@
+"""Kernels placed, counted and timed under the power cap.
+
+    kernels ─► place ─► count ─► power cap ─► times
+
+A chip whose runtime takes no more than `samples_at_once` samples at once runs a larger batch in equal parts, one after
+the other, each with weights of its own to read. Its memory holds the samples of one part: others wait in the host. An
+engine, where its class states `engine_part`, runs a batch in 1, 2, 4 … equal parts of at least so many samples, as many
+as take the least time under the cap: what a part leaves in the last cache the next kernel finds there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from joulemap.domain.hardware import Hardware
+from joulemap.model.architecture import Architecture, find_architecture
+from joulemap.model.column import decide, is_one
+from joulemap.model.communication import KIND as COLLECTIVE, add_links, count_links, hide_exchange
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.ledger import Counts, order_counts, split_j, with_unattributed
+from joulemap.model.pace import SAME, Pace
+from joulemap.model.placement import Placed, Placement, add_host
+from joulemap.model.power import PowerLaw
+from joulemap.model.run import POWER_CAP
+from joulemap.model.step import all_weight_bytes, of_one_step, repeat_step, take_step
+from joulemap.model.stream import count_streams, find_share, overlap_streams
+from joulemap.model.workload import Booleans, Floats, Texts
+from joulemap.system.record import define
+
+ENGINE_PART: Final = "engine_part"
+"""Coefficient of the classes whose engines run a batch in parts: the fewest samples of one."""
+
+
+@define(kw_only=True, eq=False)
+class Timing:
+    """Kernels placed, timed and counted."""
+
+    kernels: KernelColumns
+    placement: Placement
+    """With the times under the cap."""
+    counts: Counts
+    """Without the lines of leakage and of what regulators lose."""
+    kernel_s: Floats
+    interval_s: Floats
+    """Per workload: from one batch to the next."""
+    throughput_limit: Texts
+    """Per workload: in `run.THROUGHPUT_LIMITS`."""
+    clock_fraction: Floats
+    """Per workload."""
+    voltage_factor: Floats
+    """Per workload."""
+    uncapped_power_w: Floats
+    """Per workload."""
+
+    @property
+    def row_factor(self) -> Floats:
+        """The voltage factor of each operator's workload."""
+        return self.kernels.of_workload(self.voltage_factor)
+
+
+def time_kernels(
+    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement], parts: float = 0.0
+) -> Timing:
+    """Return how long kernels take under the power cap, of each workload by itself, and what they count.
+
+    An engine takes each batch in so many parts; for 0 in those that take it least time, on one hardware.
+    """
+    part, times = split(kernels, hardware)
+
+    def time(trial: Floats) -> Timing:
+        if trial is times:
+            return _time_parts(kernels, part, times, hardware, architecture)
+        return _time_parts(kernels, _called_once(kernels, trial, times), trial, hardware, architecture)
+
+    if parts:
+        return time(times if parts == 1.0 else np.full(len(times), parts))
+    counts = _list_parts(kernels, hardware)
+    trials = [times, *(np.where(_may_cut(kernels, hardware, count), count, times) for count in counts)]
+    found = [time(trial) for trial in trials]
+    best = np.argmin([kernels.sum_kernels(one.kernel_s) for one in found], axis=0)
+    if (best == best[0]).all():
+        return found[int(best[0])]
+    return time(np.choose(best[kernels.workload_index], trials))
+
+
+def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return in how many parts the engines of several hardware run a batch, of each; 1 of all where none cuts it."""
+    architecture = find_architecture(hardware.architecture)
+    counts = _list_parts(kernels, hardware)
+    seconds: list[Floats] = []
+    for count in (1.0, *counts) if counts else ():
+        whole = kernels.sum_kernels(time_kernels(kernels, hardware, architecture, count).kernel_s)
+        seconds.append(np.where((count == 1.0) | _may_cut(kernels, hardware, count)[..., :1], whole, np.inf))
+    if not seconds:
+        return np.ones(1)
+    best: Floats = np.array([1.0, *counts])[np.argmin(np.broadcast_arrays(*seconds), axis=0)]
+    return best[..., 0]
+
+
+def _list_parts(kernels: KernelColumns, hardware: Hardware) -> list[float]:
+    """Return in how many parts an engine tries to run a batch, beside one."""
+    least = hardware.coefficients.get(ENGINE_PART)
+    counts: list[float] = []
+    if kernels.runtime == "engine" and least is not None:
+        while np.any(kernels.batch >= (count := 2.0 ** (len(counts) + 1)) * least.value):
+            counts.append(count)
+    return counts
+
+
+def _may_cut(kernels: KernelColumns, hardware: Hardware, count: float) -> Booleans:
+    """Return whether an engine may run the batch of each operator's workload in so many parts."""
+    least, batch = hardware.coefficients[ENGINE_PART], kernels.batch
+    mask: Booleans = kernels.each(np.equal(np.mod(batch, count), 0.0) & np.greater_equal(batch, count * least.value))
+    return mask
+
+
+def _time_parts(
+    kernels: KernelColumns,
+    part: KernelColumns,
+    times: Floats,
+    hardware: Hardware,
+    architecture: Architecture[Placement],
+) -> Timing:
+    """Return how long kernels take in equal parts, one after the other: `part` so many times."""
+    kernels, placement, counts = _count(kernels, part, times, hardware, architecture)
+    chip_j, memory_j = (kernels.sum_workload(column) for column in split_j(counts, hardware))
+    law = PowerLaw.of(hardware)
+    pace = Pace(kernels, hardware, placement, law)
+    clock = alone = np.ones(kernels.workload_count)
+    factor = law.energy_factor(clock)
+    full_s = interval_s = pace.interval_s(clock)
+    uncapped_w = law.power(clock, full_s, chip_j, memory_j)
+    if (uncapped_w > law.limit_w).any():
+        clock, factor = pace.settle(pace.interval_s, chip_j, memory_j)
+        alone = clock if placement.overlap is None else pace.settle(pace.latency_s, chip_j, memory_j)[0]
+        interval_s = pace.interval_s(clock)
+    return Timing(
+        kernels=kernels,
+        placement=pace.placed(alone),
+        counts=counts,
+        kernel_s=pace.kernel_s(alone),
+        interval_s=interval_s,
+        throughput_limit=np.where(interval_s > full_s * (1.0 + SAME), POWER_CAP, pace.limit(clock)),
+        clock_fraction=clock,
+        voltage_factor=factor,
+        uncapped_power_w=uncapped_w,
+    )
+
+
+def count_parts(samples: Floats | float, hardware: Hardware) -> Floats:
+    """Return in how many parts, one after the other, the runtime hands batches of so many samples to the chip."""
+    largest = hardware.geometry.get("samples_at_once")
+    parts: Floats = np.ceil(samples / largest.value) if largest is not None else np.ones(np.shape(samples))
+    return parts
+
+
+def split(kernels: KernelColumns, hardware: Hardware) -> tuple[KernelColumns, Floats]:
+    """Return the kernels of a part of the batch that the runtime hands to the chip at once, and the number of parts.
+
+    Parts are counted per operator; all 1 where the batch is not split.
+    """
+    each = count_parts(kernels.batch, hardware)
+    each = each if isinstance(kernels.batch, np.ndarray) else np.asarray(each.flat[0])
+    times = np.broadcast_to(each, kernels.work.operator_count)
+    return (kernels.part(times) if (times > 1.0).any() else kernels), times
+
+
+def _called_once(kernels: KernelColumns, trial: Floats, times: Floats) -> KernelColumns:
+    """Return a part of the kernels where the host calls all parts once; where they are `times`, each."""
+    part = kernels.part(trial)
+    return attrs.evolve(part, host_launch_count=part.host_launch_count / np.where(trial == times, 1.0, trial))
+
+
+def place_parts(part: KernelColumns, times: Floats, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
+    """Return the placement of all parts of a batch together, of which `split` gives one."""
+    return place(part, hardware, architecture).repeated(times, part)
+
+
+def _count(
+    kernels: KernelColumns,
+    part: KernelColumns,
+    times: Floats,
+    hardware: Hardware,
+    architecture: Architecture[Placement],
+) -> tuple[KernelColumns, Placement, Counts]:
+    """Return the kernels, with the weights that they read for each part of the batch, placed and counted."""
+    step = take_step(part, hardware)
+    one, placement = _place(part, step, hardware, architecture)
+    compute_s, memory_s = one.busy_s
+    counted = with_unattributed(
+        {**architecture.count(step, one, hardware), **count_links(step, hardware)},
+        hardware,
+        part.precision,
+        compute_s,
+        np.where(part.work.of_kind(COLLECTIVE), 0.0, memory_s),
+    )
+    counts = order_counts(counted, hardware)
+    if step is kernels:
+        return kernels, placement, counts
+    repeats = times * step.repeat_count
+    kernels = attrs.evolve(kernels, weight_bytes=all_weight_bytes(step) * times)
+    return kernels, placement.repeated(times, part), {place: one * repeats for place, one in counts.items()}
+
+
+def place(kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]) -> Placed:
+    """Return the placement, the host's part included, under the two factors that a calibration may put on all times.
+
+    Bytes off chip and of passes are made whole here, before they are counted and priced. No kernel is faster than the
+    roofline. Weights that are stored narrow are made wide while units multiply and memory streams: that takes energy,
+    and no time of its own.
+    """
+    return _place(kernels, take_step(kernels, hardware), hardware, architecture)[1]
+
+
+def _place(
+    kernels: KernelColumns, step: KernelColumns, hardware: Hardware, architecture: Architecture[Placed]
+) -> tuple[Placed, Placed]:
+    """Return the placements of one step of each recurrence, for its counts, and of all."""
+    simple = step.without_dequantization
+    one = architecture.place(simple, hardware).hiding(step.feeds)
+    linked = add_links(repeat_step(one, simple, hardware), kernels, hardware)
+    placement = add_host(linked, kernels, hardware).with_whole_bytes()
+    streams = count_streams(hardware, kernels.runtime)
+    if decide(np.greater(streams, 1.0)):
+        share = find_share(hardware)
+        on_share = repeat_step(architecture.place(simple, share).hiding(step.feeds), simple, share)
+        on_share = add_host(add_links(on_share, kernels, share), kernels, share)
+        placement = attrs.evolve(placement, overlap=overlap_streams(on_share, kernels, hardware))
+    device, launch = hardware.coefficient("device_time_scale"), hardware.coefficient("launch_time_scale")
+    if not (is_one(device) and is_one(launch)):
+        placement = placement.scaled(device, launch)
+    placement = hide_exchange(placement, kernels).above_roofline(kernels, hardware)
+    return of_one_step(placement, one, step), placement
