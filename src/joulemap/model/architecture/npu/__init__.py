@@ -12,9 +12,13 @@ geometry:
         tensor = MACs / model's MACs x (batch + d - 1) x image         d = 1 in several contexts: see `fabric`
 
     tensor = busy / (clock x e)                                                  e = tensor_efficiency
-    vector = (EW + special_function_clocks SF) / (vector lanes x clock)
+    vector = (EW + special_function_clocks SF) / (vector lanes x clock x vector_clock_ratio)
 
-    launch = layer_cost + [several contexts] its part of the start of each
+    launch = layer_cost + its part of program_start + [several contexts] its part of the start of each
+
+An array with `tap_rows` takes each tap of a convolution by itself, with its channels along K, and side by side as many
+taps as have their channels in pieces of so many rows: K / taps channels are ceil(taps / s) ceil(K / taps / R) tiles
+along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work side by side: a kernel takes as long as the busier of them.
@@ -24,13 +28,17 @@ at any kernel alike. A chip with `resident_programs` keeps a model in SRAM if it
 weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
+A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
+units of a stream x b / ceil(b / streams), with their part of the vector engines, of SRAM and of the DMA engines, which
+reach `unit_memory_share` of the memory's bandwidth for each unit.
+
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
 each batch, and every other chip, starts a batch after the one before.
 
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
 network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
-Source: AWS NKI architecture guide; Intel Gaudi 3, Hot Chips 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
+Source: AWS NKI architecture guide and API (`nc_matmul`: K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
 """
 
 from __future__ import annotations
@@ -46,6 +54,7 @@ from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.model.run import STAGE
+from joulemap.model.stream import DIVIDED, STREAM_UNITS
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
@@ -54,6 +63,10 @@ ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
 """Vector engines widen 8-bit operands to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
+TAP_ROWS: Final = "tap_rows"
+"""Geometry of an array that takes the taps of a convolution by themselves."""
+VECTOR_ELEMENT: Final = "vector_element"
+"""Geometry: bits that vector engines compute an element at, whatever it is stored at."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -99,6 +112,22 @@ def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
     return edge
 
 
+def _geometry(hardware: Hardware, name: str) -> float:
+    """Return a share or ratio of the hardware; 1 where it states none."""
+    return hardware.geometry[name].value if name in hardware.geometry else 1.0
+
+
+def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return the tiles of weights along K."""
+    work, rows = kernels.work, hardware.geometry["weight_rows"].value
+    if TAP_ROWS not in hardware.geometry:
+        return ceil_divide(work.gemm_k, rows)
+    taps, piece = np.maximum(work.tap_count, 1.0), hardware.geometry[TAP_ROWS].value
+    channels = np.maximum(work.gemm_k / taps, 1.0)
+    side_by_side = np.maximum(1.0, np.floor(rows / (piece * np.ceil(channels / piece))))
+    return np.ceil(taps / side_by_side) * ceil_divide(channels, rows)
+
+
 class Npu(Indifferent):
     """Neural processing units with a static schedule."""
 
@@ -107,10 +136,13 @@ class Npu(Indifferent):
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        engine = self._engine(kernels, hardware)
+        units = self._units(kernels, hardware)
+        part = units / peak.unit_count
+        engine = self._engine(kernels, hardware, units)
         stays, tensor_s, begin_s, cuts = self._schedule(kernels, hardware, engine)
-        lane_rate = np.minimum(
-            self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC
+        vector_hz = peak.clock_hz * _geometry(hardware, "vector_clock_ratio")
+        lane_rate = part * np.minimum(
+            self._lanes(kernels.precision, hardware) * vector_hz, peak.rate.value / FLOPS_PER_MAC
         )
         on_tensor = work.has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
         simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
@@ -119,10 +151,11 @@ class Npu(Indifferent):
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware, stays, cuts)
+        read, written = self._outside_bytes(kernels, hardware, stays, cuts, part)
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
-        memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware)
-        launch = hardware.coefficient("layer_cost") + begin_s
+        memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware, units)
+        kernel_count = kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count)))
+        launch = hardware.coefficient("layer_cost") + hardware.coefficient("program_start") / kernel_count + begin_s
         share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
         overlap = None
         if self._is_dataflow(hardware):
@@ -154,6 +187,17 @@ class Npu(Indifferent):
             sums=np.where(on_tensor, engine.sums, 0.0),
             slots=slots,
         )
+
+    @staticmethod
+    def _units(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
+        """Return the units that a batch has: of copies of the model among which it is divided, on average."""
+        count: Floats | float = hardware.peaks[kernels.precision].unit_count
+        if DIVIDED not in hardware.geometry:
+            return count
+        of_stream = hardware.geometry[STREAM_UNITS].value
+        streams = np.maximum(1.0, np.floor(count / of_stream))
+        units: Floats | float = of_stream * kernels.batch / np.ceil(kernels.batch / streams)
+        return units
 
     @staticmethod
     def _is_dataflow(hardware: Hardware) -> bool:
@@ -189,11 +233,11 @@ class Npu(Indifferent):
 
     @staticmethod
     def _outside_bytes(
-        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None
+        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None, part: Floats | float
     ) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
         if cuts is None:
-            read, written = dram_bytes(kernels, hardware.level("sram").capacity.value, keeps_weights=False)
+            read, written = dram_bytes(kernels, part * hardware.level("sram").capacity.value, keeps_weights=False)
         else:
             inner, made = (kernels.input_bytes - kernels.entering_bytes, kernels.output_bytes - kernels.leaving_bytes)
             read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner
@@ -201,10 +245,11 @@ class Npu(Indifferent):
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod
-    def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware) -> Floats:
-        level = hardware.level("sram")
-        width = (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
-        outside_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+    def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware, units: Floats | float) -> Floats:
+        level, part = hardware.level("sram"), units / hardware.peaks[kernels.precision].unit_count
+        width = part * (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
+        reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * units)
+        outside_rate = reached * hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         slower: Floats = np.maximum(kernels.moved_bytes / width, outside / outside_rate)
         return slower
 
@@ -212,11 +257,13 @@ class Npu(Indifferent):
     def _lanes(precision: str, hardware: Hardware) -> float:
         """Elements that all vector engines take each clock."""
         item = max(PRECISION_BYTES[precision], NARROWEST_VECTOR_BYTES)
+        if VECTOR_ELEMENT in hardware.geometry:
+            item = hardware.geometry[VECTOR_ELEMENT].value / 8.0
         width = hardware.geometry["vector_width"].value / 8.0
         return hardware.geometry["vector_core_count"].value * width / item
 
     @staticmethod
-    def _engine(kernels: KernelColumns, hardware: Hardware) -> _Engine:
+    def _engine(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> _Engine:
         work = kernels.work
         geometry = hardware.geometry
         peak = hardware.peaks[kernels.precision]
@@ -227,8 +274,9 @@ class Npu(Indifferent):
         if "weight_rows" in geometry:
             rows, columns = geometry["weight_rows"].value, geometry["weight_columns"].value
             blocks = ceil_divide(m, hardware.coefficient("row_block"))
-            panels = groups * ceil_divide(k, rows) * ceil_divide(n, columns)
-            waves = ceil_divide(panels * blocks, peak.unit_count)
+            depth = _count_depth(kernels, hardware)
+            panels = groups * depth * ceil_divide(n, columns)
+            waves = ceil_divide(panels * blocks, units)
             step = hardware.coefficient("array_step")
             streamed = np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns / unit_macs, rows / step)
             return _Engine(
@@ -240,13 +288,13 @@ class Npu(Indifferent):
                 * np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns, rows / step * unit_macs),
                 activations=groups * m * k * ceil_divide(n, columns),
                 weights=panels * blocks * rows * columns,
-                sums=groups * m * n * ceil_divide(k, rows),
+                sums=groups * m * n * depth,
             )
         edge = _square_edge(hardware, kernels.precision)
         has_edges = "output_rows" in geometry
         rows, columns = (geometry[name].value if has_edges else edge for name in ("output_rows", "output_columns"))
         tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
-        waves = ceil_divide(tiles, peak.unit_count)
+        waves = ceil_divide(tiles, units)
         streamed = ceil_divide(k * rows * columns, unit_macs)
         busy = waves * (streamed + hardware.coefficient("tile_overhead"))
         tile_share: Floats | float = 1.0
