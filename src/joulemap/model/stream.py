@@ -5,7 +5,7 @@
 
 A stream has its share of the caches and scratchpads that the chip has once, and of their bandwidth. It waits for no
 other, so that it has all of the memory's bandwidth while others compute. The latency of a run is that of a batch that
-has all units to itself; where copies of the model divide it, of those that have a sample (`npu`).
+has all units to itself.
 
 Source: OpenVINO, `IStreamsExecutor::Config::get_default_num_streams` (a stream for four cores); Qualcomm Cloud AI
 documentation, Tune performance (instances); AWS Neuron documentation, torch_neuronx.DataParallel.
@@ -27,8 +27,6 @@ from joulemap.system.record import vary
 
 STREAM_UNITS: Final = "stream_units"
 """Units of a stream, in the geometry of hardware whose engine runs several."""
-DIVIDED: Final = "divided_batches"
-"""Geometry of hardware on which each stream has a copy of the model, and a batch is divided among them."""
 VECTOR_UNITS: Final = "vector_core_count"
 """Beside the tensor engines of an NPU: a stream has its share."""
 
@@ -40,18 +38,6 @@ def count_streams(hardware: Hardware, runtime: str) -> Floats | float:
         return 1.0
     streams: Floats | float = np.maximum(1.0, np.floor(np.rint(hardware.unit_count.value) / units.value))
     return streams
-
-
-def join_units(hardware: Hardware) -> Hardware:
-    """Return it where one model is divided over all units, and the host's part is not the hardware's."""
-    if DIVIDED not in hardware.geometry:
-        return hardware
-    start = hardware.coefficients["program_start"]
-    return vary(
-        hardware,
-        geometry={name: one for name, one in hardware.geometry.items() if name != DIVIDED},
-        coefficients={**hardware.coefficients, "program_start": vary(start, value=0.0)},
-    )
 
 
 def find_share(hardware: Hardware) -> Hardware:

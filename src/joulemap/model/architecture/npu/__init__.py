@@ -38,7 +38,8 @@ each batch, and every other chip, starts a batch after the one before.
 
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
 network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
-Source: AWS NKI architecture guide and API (`nc_matmul`: K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
+Source: AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips
+2024; Abts et al., ISCA 2020; Hailo Model Zoo.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.npu.fabric import lay_out, start_s
+from joulemap.model.architecture.npu.replica import count_units
+from joulemap.model.architecture.npu.tile import Tiles, tile
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
 from joulemap.model.run import STAGE
-from joulemap.model.stream import DIVIDED, STREAM_UNITS
 from joulemap.model.traffic import ceil_divide, dram_bytes
 from joulemap.model.workload import Booleans, Floats
 from joulemap.system.record import frozen
@@ -63,30 +65,8 @@ ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
 """Vector engines widen 8-bit operands to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
-TAP_ROWS: Final = "tap_rows"
-"""Geometry of an array that takes the taps of a convolution by themselves."""
 VECTOR_ELEMENT: Final = "vector_element"
 """Geometry: bits that vector engines compute an element at, whatever it is stored at."""
-
-
-@frozen(kw_only=True, eq=False)
-class _Engine:
-    """What the tensor engines would do with each operator."""
-
-    tiles: Floats
-    waves: Floats
-    busy: Floats
-    """Clocks, at full efficiency."""
-    slots: Floats
-    """MAC slots of the tiles, padding included."""
-    activations: Floats
-    """Elements streamed in."""
-    weights: Floats
-    """Elements streamed or loaded in of the second operand."""
-    sums: Floats
-    """Partial sums written."""
-    tile_share: Floats | float = 1.0
-    """What a tile takes of a unit, where several run side by side."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -105,27 +85,9 @@ class NpuPlacement(Placement):
     """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
 
 
-def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
-    """Return the edge of the largest square of outputs that a unit's MACs make."""
-    unit_macs = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
-    edge: Floats | float = np.maximum(1.0, np.floor(np.sqrt(unit_macs)))
-    return edge
-
-
 def _geometry(hardware: Hardware, name: str) -> float:
     """Return a share or ratio of the hardware; 1 where it states none."""
     return hardware.geometry[name].value if name in hardware.geometry else 1.0
-
-
-def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
-    """Return the tiles of weights along K."""
-    work, rows = kernels.work, hardware.geometry["weight_rows"].value
-    if TAP_ROWS not in hardware.geometry:
-        return ceil_divide(work.gemm_k, rows)
-    taps, piece = np.maximum(work.tap_count, 1.0), hardware.geometry[TAP_ROWS].value
-    channels = np.maximum(work.gemm_k / taps, 1.0)
-    side_by_side = np.maximum(1.0, np.floor(rows / (piece * np.ceil(channels / piece))))
-    return np.ceil(taps / side_by_side) * ceil_divide(channels, rows)
 
 
 class Npu(Indifferent):
@@ -136,9 +98,9 @@ class Npu(Indifferent):
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        units = self._units(kernels, hardware)
+        units = count_units(kernels, hardware)
         part = units / peak.unit_count
-        engine = self._engine(kernels, hardware, units)
+        engine = tile(kernels, hardware, units)
         stays, tensor_s, begin_s, cuts = self._schedule(kernels, hardware, engine)
         vector_hz = peak.clock_hz * _geometry(hardware, "vector_clock_ratio")
         lane_rate = part * np.minimum(
@@ -154,7 +116,7 @@ class Npu(Indifferent):
         read, written = self._outside_bytes(kernels, hardware, stays, cuts, part)
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
         memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware, units)
-        kernel_count = kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count)))
+        kernel_count = np.maximum(kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count))), 1.0)
         launch = hardware.coefficient("layer_cost") + hardware.coefficient("program_start") / kernel_count + begin_s
         share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
         overlap = None
@@ -178,7 +140,7 @@ class Npu(Indifferent):
             dram_write_bytes=written,
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
             wave_count=np.where(on_tensor, engine.waves, 0.0),
-            units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), peak.unit_count),
+            units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), np.ceil(units)),
             units_total=peak.unit_count,
             executed_macs=np.where(on_tensor, engine.slots, work.mac_count),
             on_tensor=on_tensor,
@@ -187,17 +149,6 @@ class Npu(Indifferent):
             sums=np.where(on_tensor, engine.sums, 0.0),
             slots=slots,
         )
-
-    @staticmethod
-    def _units(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
-        """Return the units that a batch has: of copies of the model among which it is divided, on average."""
-        count: Floats | float = hardware.peaks[kernels.precision].unit_count
-        if DIVIDED not in hardware.geometry:
-            return count
-        of_stream = hardware.geometry[STREAM_UNITS].value
-        streams = np.maximum(1.0, np.floor(count / of_stream))
-        units: Floats | float = of_stream * kernels.batch / np.ceil(kernels.batch / streams)
-        return units
 
     @staticmethod
     def _is_dataflow(hardware: Hardware) -> bool:
@@ -209,7 +160,7 @@ class Npu(Indifferent):
         return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
 
     def _schedule(
-        self, kernels: KernelColumns, hardware: Hardware, engine: _Engine
+        self, kernels: KernelColumns, hardware: Hardware, engine: Tiles
     ) -> tuple[Booleans, Floats, Floats, Floats | None]:
         """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels start in.
 
@@ -261,58 +212,6 @@ class Npu(Indifferent):
             item = hardware.geometry[VECTOR_ELEMENT].value / 8.0
         width = hardware.geometry["vector_width"].value / 8.0
         return hardware.geometry["vector_core_count"].value * width / item
-
-    @staticmethod
-    def _engine(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> _Engine:
-        work = kernels.work
-        geometry = hardware.geometry
-        peak = hardware.peaks[kernels.precision]
-        unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
-        rows: Floats | float
-        columns: Floats | float
-        if "weight_rows" in geometry:
-            rows, columns = geometry["weight_rows"].value, geometry["weight_columns"].value
-            blocks = ceil_divide(m, hardware.coefficient("row_block"))
-            depth = _count_depth(kernels, hardware)
-            panels = groups * depth * ceil_divide(n, columns)
-            waves = ceil_divide(panels * blocks, units)
-            step = hardware.coefficient("array_step")
-            streamed = np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns / unit_macs, rows / step)
-            return _Engine(
-                tiles=panels * blocks,
-                waves=waves,
-                busy=waves * streamed + (rows + columns) / step,
-                slots=panels
-                * blocks
-                * np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns, rows / step * unit_macs),
-                activations=groups * m * k * ceil_divide(n, columns),
-                weights=panels * blocks * rows * columns,
-                sums=groups * m * n * depth,
-            )
-        edge = _square_edge(hardware, kernels.precision)
-        has_edges = "output_rows" in geometry
-        rows, columns = (geometry[name].value if has_edges else edge for name in ("output_rows", "output_columns"))
-        tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
-        waves = ceil_divide(tiles, units)
-        streamed = ceil_divide(k * rows * columns, unit_macs)
-        busy = waves * (streamed + hardware.coefficient("tile_overhead"))
-        tile_share: Floats | float = 1.0
-        slots = tiles * streamed * unit_macs
-        if Npu._is_dataflow(hardware):
-            tile_share = rows * columns / unit_macs
-            busy = tiles * (k + hardware.coefficient("tile_overhead")) * tile_share
-            slots = work.mac_count
-        return _Engine(
-            tiles=tiles,
-            waves=waves,
-            busy=busy,
-            slots=slots,
-            activations=groups * m * k * ceil_divide(n, columns),
-            weights=groups * k * n * ceil_divide(m, rows),
-            sums=groups * m * n,
-            tile_share=tile_share,
-        )
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; docs/actions.md lists them."""
