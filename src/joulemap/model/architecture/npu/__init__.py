@@ -29,8 +29,8 @@ weights and the live activations of one image fit: images then follow one anothe
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
-units of a stream x b / ceil(b / streams), with their part of the vector engines, of SRAM and of the DMA engines, which
-reach `unit_memory_share` of the memory's bandwidth for each unit.
+units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM's width and of the DMA
+engines, which reach `unit_memory_share` of the memory's bandwidth for each unit.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
@@ -113,7 +113,7 @@ class Npu(Indifferent):
         tensor_s = np.where(on_tensor, tensor_s, 0.0)
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
-        read, written = self._outside_bytes(kernels, hardware, stays, cuts, part)
+        read, written = self._outside_bytes(kernels, hardware, stays, cuts)
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
         memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware, units)
         kernel_count = np.maximum(kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count))), 1.0)
@@ -184,11 +184,11 @@ class Npu(Indifferent):
 
     @staticmethod
     def _outside_bytes(
-        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None, part: Floats | float
+        kernels: KernelColumns, hardware: Hardware, stays: Booleans, cuts: Floats | None
     ) -> tuple[Floats, Floats]:
         """Return the bytes (read, written) that leave the SRAM, per operator."""
         if cuts is None:
-            read, written = dram_bytes(kernels, part * hardware.level("sram").capacity.value, keeps_weights=False)
+            read, written = dram_bytes(kernels, hardware.level("sram").capacity.value, keeps_weights=False)
         else:
             inner, made = (kernels.input_bytes - kernels.entering_bytes, kernels.output_bytes - kernels.leaving_bytes)
             read = kernels.entering_bytes + kernels.weight_bytes + cuts * inner
