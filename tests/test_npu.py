@@ -12,6 +12,7 @@ from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, target, with_level
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
+from joulemap.model.architecture.npu.replica import join_units
 from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe
@@ -74,6 +75,35 @@ def test_an_array_is_not_free_before_its_weights_are_loaded() -> None:
     assert_close(compute_s(run(fast, "int8", convolution())), (128 + 1024 / 4) / BUSY_HZ, rel=1e-9)
 
 
+def test_taps_of_few_channels_run_side_by_side() -> None:
+    # 64 channels of nine taps: two side by side in 128 rows, five passes of 784 rows in two blocks over two engines; in
+    # pieces of 128 rows a tap has them alone, nine passes
+    for piece, depth in ((64.0, 5), (128.0, 9)):
+        array = {"weight_rows": 128.0, "weight_columns": 128.0, "tap_rows": piece}
+        found = run(npu(units=2, macs_per_clock={"bf16": 16384.0}, **array), "bf16", convolution())
+        assert found.subgraphs.tile_count.tolist() == [depth * 2]
+        assert_close(compute_s(found), (depth * 392 + 256 / 4) / BUSY_HZ, rel=1e-9)
+
+
+def test_a_batch_is_divided_among_copies() -> None:
+    # one image has one of two engines, half of the SRAM's width and what its DMA engines reach of the memory; of two
+    # images each has one: as long, but for the weights, which stand for both
+    chip = {"weight_rows": 64.0, "weight_columns": 64.0, "stream_units": 1.0, "unit_memory_share": 0.3}
+    whole, copies = (
+        npu(units=2, macs_per_clock={"bf16": 4096.0}, **chip, **more) for more in ({}, {"divided_batches": 1.0})
+    )
+    one, two = (run(copies, "bf16", convolution(batch=batch)) for batch in (1, 2))
+    assert_close(compute_s(one), (36 * 392 + 128 / 4) / BUSY_HZ, rel=1e-9)
+    assert_close(compute_s(two), compute_s(run(whole, "bf16", convolution(batch=2))), rel=1e-9)
+    assert_close(float(one.subgraphs.memory_s[0]), 2 * MOVED / (0.3 * DRAM_BYTES_PER_S), rel=1e-9)
+    assert_close(
+        float(two.subgraphs.memory_s[0]), 2 * (2 * (INPUT + OUTPUT) + WEIGHT) / (0.6 * DRAM_BYTES_PER_S), rel=1e-9
+    )
+    joined = join_units(copies)
+    assert compute_s(run(joined, "bf16", convolution())) == compute_s(run(whole, "bf16", convolution()))
+    assert joined.coefficient("program_start") == 0.0
+
+
 def test_outputs_stay_while_operands_stream() -> None:
     # 7 x 1 blocks of 128 x 128 over two engines: four waves of 576 steps and 16 between blocks
     found = run(holds_outputs(), "bf16", convolution())
@@ -134,6 +164,9 @@ def test_a_depthwise_convolution_takes_the_vector_engine() -> None:
     assert_close(compute_s(found), 784 * 64 * 9 / (2 * 64 * 1e9), rel=1e-9)
     assert count(found, "vector_engine", "bf16_mac") == 784 * 64 * 9
     assert count(found, "tensor_engine", "bf16_mac") == 0
+    # of 32 bits at 5 / 4 of the clock
+    slow = holds_outputs(vector_element=32.0, vector_clock_ratio=1.25)
+    assert_close(compute_s(run(slow, "bf16", convolution(64, 64, 64))), 1.6 * compute_s(found), rel=1e-9)
 
 
 def test_a_chip_without_dram_moves_over_the_host_link() -> None:

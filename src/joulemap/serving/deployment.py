@@ -25,6 +25,7 @@ from joulemap.decoder.step import Step, count_stage
 from joulemap.domain.quantity import Quantity
 from joulemap.domain.settings import MOST_GUESSED
 from joulemap.domain.workload import ROUTED
+from joulemap.model.architecture.npu.replica import join_units
 from joulemap.model.bulk import Together, Total
 from joulemap.model.workload import STREAMED, WorkloadColumns
 from joulemap.serving.surface import Cost, Floats, Passes
@@ -163,7 +164,7 @@ class Deployment:
         family = self.hardware.microarchitecture.partition(" ")[0]
         compute, integer = (self.stack.value(name, family) for name in ("compute_rate", "integer_rate"))
         few = attrs.evolve(
-            self.hardware,
+            join_units(self.hardware),
             memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),
             memory_bandwidth=scaled(self.hardware.memory_bandwidth, memory),
         )

@@ -12,9 +12,13 @@ geometry:
         tensor = MACs / model's MACs x (batch + d - 1) x image         d = 1 in several contexts: see `fabric`
 
     tensor = busy / (clock x e)                                                  e = tensor_efficiency
-    vector = (EW + special_function_clocks SF) / (vector lanes x clock)
+    vector = (EW + special_function_clocks SF) / (vector lanes x clock x vector_clock_ratio)
 
-    launch = layer_cost + [several contexts] its part of the start of each
+    launch = layer_cost + its part of program_start + [several contexts] its part of the start of each
+
+An array with `tap_rows` takes each tap of a convolution by itself, with its channels along K, and side by side as many
+taps as have their channels in pieces of so many rows: K / taps channels are ceil(taps / s) ceil(K / taps / R) tiles
+along K, with s = max(1, floor(R / (tap_rows ceil(K / taps / tap_rows)))).
 
 MACs run on the vector engine where that is faster (a depthwise convolution), except in a dataflow fabric. The engines
 work side by side: a kernel takes as long as the busier of them.
@@ -24,13 +28,18 @@ at any kernel alike. A chip with `resident_programs` keeps a model in SRAM if it
 weights and the live activations of one image fit: images then follow one another on chip, and only what enters or
 leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves its SRAM crosses the link to the host.
 
+A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
+units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM's width and of the DMA
+engines, which reach `unit_memory_share` of the memory's bandwidth for each unit.
+
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
 each batch, and every other chip, starts a batch after the one before.
 
 Energy. Operands leave the SRAM as max(share x (activations + weights) p, R) bytes, of which noc_share goes over the
 network, as all results do. A slot of the tensor engines without a MAC is an idle cycle.
-Source: AWS NKI architecture guide; Intel Gaudi 3, Hot Chips 2024; Abts et al., ISCA 2020; Hailo Model Zoo.
+Source: AWS NKI architecture guide; `nki.isa.nc_matmul` (K along partitions, row tiles of 64); Intel Gaudi 3, Hot Chips
+2024; Abts et al., ISCA 2020; Hailo Model Zoo.
 """
 
 from __future__ import annotations
@@ -42,6 +51,8 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.npu.fabric import lay_out, start_s
+from joulemap.model.architecture.npu.replica import count_units
+from joulemap.model.architecture.npu.tile import Tiles, tile
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
 from joulemap.model.placement import Indifferent, Overlap, Placement, overlap_engines
@@ -54,26 +65,8 @@ ACCUMULATOR_BYTES: Final = 4.0
 NARROWEST_VECTOR_BYTES: Final = 2.0
 """Vector engines widen 8-bit operands to 16 bits."""
 VECTOR_OPERANDS: Final = 3.0
-
-
-@frozen(kw_only=True, eq=False)
-class _Engine:
-    """What the tensor engines would do with each operator."""
-
-    tiles: Floats
-    waves: Floats
-    busy: Floats
-    """Clocks, at full efficiency."""
-    slots: Floats
-    """MAC slots of the tiles, padding included."""
-    activations: Floats
-    """Elements streamed in."""
-    weights: Floats
-    """Elements streamed or loaded in of the second operand."""
-    sums: Floats
-    """Partial sums written."""
-    tile_share: Floats | float = 1.0
-    """What a tile takes of a unit, where several run side by side."""
+VECTOR_ELEMENT: Final = "vector_element"
+"""Geometry: bits that vector engines compute an element at, whatever it is stored at."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -92,11 +85,9 @@ class NpuPlacement(Placement):
     """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
 
 
-def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
-    """Return the edge of the largest square of outputs that a unit's MACs make."""
-    unit_macs = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
-    edge: Floats | float = np.maximum(1.0, np.floor(np.sqrt(unit_macs)))
-    return edge
+def _geometry(hardware: Hardware, name: str) -> float:
+    """Return a share or ratio of the hardware; 1 where it states none."""
+    return hardware.geometry[name].value if name in hardware.geometry else 1.0
 
 
 class Npu(Indifferent):
@@ -107,10 +98,13 @@ class Npu(Indifferent):
         work = kernels.work
         peak = hardware.peaks[kernels.precision]
         unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        engine = self._engine(kernels, hardware)
+        units = count_units(kernels, hardware)
+        part = units / peak.unit_count
+        engine = tile(kernels, hardware, units)
         stays, tensor_s, begin_s, cuts = self._schedule(kernels, hardware, engine)
-        lane_rate = np.minimum(
-            self._lanes(kernels.precision, hardware) * peak.clock_hz, peak.rate.value / FLOPS_PER_MAC
+        vector_hz = peak.clock_hz * _geometry(hardware, "vector_clock_ratio")
+        lane_rate = part * np.minimum(
+            self._lanes(kernels.precision, hardware) * vector_hz, peak.rate.value / FLOPS_PER_MAC
         )
         on_tensor = work.has_macs & (self._is_dataflow(hardware) | (tensor_s <= work.mac_count / lane_rate))
         simple = work.elementwise_count + hardware.coefficient("special_function_clocks") * work.special_count
@@ -121,8 +115,9 @@ class Npu(Indifferent):
 
         read, written = self._outside_bytes(kernels, hardware, stays, cuts)
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
-        memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware)
-        launch = hardware.coefficient("layer_cost") + begin_s
+        memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware, units)
+        kernel_count = np.maximum(kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count))), 1.0)
+        launch = hardware.coefficient("layer_cost") + hardware.coefficient("program_start") / kernel_count + begin_s
         share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
         overlap = None
         if self._is_dataflow(hardware):
@@ -145,7 +140,7 @@ class Npu(Indifferent):
             dram_write_bytes=written,
             tile_count=np.where(on_tensor, engine.tiles, 0.0),
             wave_count=np.where(on_tensor, engine.waves, 0.0),
-            units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), peak.unit_count),
+            units_used=np.minimum(np.where(on_tensor, engine.tiles, vector_rows), np.ceil(units)),
             units_total=peak.unit_count,
             executed_macs=np.where(on_tensor, engine.slots, work.mac_count),
             on_tensor=on_tensor,
@@ -165,7 +160,7 @@ class Npu(Indifferent):
         return hardware.geometry["dataflow_intervals"].value - 1.0 if Npu._is_dataflow(hardware) else 0.0
 
     def _schedule(
-        self, kernels: KernelColumns, hardware: Hardware, engine: _Engine
+        self, kernels: KernelColumns, hardware: Hardware, engine: Tiles
     ) -> tuple[Booleans, Floats, Floats, Floats | None]:
         """Return whether each operator's workload stays in SRAM, its seconds of engines, and what kernels start in.
 
@@ -201,10 +196,11 @@ class Npu(Indifferent):
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod
-    def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware) -> Floats:
-        level = hardware.level("sram")
-        width = (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
-        outside_rate = hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
+    def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware, units: Floats | float) -> Floats:
+        level, part = hardware.level("sram"), units / hardware.peaks[kernels.precision].unit_count
+        width = part * (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
+        reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * units)
+        outside_rate = reached * hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
         slower: Floats = np.maximum(kernels.moved_bytes / width, outside / outside_rate)
         return slower
 
@@ -212,59 +208,10 @@ class Npu(Indifferent):
     def _lanes(precision: str, hardware: Hardware) -> float:
         """Elements that all vector engines take each clock."""
         item = max(PRECISION_BYTES[precision], NARROWEST_VECTOR_BYTES)
+        if VECTOR_ELEMENT in hardware.geometry:
+            item = hardware.geometry[VECTOR_ELEMENT].value / 8.0
         width = hardware.geometry["vector_width"].value / 8.0
         return hardware.geometry["vector_core_count"].value * width / item
-
-    @staticmethod
-    def _engine(kernels: KernelColumns, hardware: Hardware) -> _Engine:
-        work = kernels.work
-        geometry = hardware.geometry
-        peak = hardware.peaks[kernels.precision]
-        unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
-        groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
-        rows: Floats | float
-        columns: Floats | float
-        if "weight_rows" in geometry:
-            rows, columns = geometry["weight_rows"].value, geometry["weight_columns"].value
-            blocks = ceil_divide(m, hardware.coefficient("row_block"))
-            panels = groups * ceil_divide(k, rows) * ceil_divide(n, columns)
-            waves = ceil_divide(panels * blocks, peak.unit_count)
-            step = hardware.coefficient("array_step")
-            streamed = np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns / unit_macs, rows / step)
-            return _Engine(
-                tiles=panels * blocks,
-                waves=waves,
-                busy=waves * streamed + (rows + columns) / step,
-                slots=panels
-                * blocks
-                * np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns, rows / step * unit_macs),
-                activations=groups * m * k * ceil_divide(n, columns),
-                weights=panels * blocks * rows * columns,
-                sums=groups * m * n * ceil_divide(k, rows),
-            )
-        edge = _square_edge(hardware, kernels.precision)
-        has_edges = "output_rows" in geometry
-        rows, columns = (geometry[name].value if has_edges else edge for name in ("output_rows", "output_columns"))
-        tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
-        waves = ceil_divide(tiles, peak.unit_count)
-        streamed = ceil_divide(k * rows * columns, unit_macs)
-        busy = waves * (streamed + hardware.coefficient("tile_overhead"))
-        tile_share: Floats | float = 1.0
-        slots = tiles * streamed * unit_macs
-        if Npu._is_dataflow(hardware):
-            tile_share = rows * columns / unit_macs
-            busy = tiles * (k + hardware.coefficient("tile_overhead")) * tile_share
-            slots = work.mac_count
-        return _Engine(
-            tiles=tiles,
-            waves=waves,
-            busy=busy,
-            slots=slots,
-            activations=groups * m * k * ceil_divide(n, columns),
-            weights=groups * k * n * ceil_divide(m, rows),
-            sums=groups * m * n,
-            tile_share=tile_share,
-        )
 
     def count(self, kernels: KernelColumns, placement: NpuPlacement, hardware: Hardware) -> ActionCounts:
         """Return the counts of the seven categories; docs/actions.md lists them."""

@@ -1,0 +1,108 @@
+"""Products on the tensor engines of an NPU: the tiles that its geometry cuts them into, and their clocks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from joulemap.domain.configuration import FLOPS_PER_MAC
+from joulemap.domain.hardware import Hardware
+from joulemap.model.kernel import KernelColumns
+from joulemap.model.traffic import ceil_divide
+from joulemap.model.workload import Floats
+from joulemap.system.record import frozen
+
+TAP_ROWS: Final = "tap_rows"
+"""Geometry of an array that takes the taps of a convolution by themselves."""
+
+
+@frozen(kw_only=True, eq=False)
+class Tiles:
+    """What the tensor engines would do with each operator."""
+
+    tiles: Floats
+    waves: Floats
+    busy: Floats
+    """Clocks, at full efficiency."""
+    slots: Floats
+    """MAC slots of the tiles, padding included."""
+    activations: Floats
+    """Elements streamed in."""
+    weights: Floats
+    """Elements streamed or loaded in of the second operand."""
+    sums: Floats
+    """Partial sums written."""
+    tile_share: Floats | float = 1.0
+    """What a tile takes of a unit, where several run side by side."""
+
+
+def tile(kernels: KernelColumns, hardware: Hardware, units: Floats | float) -> Tiles:
+    """Return what products are on the tensor engines of so many units; see the class's formulas."""
+    work = kernels.work
+    geometry = hardware.geometry
+    peak = hardware.peaks[kernels.precision]
+    unit_macs = peak.operations_per_clock / FLOPS_PER_MAC
+    groups, m, n, k = work.gemm_groups, work.gemm_m, work.gemm_n, work.gemm_k
+    rows: Floats | float
+    columns: Floats | float
+    if "weight_rows" in geometry:
+        rows, columns = geometry["weight_rows"].value, geometry["weight_columns"].value
+        blocks = ceil_divide(m, hardware.coefficient("row_block"))
+        depth = _count_depth(kernels, hardware)
+        panels = groups * depth * ceil_divide(n, columns)
+        waves = ceil_divide(panels * blocks, units)
+        step = hardware.coefficient("array_step")
+        streamed = np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns / unit_macs, rows / step)
+        return Tiles(
+            tiles=panels * blocks,
+            waves=waves,
+            busy=waves * streamed + (rows + columns) / step,
+            slots=panels
+            * blocks
+            * np.maximum(ceil_divide(m, np.maximum(blocks, 1.0)) * rows * columns, rows / step * unit_macs),
+            activations=groups * m * k * ceil_divide(n, columns),
+            weights=panels * blocks * rows * columns,
+            sums=groups * m * n * depth,
+        )
+    edge = _square_edge(hardware, kernels.precision)
+    has_edges = "output_rows" in geometry
+    rows, columns = (geometry[name].value if has_edges else edge for name in ("output_rows", "output_columns"))
+    tiles = groups * ceil_divide(m, rows) * ceil_divide(n, columns)
+    waves = ceil_divide(tiles, units)
+    streamed = ceil_divide(k * rows * columns, unit_macs)
+    busy = waves * (streamed + hardware.coefficient("tile_overhead"))
+    tile_share: Floats | float = 1.0
+    slots = tiles * streamed * unit_macs
+    if "dataflow_intervals" in geometry:
+        tile_share = rows * columns / unit_macs
+        busy = tiles * (k + hardware.coefficient("tile_overhead")) * tile_share
+        slots = work.mac_count
+    return Tiles(
+        tiles=tiles,
+        waves=waves,
+        busy=busy,
+        slots=slots,
+        activations=groups * m * k * ceil_divide(n, columns),
+        weights=groups * k * n * ceil_divide(m, rows),
+        sums=groups * m * n,
+        tile_share=tile_share,
+    )
+
+
+def _count_depth(kernels: KernelColumns, hardware: Hardware) -> Floats:
+    """Return the tiles of weights along K."""
+    work, rows = kernels.work, hardware.geometry["weight_rows"].value
+    if TAP_ROWS not in hardware.geometry:
+        return ceil_divide(work.gemm_k, rows)
+    taps, piece = np.maximum(work.tap_count, 1.0), hardware.geometry[TAP_ROWS].value
+    channels = np.maximum(work.gemm_k / taps, 1.0)
+    side_by_side = np.maximum(1.0, np.floor(rows / (piece * np.ceil(channels / piece))))
+    return np.ceil(taps / side_by_side) * ceil_divide(channels, rows)
+
+
+def _square_edge(hardware: Hardware, precision: str) -> Floats | float:
+    """Return the edge of the largest square of outputs that a unit's MACs make."""
+    unit_macs = hardware.peaks[precision].operations_per_clock / FLOPS_PER_MAC
+    edge: Floats | float = np.maximum(1.0, np.floor(np.sqrt(unit_macs)))
+    return edge
