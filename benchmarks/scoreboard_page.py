@@ -15,8 +15,7 @@ import attrs
 
 from joulemap.catalog.measurement import load_measurements
 from joulemap.catalog.public import load_public_tables
-from joulemap.figure.convert import to_svg
-from joulemap.figure.theme import FAINT, PALETTE, SYMBOLS
+from joulemap.figure.convert import FAINT, PALETTE, SYMBOLS, to_svg
 from joulemap.system.record import frozen
 
 DOCS: Final = Path(__file__).parents[1] / "docs"

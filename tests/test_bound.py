@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Run
 from joulemap.domain.settings import Bounds
-from joulemap.store.type import ABSENT, replace_types
+from joulemap.store.parquet import ABSENT, replace_types
 from joulemap.system.errors import ExitCode, SqlError, UsageError
 from joulemap.workspace import Workspace
 from sample import thin

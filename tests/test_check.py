@@ -15,8 +15,7 @@ import pytest
 from conftest import Run
 from damage import BLOCK_BYTES, HEADER_BYTES, KINDS, damage
 from joulemap.store import guard
-from joulemap.store.block import find_damaged_blocks
-from joulemap.store.check import check_database, find_faults
+from joulemap.store.check import check_database, find_damaged_blocks, find_faults
 from joulemap.store.connection import PATIENT, reading
 from joulemap.store.digest import HARDWARE, RUN, SEALS, WORKLOAD, Digester, digest_groups
 from joulemap.store.engine import connect

@@ -18,7 +18,7 @@ from cell import assert_cells
 from compare import assert_close
 from conftest import Run
 from joulemap.answer.explain.answer import ExplainAnswer
-from joulemap.answer.explain.word import find_role, say_why
+from joulemap.answer.explain.pair import find_role, say_why
 from joulemap.catalog.load import load_catalogue, load_class
 from joulemap.catalog.role import load_roles, resolve_roles
 from joulemap.catalog.sheet import find_notes, load_notes

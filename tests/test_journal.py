@@ -12,7 +12,7 @@ import pytest
 from conftest import Run
 from joulemap.store import connection as store
 from joulemap.store.connection import make_empty, reading, writing
-from joulemap.store.header import BLOCK, HEAD, PAGE, Head, is_whole, renew, renew_identity
+from joulemap.store.engine import BLOCK, HEAD, PAGE, Head, is_whole, renew, renew_identity
 from joulemap.store.journal import Journal, checkpoint, journal_of, log_of, settle
 from joulemap.store.recover import save_readable
 from joulemap.system.errors import DatabaseError, ExitCode

@@ -19,10 +19,9 @@ import pytest
 
 from compare import assert_close
 from conftest import Run
+from joulemap.answer.query import reading
 from joulemap.domain.block import Block, name_column
-from joulemap.lake.fill import Filled, fill
-from joulemap.lake.task import read_cluster
-from joulemap.plan.lake import reading
+from joulemap.lake.fill import Filled, fill, read_cluster
 from joulemap.plan.source import Source
 from joulemap.store.connection import Patience
 from joulemap.store.lake import number_shards, survey

@@ -11,8 +11,7 @@ import pytest
 
 from joulemap.store import connection
 from joulemap.store.connection import Patience, reading
-from joulemap.store.sharing import Kind, give_back, take
-from joulemap.store.turn import queue_up
+from joulemap.store.sharing import Kind, give_back, queue_up, take
 from joulemap.system.errors import LockedDatabaseError
 from joulemap.workspace import Workspace
 
@@ -68,7 +67,7 @@ def test_patience_ends(own_database: Path) -> None:
 
 
 STAND = (
-    "import sys; from joulemap.store.turn import queue_up; turn = queue_up(sys.argv[1], is_reading=False); "
+    "import sys; from joulemap.store.sharing import queue_up; turn = queue_up(sys.argv[1], is_reading=False); "
     "print(turn.has_come, flush=True); sys.stdin.read()"
 )
 

@@ -4,7 +4,6 @@ from joulemap.answer.analyze.answer import AnalyzeAnswer as AnalyzeAnswer
 from joulemap.answer.answer import Answer as Answer, Drawings as Drawings, Figures as Figures, RunAnswer as RunAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer as ArchitecturesAnswer
 from joulemap.answer.architecture.contrast import PhasesAnswer as PhasesAnswer
-from joulemap.answer.box import BoxAnswer as BoxAnswer, BoxJoin as BoxJoin, BoxPart as BoxPart, ListedBox as ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer as CalibrateAnswer
 from joulemap.answer.candidate import CandidateAnswer as CandidateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer as BreakdownAnswer
@@ -54,6 +53,12 @@ from joulemap.answer.hardware_file import (
 )
 from joulemap.answer.lake import LakeAnswer as LakeAnswer, ListedShard as ListedShard
 from joulemap.answer.launch import HostAnswer as HostAnswer, HostPace as HostPace
+from joulemap.answer.listing import (
+    BoxAnswer as BoxAnswer,
+    BoxJoin as BoxJoin,
+    BoxPart as BoxPart,
+    ListedBox as ListedBox,
+)
 from joulemap.answer.llm.document import LlmAnswer as LlmAnswer
 from joulemap.answer.llm.load import LoadRow as LoadRow
 from joulemap.answer.llm.offload import OffloadAnswer as OffloadAnswer, OffloadRow as OffloadRow
@@ -61,8 +66,7 @@ from joulemap.answer.llm.pool import PoolRow as PoolRow
 from joulemap.answer.llm.row import ServedRow as ServedRow
 from joulemap.answer.llm.sentence import ServedAnswer as ServedAnswer
 from joulemap.answer.measure import MeasureAnswer as MeasureAnswer
-from joulemap.answer.model import ProfileAnswer as ProfileAnswer
-from joulemap.answer.module import ModulesAnswer as ModulesAnswer
+from joulemap.answer.model import ModulesAnswer as ModulesAnswer, ProfileAnswer as ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer as ParetoAnswer
 from joulemap.answer.part import PartAnswer as PartAnswer
 from joulemap.answer.place.answer import PlaceAnswer as PlaceAnswer

@@ -10,7 +10,6 @@ import torch
 from joulemap.answer.analyze.answer import AnalyzeAnswer
 from joulemap.answer.architecture.answer import ArchitecturesAnswer
 from joulemap.answer.architecture.contrast import EVERYWHERE, MODEL, PHASED, PROMPT, PhasesAnswer
-from joulemap.answer.box import BoxAnswer, ListedBox
 from joulemap.answer.calibrate import CalibrateAnswer
 from joulemap.answer.compare.breakdown import BreakdownAnswer
 from joulemap.answer.compare.contest import ContestAnswer
@@ -32,12 +31,12 @@ from joulemap.answer.fusion.answer import FusionAnswer
 from joulemap.answer.hardware import HardwareAnswer
 from joulemap.answer.lake import LakeAnswer
 from joulemap.answer.launch import HostAnswer
+from joulemap.answer.listing import BoxAnswer, ListedBox
 from joulemap.answer.llm.answer import SERVING
 from joulemap.answer.llm.document import LlmAnswer
 from joulemap.answer.llm.offload import OffloadAnswer
 from joulemap.answer.measure import MEASURED, MeasureAnswer
-from joulemap.answer.model import ProfileAnswer
-from joulemap.answer.module import ModulesAnswer
+from joulemap.answer.model import ModulesAnswer, ProfileAnswer
 from joulemap.answer.pareto import ParetoAnswer
 from joulemap.answer.part import PartAnswer
 from joulemap.answer.place.answer import PLACED, PlaceAnswer

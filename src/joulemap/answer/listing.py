@@ -1,18 +1,27 @@
-"""The hardware of the catalogue, a line for each."""
+"""The hardware of the catalogue and the boxes, a line for each, and one box whole."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from joulemap.answer.answer import Answer
+from joulemap.answer.computed import make_table, told
 from joulemap.domain.architecture import find_class
+from joulemap.domain.catalogue import find_alike
 from joulemap.domain.configuration import Precision
 from joulemap.domain.settings import Deployment, Settings
 from joulemap.domain.table import Table
-from joulemap.plan.catalogue import opening_catalogue
+from joulemap.plan.catalogue import known_hardware, opening_catalogue
 from joulemap.plan.source import Source
+from joulemap.present.cell import show_quantity
+from joulemap.present.document import Document, Lines, Section, draw_columns
 from joulemap.row.hardware import ListedHardware
 from joulemap.store.query import fetch, find_projected
+from joulemap.system.record import frozen
+
+if TYPE_CHECKING:
+    from joulemap.domain.box import Box
 
 
 def hardware_list(
@@ -54,3 +63,161 @@ def say_classes(rows: Table[ListedHardware]) -> str:
     told = ", ".join(f"{count} {architecture}" for architecture, count in counts)
     lacking = sum(not row.is_available for row in rows)
     return f"{len(rows)} hardware: {told}; {lacking} of them cannot be had." if counts else "No hardware is like that."
+
+
+@frozen(kw_only=True)
+class ListedBox:
+    """A box of the catalogue."""
+
+    box: str = told("catalogue id")
+    name: str = told("what it is sold as, or what it is")
+    devices: str = told("that it has, with xN where N are alike")
+    joined_by: str = told("links between them, and memories that they share")
+    power_w: float | None = told("that all of them together may draw; none where each has its own cap alone", "W")
+
+
+@frozen(kw_only=True)
+class BoxPart:
+    """A device of a box."""
+
+    device: str = told("name in the box")
+    hardware: str = told("catalogue id")
+    alike_count: int = told("that there are")
+    memory: str = told("of the box that it works in; empty for one of its own")
+    layout: str = told("of activations; empty where it is the usual one")
+
+
+@frozen(kw_only=True)
+class BoxJoin:
+    """A link of a box, or a memory that devices share."""
+
+    joined_by: str = told("link with its generation, or memory")
+    devices: str = told("that it joins")
+    bandwidth_bytes_per_s: float = told("of a link in one direction, of a memory in all", "B/s")
+    latency_s: float = told("until the first byte is there, or another device may start", "s")
+    energy_per_byte_j: float | None = told("of a byte that is sent; none where nothing moves", "J/B")
+    basis: str = told("where the bandwidth comes from")
+    source: str = told("who says so")
+
+
+@frozen(kw_only=True)
+class BoxAnswer(Answer):
+    """One box."""
+
+    box: str
+    name: str
+    parts: Table[BoxPart]
+    joins: Table[BoxJoin]
+    power_w: float | None
+    doubts: tuple[str, ...]
+
+    def data(self) -> dict[str, Any]:
+        """Return what programs get."""
+        return {"box": self.box, "name": self.name, "power_w": self.power_w, **super().data(), "doubts": self.doubts}
+
+    def document(self) -> Document:
+        """Return it for people and programs; csv holds its devices."""
+        power = "" if self.power_w is None else f", {show_quantity(self.power_w, 'W')} for all of them"
+        count = sum(part.alike_count for part in self.parts)
+        return Document(
+            title=f"{self.box}: {self.name}",
+            answer=f"A box of {count} devices{power}.",
+            sections=(
+                Section("Devices", draw_columns(self.parts, keep=("hardware", "alike_count"))),
+                Section(
+                    "What joins them",
+                    draw_columns(self.joins, keep=("devices", "bandwidth_bytes_per_s", "latency_s"), is_bare=True),
+                ),
+            ),
+            details=(Section("Doubts", Lines(self.doubts)),),
+            steps=(f"joulemap place resnet50 {self.box}",),
+            data=self.data(),
+            table=self.parts,
+            tables=self.tables,
+        )
+
+
+def box_list(source: Source) -> Table[ListedBox]:
+    """Return the boxes of the catalogue, by id."""
+    from joulemap.catalog.box import load_boxes
+
+    del source  # boxes are files: nothing of them is stored
+    return make_table("boxes", ListedBox, map(_list, load_boxes().values()))
+
+
+def box(source: Source, name: str) -> BoxAnswer:
+    """Return one box by id, alias or file; UnknownNameError for what is none, CatalogueError for a file."""
+    from joulemap.catalog.box import find_box, refuse_box
+
+    del source
+    found = find_box(name)
+    if found is None:
+        raise refuse_box(name)
+    return BoxAnswer(
+        box=found.id,
+        name=found.name,
+        parts=make_table(
+            "devices",
+            BoxPart,
+            [
+                BoxPart(
+                    device=one.name,
+                    hardware=one.hardware,
+                    alike_count=one.count,
+                    memory=one.memory,
+                    layout=one.layout,
+                )
+                for one in found.devices
+            ],
+        ),
+        joins=make_table("links", BoxJoin, _list_joins(found)),
+        power_w=None if found.power is None else found.power.value,
+        doubts=found.doubts,
+    )
+
+
+def is_box(name: str) -> bool:
+    """Whether a name is that of a box and of no hardware, or a file that of a box."""
+    if not name.endswith(".toml") and (find_class(name) or find_alike(known_hardware(), name.partition("@")[0])):
+        return False
+    from joulemap.catalog.box import find_box
+
+    return find_box(name) is not None
+
+
+def _list(one: Box) -> ListedBox:
+    counted = [f"{each.hardware}{f' x{each.count}' if each.count > 1 else ''}" for each in one.devices]
+    return ListedBox(
+        box=one.id,
+        name=one.name,
+        devices=", ".join(counted),
+        joined_by=", ".join(dict.fromkeys([*(link.name for link in one.links), *(each.name for each in one.memories)])),
+        power_w=None if one.power is None else one.power.value,
+    )
+
+
+def _list_joins(one: Box) -> list[BoxJoin]:
+    found = [
+        BoxJoin(
+            joined_by=link.name,
+            devices="-".join(link.between),
+            bandwidth_bytes_per_s=link.bandwidth.value,
+            latency_s=link.latency.value,
+            energy_per_byte_j=link.energy.value,
+            basis=link.bandwidth.basis,
+            source=link.bandwidth.source,
+        )
+        for link in one.links
+    ]
+    return found + [
+        BoxJoin(
+            joined_by=memory.name,
+            devices="+".join(device.name for device in one.devices if device.memory == memory.name),
+            bandwidth_bytes_per_s=memory.bandwidth.value,
+            latency_s=memory.latency.value,
+            energy_per_byte_j=None,
+            basis=memory.bandwidth.basis,
+            source=memory.bandwidth.source,
+        )
+        for memory in one.memories
+    ]

@@ -92,8 +92,7 @@ def import_measurements(source: Source, path: str | Path) -> tuple[int, int]:
 
 def store_measurements(source: Source, rows: Sequence[Measurement | ServingRow]) -> tuple[int, int]:
     """Store measurements; return how many are new, and how many were stored already."""
-    from joulemap.store.measurement import write_measurements
-    from joulemap.store.serving import write_serving_rows
+    from joulemap.store.measurement import write_measurements, write_serving_rows
 
     served = [row for row in rows if isinstance(row, ServingRow)]
     plain = [row for row in rows if not isinstance(row, ServingRow)]

@@ -1,27 +1,35 @@
-"""A model before any hardware is chosen: counts, bytes, the mix of operations, fusion patterns."""
+"""A model before any hardware is chosen: counts, bytes, operations, fusion patterns; and its modules on one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from joulemap.answer.answer import Answer
+from joulemap.answer.answer import Answer, RunAnswer
 from joulemap.answer.caveat import describe_caveat
+from joulemap.answer.run import prove, title_run
+from joulemap.answer.scope import holding_scope
 from joulemap.domain.default import SETTINGS
 from joulemap.domain.settings import Settings
 from joulemap.domain.table import Table
+from joulemap.plan.run import plan_selected
+from joulemap.plan.selection import select_one
 from joulemap.plan.source import Source
 from joulemap.plan.workload import find_model, holding_workload
-from joulemap.present.cell import heading, show_count, show_in, show_quantity
-from joulemap.present.document import Document, Grid, Section, Text, draw_columns, say_rest
-from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, OperationShare, PatternShare
+from joulemap.present.cell import heading, show_count, show_in, show_quantity, show_share
+from joulemap.present.document import Document, Grid, Section, Shown, Text, draw_columns, say_rest
+from joulemap.row.analyze import RunTotal
+from joulemap.row.model import ListedOperator, ModelCaveat, ModelProfile, ModulePart, OperationShare, PatternShare
 from joulemap.store.connection import Connection
 from joulemap.store.query import fetch
 from joulemap.store.workload import read_workload
+from joulemap.system.errors import UsageError
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from joulemap.domain.hardware import Hardware
     from joulemap.domain.workload import Workload
 
 
@@ -119,3 +127,109 @@ def _holding(
 ) -> AbstractContextManager[tuple[int, Connection]]:
     settings.check_single(question)
     return holding_workload(source, find_model(model, settings, settings.batch[0] if settings.batch else None))
+
+
+MOST_ROWS: Final = 30
+"""Modules that a table shows where nobody says how deep it goes."""
+
+WORK: Final[tuple[Shown[Any], ...]] = (
+    ("output", lambda row: row.output_shape),
+    ("weights", lambda row: show_quantity(float(row.weight_count), "") if row.weight_count else ""),
+    ("MACs", lambda row: show_quantity(float(row.mac_count), "") if row.mac_count else ""),
+)
+"""What a module does, whatever runs it."""
+
+SPLIT: Final = (
+    "a row holds all that runs inside its module; a kernel that holds operators of several modules is split among them "
+    "as its ledger lines are, and a module that several hold stands under the first"
+)
+
+
+@frozen(kw_only=True)
+class ModulesAnswer(RunAnswer):
+    """One run by modules; what modules take themselves sums to the run exactly."""
+
+    totals: Table[RunTotal]
+    """One row."""
+    modules: Table[ModulePart]
+    """The model first, each module before those inside it."""
+
+    @property
+    def total(self) -> RunTotal:
+        """The run as a whole."""
+        return self.totals[0]
+
+    def document(self, *, depth: int | None = None, repeated: Sequence[str] = ()) -> Document:
+        """Return it with the modules down to a depth, None for as deep as one screen holds; programs get all."""
+        total = self.total
+        drawn = draw_modules(
+            self.modules.rows,
+            depth,
+            total.model,
+            (
+                *WORK,
+                ("latency", lambda row: show_quantity(row.latency_s, "s")),
+                ("energy", lambda row: show_quantity(row.energy_j, "J")),
+                ("of energy", lambda row: show_share(row.energy_fraction)),
+            ),
+            keep=("energy", "of energy", "latency", "MACs", "output"),
+        )
+        latency = (sum(row.own_latency_fs for row in self.modules), total.latency_fs, "fs")
+        energy = (sum(row.own_energy_fj for row in self.modules), total.energy_fj, "fJ")
+        hardware = self.scope.spell(total.hardware)
+        return self._compose(
+            title_run(total, self.scope),
+            (Section("By module", drawn, is_tight=True),),
+            self.modules,
+            answer=f"{show_quantity(total.energy_j, 'J')} and {show_quantity(total.latency_s, 's')} a batch"
+            f"{_tell_largest(self.modules.rows)}.",
+            details=(Section("What modules take themselves", prove("modules", "the run", energy, latency)),),
+            notes=(SPLIT, *self.scope.describe()),
+            steps=(["analyze", total.model, hardware, *repeated],),
+        )
+
+
+def _tell_largest(rows: Sequence[ModulePart]) -> str:
+    """Return which of the innermost modules takes most energy."""
+    largest = max(rows, key=lambda row: row.own_energy_fj)
+    share = largest.own_energy_fj / (sum(row.own_energy_fj for row in rows) or 1)
+    return f", of the modules most in {largest.module}, {show_share(share)}" if largest.module else ""
+
+
+def draw_modules(
+    rows: Sequence[Any], depth: int | None, model: str, columns: Sequence[Shown[Any]], keep: Sequence[str]
+) -> tuple[Grid | Text, ...]:
+    """Return rows that have a `module` and a `depth` as a tree, the model on top, and how many are further in.
+
+    Raises UsageError for a depth below 0.
+    """
+    if depth is not None and depth < 0:
+        raise UsageError(f"depth is {depth}, expected a whole number from 0")
+    deepest = max(row.depth for row in rows)
+    if depth is None:
+        fitting = (at for at in range(deepest, 0, -1) if sum(row.depth <= at for row in rows) <= MOST_ROWS)
+        depth = next(fitting, 1)
+    shown = [row for row in rows if row.depth <= depth]
+    cells = tuple(
+        (
+            f"{'  ' * row.depth}{row.module.rpartition('.')[2]}" if row.module else model,
+            *(what(row) if callable(what) else str(getattr(row, what)) for _, what in columns),
+        )
+        for row in shown
+    )
+    drawn = Grid(headings=("module", *(heading for heading, _ in columns)), rows=cells, keep=tuple(keep), is_tree=True)
+    hidden = len(rows) - len(shown)
+    rest = f"{show_count(hidden, 'module')} further in; depth {deepest} shows all"
+    return (drawn, Text(rest)) if hidden else (drawn,)
+
+
+def modules(source: Source, model: str, hardware: str | Hardware, settings: Settings = SETTINGS) -> ModulesAnswer:
+    """Return what each module of a model takes on one hardware, with all that runs inside it; raises as `analyze`."""
+    settings.check_single("a table of modules")
+    plan = plan_selected((model,), settings, select_one(hardware, settings))
+    with holding_scope(source, plan) as (scope, connection, ids):
+        return ModulesAnswer(
+            scope=scope,
+            totals=fetch(connection, RunTotal, run_id=ids[0]),
+            modules=fetch(connection, ModulePart, run_id=ids[0]),
+        )

@@ -5,18 +5,40 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from joulemap.domain.settings import Bounds
 from joulemap.domain.table import Column
-from joulemap.plan.lake import reading
-from joulemap.plan.source import Source
-from joulemap.store.connection import Connection, limit
+from joulemap.plan.source import Source, reading as reading_database
+from joulemap.store.connection import READING, Connection, limit
 from joulemap.store.library import find_query, list_queries as find_queries
 from joulemap.store.migration import SCHEMA_VERSION
 from joulemap.store.query import Rows, check_query, check_runs, find_projected, prepare_query, run_query
+from joulemap.store.sharing import Kind
 from joulemap.store.statement import Statement, prepare
 from joulemap.system.errors import SqlError
+
+if TYPE_CHECKING:
+    from joulemap.plan.source import Source
+    from joulemap.store.connection import Connection
+
+
+@contextlib.contextmanager
+def reading(source: Source, kind: Kind = READING) -> Iterator[Connection]:
+    """Give out a read-only connection to a database that must be there, or to a lake where its path is a folder.
+
+    What of a lake is stale or damaged is left out, and said.
+    """
+    with contextlib.ExitStack() as stack:
+        if source.path.is_dir():
+            from joulemap.plan.catalogue import find_catalogue
+            from joulemap.store.lake import reading_lake
+
+            opened = reading_lake(source.path, find_catalogue(), kind, source.patience.tell)
+        else:
+            opened = reading_database(source, kind)
+        yield stack.enter_context(opened)
+
 
 BOUNDS: Final = Bounds()
 STREAMED: Final = Bounds(max_rows=None)

@@ -97,13 +97,13 @@ class Scope:
     """In the order of asking: model by model, batch by batch, hardware by hardware."""
     refused: Mapping[int, str]
     """Run -> why its hardware cannot run it, for those that were refused."""
-    spelling: Mapping[str, str]
+    spelling: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware as the answer names it -> as it must be asked for again, where that is a file."""
     meanings: Mapping[str, str] = attrs.field(factory=dict)
     """A class, as it was written in place of a hardware -> the hardware that it means."""
-    budget: Budget | None
+    budget: Budget | None = None
     """What no power mode was to be capped above."""
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str] = attrs.field(factory=dict)
     """Hardware without a power mode within the budget -> what it takes."""
     hardware: tuple[str, ...]
     """Ids of the hardware of the runs, in alphabetical order."""
@@ -419,17 +419,14 @@ def _first(reasons: Mapping[str, str]) -> tuple[str, str]:
 def find_scope(runs: StoredRuns) -> Scope:
     """Return what an answer about the runs of a plan is about."""
     ids, plan = list(runs.ids), runs.plan
-    return Scope(
+    scope = Scope(
         models=tuple(dict.fromkeys(model.request.model for model in plan.models)),
         settings=plan.settings,
         precisions=plan.settings.precisions,
-        spelling=plan.selection.spelling,
-        budget=plan.selection.budget,
-        left_out=plan.selection.left_out,
-        meanings=plan.selection.meanings,
         engines=_find_engines(plan),
         **_find_of_runs(runs.connection, ids),
     )
+    return widen(scope, plan.selection)
 
 
 def _find_engines(plan: Plan) -> dict[str, list[str]]:
@@ -479,9 +476,6 @@ def find_stored_scope(connection: Connection, run_ids: Sequence[int]) -> Scope:
         models=models,
         settings=Settings(precision=activations, runtime=runtimes),  # type: ignore[arg-type]
         precisions=tuple((precision, weights or precision) for precision, weights in precisions),
-        spelling={},
-        budget=None,
-        left_out={},
         **_find_of_runs(connection, list(run_ids)),
     )
 

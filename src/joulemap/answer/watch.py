@@ -12,7 +12,7 @@ import attrs
 from joulemap.answer.answer import Answer
 from joulemap.answer.computed import make_table
 from joulemap.answer.measure import find_here
-from joulemap.answer.module import SPLIT, WORK, ModulesAnswer, draw_modules, modules
+from joulemap.answer.model import SPLIT, WORK, ModulesAnswer, draw_modules, modules
 from joulemap.answer.watched import WatchedModule, join
 from joulemap.domain.measurement import LARGEST_SPREAD
 from joulemap.domain.settings import Settings

@@ -11,7 +11,7 @@ from joulemap.system.record import frozen
 from joulemap.training.forward import LOSS
 
 if TYPE_CHECKING:
-    from joulemap.answer.module import ModulesAnswer
+    from joulemap.answer.model import ModulesAnswer
     from joulemap.device.call import TimedCall
     from joulemap.row.model import ModulePart
 

@@ -36,7 +36,6 @@ PARTS: Final = frozenset(
         "argument",
         "command",
         "complete",
-        "deadline",
         "interrupt",
         "manual",
         "output",

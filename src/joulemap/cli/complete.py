@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, get_args
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any, Final, get_args
 
 VARIABLE: Final = "_JOULEMAP_COMPLETE"
 """Set by the shell's function while it asks, as typer names it."""
@@ -24,6 +25,21 @@ def begin(incomplete: str, names: Iterable[str]) -> list[str]:
     return [f"{before}{comma}{last}{name[len(last) :]}" for name in names if name.replace("-", "_").startswith(folded)]
 
 
+def _offer(place: str, *, is_one: bool = False) -> Callable[[str], list[str]]:
+    """Return what completes a word by the names in `module.NAME`: a collection, a Literal, or a function that lists.
+
+    The module is imported when a shell asks. A word that `is_one` is no list, and is completed as it is written.
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        module, _, name = place.rpartition(".")
+        found: Any = getattr(import_module(f"joulemap.{module}"), name)
+        names = get_args(found) or (found() if callable(found) else found)
+        return [one for one in names if one.startswith(incomplete.lower())] if is_one else begin(incomplete, names)
+
+    return complete
+
+
 def complete_models(incomplete: str) -> list[str]:
     """Return models."""
     from joulemap.answer.completion import list_model_names
@@ -33,83 +49,19 @@ def complete_models(incomplete: str) -> list[str]:
     return begin(incomplete, list_model_names(incomplete))
 
 
-def complete_hardware(incomplete: str) -> list[str]:
-    """Return hardware and classes of it."""
-    from joulemap.answer.completion import list_hardware_names
-
-    return begin(incomplete, list_hardware_names())
-
-
-def complete_optimizers(incomplete: str) -> list[str]:
-    """Return optimizers."""
-    from joulemap.answer.completion import list_optimizers
-
-    return begin(incomplete, list_optimizers())
+complete_hardware: Final = _offer("answer.completion.list_hardware_names")
+complete_optimizers: Final = _offer("answer.completion.list_optimizers")
+complete_queries: Final = _offer("store.library.name_queries", is_one=True)
+complete_architectures: Final = _offer("domain.architecture.CLASS_HARDWARE")
+complete_deployments: Final = _offer("domain.settings.Deployment")
+complete_precisions: Final = _offer("domain.configuration.PRECISION_BYTES")
+complete_weights: Final = _offer("domain.weight.WEIGHT_FORMATS")
+complete_boundaries: Final = _offer("domain.configuration.BOUNDARIES")
+complete_decoders: Final = _offer("answer.completion.list_decoder_names", is_one=True)
+complete_engines: Final = _offer("answer.completion.list_engines")
+complete_runtimes: Final = _offer("domain.configuration.RUNTIMES")
 
 
 def complete_words(incomplete: str) -> list[str]:
     """Return models, and hardware."""
     return [*complete_models(incomplete), *complete_hardware(incomplete)]
-
-
-def complete_queries(incomplete: str) -> list[str]:
-    """Return versioned queries."""
-    from joulemap.store.library import name_queries
-
-    return [name for name in name_queries() if name.startswith(incomplete)]
-
-
-def complete_architectures(incomplete: str) -> list[str]:
-    """Return architecture classes."""
-    from joulemap.domain.architecture import CLASS_HARDWARE
-
-    return begin(incomplete, CLASS_HARDWARE)
-
-
-def complete_deployments(incomplete: str) -> list[str]:
-    """Return deployments."""
-    from joulemap.domain.settings import Deployment
-
-    return begin(incomplete, get_args(Deployment))
-
-
-def complete_precisions(incomplete: str) -> list[str]:
-    """Return precisions."""
-    from joulemap.domain.configuration import PRECISION_BYTES
-
-    return begin(incomplete, PRECISION_BYTES)
-
-
-def complete_weights(incomplete: str) -> list[str]:
-    """Return what weights may be stored at."""
-    from joulemap.domain.weight import WEIGHT_FORMATS
-
-    return begin(incomplete, WEIGHT_FORMATS)
-
-
-def complete_boundaries(incomplete: str) -> list[str]:
-    """Return what an energy may contain."""
-    from joulemap.domain.configuration import BOUNDARIES
-
-    return begin(incomplete, BOUNDARIES)
-
-
-def complete_decoders(incomplete: str) -> list[str]:
-    """Return language models."""
-    from joulemap.answer.completion import list_decoder_names
-
-    return [name for name in list_decoder_names() if name.startswith(incomplete.lower())]
-
-
-def complete_engines(incomplete: str) -> list[str]:
-    """Return what serves language models."""
-    from joulemap.answer.completion import list_engines
-
-    return begin(incomplete, list_engines())
-
-
-def complete_runtimes(incomplete: str) -> list[str]:
-    """Return runtimes."""
-    from joulemap.domain.configuration import RUNTIMES
-
-    return begin(incomplete, RUNTIMES)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from joulemap.cli.argument import named_files
 from joulemap.cli.command import command, option
 from joulemap.cli.complete import complete_hardware
 from joulemap.cli.option.hardware import ModeOptions, OneHardwareOptions
@@ -18,7 +17,7 @@ from joulemap.cli.output import DatabaseOptions, Force, check_suffix, emit_piece
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import PartMetricName
 from joulemap.system.errors import UsageError
-from joulemap.system.file import COMPANIONS, check_output, write_pieces
+from joulemap.system.file import check_output, write_pieces
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class FileOptions(DatabaseOptions):
         """
         check_suffix(self.output, suffix, what)
         if self.output is not None:
-            check_output(self.output, self._inputs(self.output), force=self.force)
+            check_output(self.output, self.guarded(self.output), force=self.force)
         return self.open()
 
     def write(self, opened: AbstractContextManager[Iterator[bytes]]) -> None:
@@ -55,11 +54,8 @@ class FileOptions(DatabaseOptions):
         with opened as pieces:
             if self.output is None:
                 emit_pieces(piece.decode() for piece in pieces)
-            elif write_pieces(self.output, pieces, self._inputs(self.output), force=self.force):
+            elif write_pieces(self.output, pieces, self.guarded(self.output), force=self.force):
                 voice.inform(f"wrote {self.output}")
-
-    def _inputs(self, output: Path) -> tuple[Path, ...]:
-        return (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS), *named_files(output))
 
 
 @app.command()

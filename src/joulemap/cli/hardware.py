@@ -98,7 +98,7 @@ def show(
     joulemap hardware show ./mine.toml
     """
     workspace, chosen = output.workspace(), cast("Boundary", boundary)
-    from joulemap.answer.box import is_box
+    from joulemap.answer.listing import is_box
 
     if not energy and is_box(hardware):
         output.write(workspace.box(hardware).document())

@@ -68,6 +68,11 @@ class DatabaseOptions:
         WAIT_S, "How long to wait for others who hold the database.", envvar="JOULEMAP_WAIT", min=0.0, metavar="SECONDS"
     )
 
+    def guarded(self, output: Path | None) -> tuple[Path, ...]:
+        """Return what an output must not replace: the database with what belongs to it, and what the words name."""
+        database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
+        return () if output is None else (*database, *named_files(output))
+
     def open(
         self, talk: Callable[[str], None] | None = None, progress: Callable[[int, int], None] | None = None
     ) -> Workspace:
@@ -93,10 +98,6 @@ def _check_format(name: str) -> str:
     if name and found not in FORMATS:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, FORMATS))}")
     return found
-
-
-def _complete_format(incomplete: str) -> list[str]:
-    return begin(incomplete, FORMATS)
 
 
 def choose_format(asked: str, output: Path | None) -> str:
@@ -139,7 +140,7 @@ class OutputOptions(DatabaseOptions):
         "-f",
         metavar=f"[{'|'.join(FORMATS)}]",
         callback=_check_format,
-        complete=_complete_format,
+        complete=lambda incomplete: begin(incomplete, FORMATS),
         shown="table, or what the name of the output ends with",
     )
     output: Path | None = option(
@@ -163,7 +164,7 @@ class OutputOptions(DatabaseOptions):
     def check_place(self) -> None:
         """Raise UsageError for an output that cannot be written."""
         if self.output is not None:
-            check_output(self.output, self._inputs(), force=self.force)
+            check_output(self.output, self.guarded(self.output), force=self.force)
         if self.written_form == PARQUET and (self.output is None or is_stream(self.output)):
             raise UsageError("--format parquet needs a file: name one with -o")
 
@@ -211,7 +212,12 @@ class OutputOptions(DatabaseOptions):
             from joulemap.store.parquet import save_table
 
             assert self.output is not None
-            write_file(self.output, lambda draft: save_table(draft, document.table), self._inputs(), force=self.force)
+            write_file(
+                self.output,
+                lambda draft: save_table(draft, document.table),
+                self.guarded(self.output),
+                force=self.force,
+            )
             voice.inform(f"wrote {self.output}")
         else:
             from joulemap.present.format import write
@@ -225,7 +231,7 @@ class OutputOptions(DatabaseOptions):
                 height=self.height,
                 has_colour=self.has_colour,
             )
-            emit(text, self.output, self._inputs(), force=self.force, is_coloured=self.has_colour)
+            emit(text, self.output, self.guarded(self.output), force=self.force, is_coloured=self.has_colour)
         tables = document.tables or (document.table,)
         for table in tables:
             voice.detail(f"query {table.title}: {len(table):,} {'row' if len(table) == 1 else 'rows'}")
@@ -278,11 +284,6 @@ class OutputOptions(DatabaseOptions):
                 from joulemap.store.query import show_sql
 
                 tell(show_sql(find_query(table.title, queries), table.parameters), keep="\n\t", end="\n\n")
-
-    def _inputs(self) -> tuple[Path, ...]:
-        """Return what an output must not replace: the database, and every other file that the command line names."""
-        database = (self.db, *(Path(f"{self.db}{end}") for end in COMPANIONS))
-        return () if self.output is None else (*database, *named_files(self.output))
 
     @property
     def width(self) -> int | None:

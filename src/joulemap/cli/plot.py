@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from joulemap.cli.argument import named_files
 from joulemap.cli.command import command, option
 from joulemap.cli.option.hardware import NamedHardwareOptions
 from joulemap.cli.option.run import Model, RunOptions, precisions
 from joulemap.cli.output import DatabaseOptions, Force, OutputOptions, emit
 from joulemap.cli.voice import voice
 from joulemap.domain.metric import MetricName
+from joulemap.figure.convert import Theme
 from joulemap.figure.spec import FigureName
-from joulemap.figure.theme import Theme
 from joulemap.present.format import TABLE
 from joulemap.system.errors import UsageError
-from joulemap.system.file import COMPANIONS, check_output, is_stream, write_pieces
+from joulemap.system.file import check_output, is_stream, write_pieces
 from joulemap.system.record import frozen
 
 if TYPE_CHECKING:
@@ -85,8 +84,7 @@ def plot(
         raise UsageError(f"{output}: {suffix} is no format of a figure: name it .svg, .png or .json")
     if output is not None and not suffix and not is_stream(output):
         raise UsageError(f"{output} says no format: name it .svg, .png or .json")
-    inputs = () if output is None else (
-        database.db, *(Path(f"{database.db}{end}") for end in COMPANIONS), *named_files(output))  # fmt: skip
+    inputs = database.guarded(output)
     if output is not None:
         check_output(output, inputs, force=force)
     if suffix in (".svg", ".png"):

@@ -99,7 +99,8 @@ def _list_events(subject: Subject, steps: Iterable[Step], live_bytes: Mapping[in
         if kernel[0].is_fused:
             yield _draw_kernel(kernel, start_fs)
         for step in kernel:
-            yield _draw_operator(step, start_fs)
+            told = {name: getattr(step, name) for name in TOLD}
+            yield _slice(step.name, "operator", (step,), start_fs, told)
             start_fs += step.latency_fs
     yield from power.tell()
     yield _count("power (W)", start_fs, {"total": 0.0})
@@ -115,10 +116,6 @@ def _draw_kernel(kernel: Sequence[Step], start_fs: int) -> dict[str, Any]:
     first = kernel[0]
     told = {"fusion_pattern": first.fusion_pattern, "operator_count": len(kernel)}
     return _slice(f"{first.subgraph} [{first.fusion_pattern}]", "kernel", kernel, start_fs, told)
-
-
-def _draw_operator(step: Step, start_fs: int) -> dict[str, Any]:
-    return _slice(step.name, "operator", (step,), start_fs, {name: getattr(step, name) for name in TOLD})
 
 
 def _slice(

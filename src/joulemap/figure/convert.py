@@ -1,13 +1,65 @@
-"""Vega-Lite to SVG and PNG by vl-convert: a JavaScript engine of its own that opens neither files nor the network."""
+"""Vega-Lite in a theme to SVG, PNG and a browser's script, by vl-convert.
+
+That is a JavaScript engine of its own, which opens neither files nor the network.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import hashlib
 import re
-from typing import Any, Final, cast
+from functools import cache
+from typing import Any, Final, Literal, cast
 
-from joulemap.figure.theme import THEMES, configure
 from joulemap.system.errors import MissingPackageError, UnknownNameError
+from joulemap.system.resource import cache_folder, package_version
+
+Theme = Literal["light", "dark"]
+
+THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
+
+FONT: Final = "sans-serif"
+
+PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+"""Source: Okabe and Ito, Color Universal Design (2008), its black replaced by a grey that shows on both pages."""
+
+INK: Final[dict[Theme, str]] = {"light": "#1a1a1a", "dark": "#f0f0f0"}
+FAINT: Final[dict[Theme, str]] = {"light": "#d9d9d9", "dark": "#4a4a4a"}
+PAGE: Final[dict[Theme, str]] = {"light": "#ffffff", "dark": "#15181c"}
+
+SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "stroke")
+
+
+def configure(theme: Theme = "light") -> dict[str, Any]:
+    """Return Vega-Lite's `config` of a theme: every colour, font and line of a figure that has none of its own."""
+    ink, faint, page = INK[theme], FAINT[theme], PAGE[theme]
+    return {
+        "background": page,
+        "font": FONT,
+        "padding": 8,
+        "range": {
+            "category": [*PALETTE, ink],
+            "symbol": list(SYMBOLS),
+            "heatmap": {"scheme": "cividis"},
+            "ramp": {"scheme": "cividis"},
+        },
+        "title": {"anchor": "start", "color": ink, "subtitleColor": ink, "fontSize": 15, "subtitleFontSize": 12,
+                  "subtitlePadding": 4, "offset": 12},
+        "axis": {"labelColor": ink, "titleColor": ink, "gridColor": faint, "domainColor": ink, "tickColor": ink,
+                 "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 220},
+        "header": {"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
+        "legend": {"labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 12,
+                   "titleFontWeight": "normal", "labelLimit": 220},
+        "text": {"color": ink, "fontSize": 11},
+        "rule": {"color": ink},
+        "line": {"strokeWidth": 2},
+        "view": {"stroke": faint},
+        "style": {"ink": {"fill": ink, "stroke": ink}, "frame": {"stroke": page},
+                  "on-light": {"fill": "#000000"}, "on-dark": {"fill": "#ffffff"}},
+        "locale": {"number": {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", " USD"]}},
+    }  # fmt: skip
+
 
 VEGA_LITE: Final = "6.1"
 """Version of Vega-Lite that specifications are written for."""
@@ -98,3 +150,23 @@ def _resize(view: Any, scale: float) -> Any:
     if isinstance(made.get("width"), int | float):
         made["width"] = max(made["width"] * scale, LEAST_WIDTH)
     return made
+
+
+@cache
+def bundle_script() -> str:
+    """Return the script, which sets `vegaEmbed`; MissingPackageError without vl-convert-python."""
+    converter = import_converter()
+    place = cache_folder() / f"vega-{package_version('vl-convert-python')}-{VEGA_LITE}.js"
+    with contextlib.suppress(OSError, ValueError):
+        digest, _, kept = place.read_text(encoding="utf-8").partition("\n")
+        if digest == _digest(kept):
+            return kept
+    script = cast("str", converter.javascript_bundle(vl_version=VEGA_LITE))
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"{_digest(script)}\n{script}", encoding="utf-8")
+    return script
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

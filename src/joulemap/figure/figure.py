@@ -98,7 +98,7 @@ def make_figure(
     finding = f"{said}." if said else ""
     places = [table.names.index(column) for column in spec.columns]
     rows = [
-        {column: _draw(cells[place]) for column, place in zip(spec.columns, places, strict=True)}
+        {column: write_value(cells[place]) for column, place in zip(spec.columns, places, strict=True)}
         for cells in table.cells
     ]
     view = {
@@ -150,26 +150,19 @@ class _Unknown:
 def _choose(spec: Spec, texts: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
     """Return the sketches of a specification with its texts; what is written `{NAME}` besides waits for a row."""
     known = _Texts(texts)
-
-    def fill(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {name: fill(value) for name, value in part.items()}
-        if isinstance(part, list):
-            return [fill(value) for value in part]
-        return part.format_map(known) if isinstance(part, str) else part
-
-    return tuple(fill(one) for one in spec.sketch)
+    return tuple(_fill(one, known) for one in spec.sketch)
 
 
-def _fill(part: Any, texts: Mapping[str, str]) -> Any:
-    """Return a part of a specification whose texts `{NAME}` are what they stand for."""
+def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
+    """Return a part of a specification with texts in it; where they are not all known, as in a view, those alone."""
     if isinstance(part, dict):
         return {name: _fill(value, texts) for name, value in part.items()}
     if isinstance(part, list):
         return [_fill(value, texts) for value in part]
-    return part.format_map(texts) if isinstance(part, str) and part[:1] + part[-1:] == "{}" else part
+    is_text = isinstance(part, str) and (isinstance(texts, _Texts) or part[:1] + part[-1:] == "{}")
+    return part.format_map(texts) if is_text else part
 
 
-def _draw(value: Any) -> Any:
+def write_value(value: Any) -> Any:
     """Return a value as JSON holds it, a text without what steers a reader."""
     return make_visible(value, keep="") if isinstance(value, str) else plain(value)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from joulemap.system.errors import UnknownNameError
@@ -74,7 +73,10 @@ class Spec:
 @cache
 def find_spec(name: DrawingName) -> Spec:
     """Return the newest version of a figure or drawing; UnknownNameError for a name that is none."""
-    found = {_read_version(path): path for path in (folder("queries") / "figure").glob(f"{name}.v*.json")}
+    found = {
+        int(path.name.split(".")[1].removeprefix("v")): path
+        for path in (folder("queries") / "figure").glob(f"{name}.v*.json")
+    }
     if not found:
         raise UnknownNameError("figure", name, FIGURES)
     version = max(found)
@@ -107,7 +109,3 @@ def _place(part: Any, parts: dict[str, Any]) -> Any:
         return [_place(value, parts) for value in part]
     is_named = isinstance(part, str) and part[:1] + part[-1:] == "{}" and part[1:-1] in parts
     return _place(parts[part[1:-1]], parts) if is_named else part
-
-
-def _read_version(path: Path) -> int:
-    return int(path.name.split(".")[1].removeprefix("v"))

@@ -199,10 +199,6 @@ def find_word(guess: Guess) -> int:
     return next((value for value in range(5, most) if value not in special), 0)
 
 
-def _text(guess: Guess) -> torch.Tensor:
-    return torch.full((guess.batch, guess.tokens()), find_word(guess))
-
-
 def _decoder_text(guess: Guess) -> torch.Tensor:
     given = guess.given.get("decoder_input_ids")
     length = given.shape[1] if given is not None and len(given.shape) > 1 else guess.tokens()
@@ -458,7 +454,7 @@ def _like(name: str, *, value: int = 1) -> Rule:
 
 
 RULES: Final[dict[str, Rule]] = {
-    "input_ids": _text,
+    "input_ids": lambda guess: torch.full((guess.batch, guess.tokens()), find_word(guess)),
     "decoder_input_ids": _decoder_text,
     "pixel_values": _pixels,
     "pixel_values_videos": _video,

@@ -265,7 +265,8 @@ def configure(kind: Any, values: Mapping[str, Any] | None, changes: Mapping[str,
         part: Any = getattr(usual, setting, None)
         if isinstance(value, dict) and is_configuration(part):
             own = dict(merged[setting]) if isinstance(merged.get(setting), Mapping) else part.to_diff_dict()
-            changed = configure(type(part), _plain(own), value, f"{name}: {setting}")
+            own.pop("transformers_version", None)
+            changed = configure(type(part), own, value, f"{name}: {setting}")
             merged[setting] = changed.to_dict()
         elif isinstance(value, dict) and isinstance(part, Mapping):
             merged[setting] = {**part, **value}
@@ -327,10 +328,6 @@ def _is_changed(changes: Any, part: str, name: str) -> bool:
     return (isinstance(own, Mapping) and name in own) or any(
         _is_changed(value, part, name) for value in changes.values()
     )
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name != "transformers_version"}
 
 
 def _check_setting(kind: Any, usual: Any, setting: str, name: str) -> None:

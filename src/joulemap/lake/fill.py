@@ -1,30 +1,68 @@
 """Blocks that a lake lacks: planned, evaluated in this process, in several, or on a cluster, and kept as they come.
 
 A block that has its shard is not evaluated. Whoever is stopped or killed leaves whole shards, and the same call goes on
-from there; two that fill one lake at once evaluate some blocks twice and keep each once.
+from there; two that fill one lake at once evaluate some blocks twice and keep each once. The workers of a Dask cluster
+write shards to a folder that all of them share.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import attrs
 
-from joulemap.lake.task import BESIDE, HEED_S, TRIES, One, run_task
 from joulemap.store.lake import survey
-from joulemap.store.shard import open_lake
-from joulemap.system.errors import JoulemapError
+from joulemap.store.shard import open_lake, write_shard
+from joulemap.system.errors import JoulemapError, MissingPackageError, UsageError
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
+    from joulemap.domain.block import Block
     from joulemap.store.shard import Points
+
+
+class Task(Protocol):
+    """What is evaluated together: anything that can be sent to another process."""
+
+    @property
+    def block(self) -> Block:
+        """What its points are."""
+
+
+One = TypeVar("One", bound=Task)
+
+BESIDE: Final = 2
+"""Tasks of each process that are on their way, so that none waits for the next."""
+
+TRIES: Final = 3
+"""How often a task is given to a process that is then killed: one that kills each would go on without end."""
+
+HEED_S: Final = 0.2
+"""How often who waits is told, so that it can stop the filling."""
+
+
+def run_task(lake: Path, evaluate: Callable[[One], Points], task: One) -> None:
+    """Evaluate a task and keep its points: what a process does with one. Its shard is all that comes of it."""
+    write_shard(lake, task.block, evaluate(task))
+
+
+def read_cluster(text: str) -> tuple[str, int]:
+    """Return address and workers of a cluster, one of which is empty; UsageError for what is neither."""
+    kind, _, rest = text.partition(":")
+    if kind == "local" and rest.isdecimal() and int(rest) > 0:
+        return "", int(rest)
+    if kind in ("tcp", "tls", "ucx", "ws", "wss") and rest.startswith("//") and len(rest) > 2:
+        return text, 0
+    raise UsageError(f"--cluster {text!r}: write tcp://HOST:PORT of a Dask scheduler, or local:N for N workers here")
 
 
 @define(kw_only=True)
@@ -70,8 +108,6 @@ def fill(
             tell(told)
 
     if cluster:
-        from joulemap.lake.cluster import run_on_cluster
-
         results = run_on_cluster(work, missing, cluster, news)
     elif jobs > 1:
         results = _run_in_processes(work, missing, jobs, news)
@@ -182,3 +218,60 @@ def _begin_process() -> None:
             os._exit(1)
 
     Thread(target=follow, daemon=True).start()
+
+
+LOOK_S: Final = 1.0
+"""How often workers are counted, which is a question to the scheduler: they come and go."""
+
+
+def run_on_cluster(
+    work: Callable[[One], None], tasks: Iterator[One], cluster: str, news: Callable[[], None]
+) -> Generator[One]:
+    """Yield tasks as workers end them. What a lost worker had is given to another.
+
+    Nothing is asked of one that has ended well: its shard is there, and to fetch a result is half of the work here.
+
+    Raises UsageError where there is no scheduler, MissingPackageError without Dask, JoulemapError where workers were
+    lost with a task again and again.
+    """
+    try:
+        engine: Any = import_module("distributed")
+    except ImportError as error:
+        raise MissingPackageError("distributed", "dask") from error
+    with contextlib.ExitStack() as stack:
+        client = _open(stack, engine, cluster)
+        pending: dict[Any, One] = {}
+        source = iter(tasks)
+        room, looked_s = 0, -LOOK_S
+        while True:
+            if time.monotonic() - looked_s > LOOK_S:
+                room = BESIDE * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+                looked_s = time.monotonic()
+            while len(pending) < room and (task := next(source, None)) is not None:
+                pending[client.submit(work, task, key=f"block-{task.block.digest}", retries=TRIES)] = task
+            if not pending:
+                return
+            try:
+                ended = engine.wait(list(pending), timeout=HEED_S, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                news()
+                continue
+            for future in ended:
+                try:
+                    if future.status != "finished":
+                        future.result()
+                except engine.KilledWorker as error:
+                    raise JoulemapError(f"workers of {cluster} were lost with one block: {error}") from error
+                yield pending.pop(future)
+
+
+def _open(stack: contextlib.ExitStack, engine: Any, cluster: str) -> Any:
+    address, count = read_cluster(cluster)
+    try:
+        if count:
+            address = stack.enter_context(
+                engine.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
+            )
+        return stack.enter_context(engine.Client(address, timeout=10))
+    except OSError as error:
+        raise UsageError(f"--cluster {cluster}: no scheduler answers there ({error})") from error

@@ -86,8 +86,7 @@ def opening_alone(
 ) -> Iterator[Connection]:
     """Give out a database of one hardware and the calibrations of it, which is thrown away."""
     from joulemap.domain.catalogue import Catalogue
-    from joulemap.store.calibration import ensure_calibrations
-    from joulemap.store.catalogue import write_catalogue
+    from joulemap.store.catalogue import ensure_calibrations, write_catalogue
 
     with using(open_in_memory(), hardware.id) as connection:
         write_catalogue(connection, Catalogue({hardware.id: hardware}, hardware.digest), {}, {}, "")
@@ -117,7 +116,11 @@ def writing(source: Source) -> Iterator[Connection]:
     What evaluating needs can be imported while the engine opens the file.
     """
     with contextlib.ExitStack() as stack:
-        opened = begin(lambda: stack.enter_context(store.writing(source.path, _start(source.path), source.patience)))
+        opened = begin(
+            lambda: stack.enter_context(
+                store.writing(source.path, None if source.path.exists() else find_catalogue(), source.patience)
+            )
+        )
         yield opened()
 
 
@@ -125,11 +128,6 @@ def find_catalogue() -> Path | None:
     """Return a database with the current catalogue and no runs, not to be written; None where none can be kept."""
     ready = _template(catalogue_digest())
     return ready.path if ready else None
-
-
-def _start(path: Path) -> Path | None:
-    """Return what a new database at `path` starts as; None where it exists or no template can be kept."""
-    return None if path.exists() else find_catalogue()
 
 
 @cache
@@ -160,7 +158,7 @@ def _store_usual(connection: Connection) -> None:
     from joulemap.catalog.load import load_catalogue
     from joulemap.model.version import formula_version
     from joulemap.plan.boundary import usual_hardware
-    from joulemap.store.calibration import ensure_calibrations
+    from joulemap.store.catalogue import ensure_calibrations
     from joulemap.store.hardware import write_hardware
 
     described = load_catalogue().hardware

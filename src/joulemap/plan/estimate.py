@@ -42,8 +42,13 @@ def ensure_estimates(source: Source, operators: Collection[Place], settings: Set
     plan = plan_runs((places[0][0],), settings)
     (run,) = plan.runs("")
     plan.check_calibration()
-    keys = {place: _key(place) for place in places}
-    named = {place: _digest(key, run) for place, key in keys.items()}
+    keys = {
+        (name, batch): ModelRequest(model=name, kind="operator", batch=batch, is_default=True).key
+        for name, batch in places
+    }
+    named = {
+        place: hashlib.sha256(f"{key.digest}|{run.run_key}".encode()).hexdigest()[:16] for place, key in keys.items()
+    }
     with reading_if_there(source) as connection:
         stored = find_estimates(connection) if connection is not None else set()
     missing = [place for place in places if named[place] not in stored]
@@ -58,16 +63,6 @@ def ensure_estimates(source: Source, operators: Collection[Place], settings: Set
             target = ensure_hardware(connection, plan, (run,))[run.target]
         with transaction(connection):
             write_estimates(connection, _evaluate(workloads, [named[place] for place in workloads], target, run))
-
-
-def _key(place: Place) -> WorkloadKey:
-    name, batch = place
-    return ModelRequest(model=name, kind="operator", batch=batch, is_default=True).key
-
-
-def _digest(key: WorkloadKey, run: PlannedRun) -> str:
-    """Return what an estimate depends on: its workload, and what a run of no workload depends on."""
-    return hashlib.sha256(f"{key.digest}|{run.run_key}".encode()).hexdigest()[:16]
 
 
 def _describe(places: Sequence[Place], keys: dict[Place, WorkloadKey], talk: Talk) -> dict[Place, Workload]:

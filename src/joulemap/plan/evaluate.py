@@ -17,7 +17,7 @@ from joulemap.plan.boundary import bound_hardware, describe_gap
 from joulemap.plan.catalogue import known_hardware
 from joulemap.plan.change import change_target, describe_change
 from joulemap.plan.run import Plan, PlannedRun
-from joulemap.store.calibration import ensure_calibrations, find_calibrations
+from joulemap.store.catalogue import ensure_calibrations, find_calibrations
 from joulemap.store.connection import Connection, transaction
 from joulemap.store.hardware import has_hardware, read_hardware, write_hardware
 from joulemap.store.writer import CHUNK_LINES, RunIdentity, RunWriter
@@ -54,7 +54,14 @@ class Queue:
         most = max(1, AHEAD // max(1, evaluator.work.operator_count))
         for start in range(0, len(runs), most):
             some = runs[start : start + most]
-            asked = [(self.targets[run.target], _configuration(run, evaluator.work.batch)) for run in some]
+            batch = evaluator.work.batch
+            asked = [
+                (
+                    self.targets[run.target],
+                    Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point),
+                )
+                for run in some
+            ]
             for run, (_, configuration), found in zip(some, asked, _evaluate(evaluator, asked), strict=True):
                 yield self._queue(workload_id, run, configuration.batch, found)
 
@@ -144,10 +151,6 @@ def _place(evaluator: Evaluator, hardware: Hardware, configuration: Configuratio
         return evaluate_box(evaluator.work, hardware, configuration)
     except UnsupportedError as error:
         return error
-
-
-def _configuration(run: PlannedRun, batch: int) -> Configuration:
-    return Configuration(hardware=run.hardware, power_mode=run.power_mode, batch=batch, **run.point)
 
 
 def ensure_hardware(connection: Connection, plan: Plan, planned: Sequence[PlannedRun]) -> Targets:

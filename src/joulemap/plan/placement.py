@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from joulemap.box.doubt import half_width
@@ -44,7 +43,9 @@ class PlacedQuestion:
     def version(self) -> str:
         """Of the formulas of all classes of its devices, and of what places on them."""
         classes = sorted({member.hardware.architecture for member in self.problem.members})
-        told = "|".join((*map(formula_version, classes), _box_version()))
+        told = "|".join(
+            (*map(formula_version, classes), remember("code", "box", lambda: digest_code("box", "domain/box.py")))
+        )
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     @property
@@ -53,11 +54,6 @@ class PlacedQuestion:
         members = [(one.name, one.hardware.digest, one.configuration) for one in self.problem.members]
         told = f"{self.workload_key}|{self.box}|{members}|{self.goal}|{self.known}|{self.version}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
-
-
-@cache
-def _box_version() -> str:
-    return remember("code", "box", lambda: digest_code("box", "domain/box.py"))
 
 
 def ensure_placements(

@@ -27,9 +27,8 @@ from joulemap.domain.catalogue import (
 from joulemap.domain.name import join_words, split_names, unmark
 from joulemap.domain.settings import Deployment
 from joulemap.model.version import BOX
-from joulemap.plan.budget import Budget, enter_scenario, find_budget, keep_within
+from joulemap.plan.budget import Budget, Hosting, enter_scenario, find_budget, find_hosts, keep_within
 from joulemap.plan.catalogue import check_names, known_hardware
-from joulemap.plan.host import Hosting, find_hosts
 from joulemap.system.errors import AmbiguousNameError, CatalogueError, UnknownNameError, UsageError
 from joulemap.system.record import frozen
 

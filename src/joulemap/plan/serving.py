@@ -18,7 +18,7 @@ from joulemap.plan.catalogue import ensure_catalogue, known_hardware, read_known
 from joulemap.plan.source import reading_if_there
 from joulemap.store.catalogue import has_catalogue
 from joulemap.store.connection import transaction
-from joulemap.store.serving import ServingPrediction, find_predictions, read_serving_rows, write_predictions
+from joulemap.store.measurement import ServingPrediction, find_predictions, read_serving_rows, write_predictions
 from joulemap.system.errors import CatalogueError, UnknownNameError
 from joulemap.system.record import frozen
 from joulemap.system.resource import digest_code, package_version, remember

@@ -80,12 +80,9 @@ class Variation:
             for name, one in list_numbers(self.hardware).items()
             if one.value > 0.0
             and (name in asked or name in bill or (one.kind == "memory" and not one.of))
-            and not self._is_given(one)
+            and not (one.kind == "geometry" and find_spread(one, self.fitted).origin == "exact")
         }
         self.constants |= self.use
-
-    def _is_given(self, constant: Constant) -> bool:
-        return constant.kind == "geometry" and find_spread(constant, self.fitted).origin == "exact"
 
     @property
     def is_capped(self) -> bool:

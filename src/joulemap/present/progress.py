@@ -59,14 +59,10 @@ class Bar:
 def watching(noun: str = "runs") -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None] | None]]:
     """Give out what to tell of the work: a text, and (done, total); the bar counts `noun`, and goes at the end."""
     if sys.stderr is None or not sys.stderr.isatty():
-        yield _ignore, None
+        yield lambda _text: None, None
         return
     bar = Bar(noun)
     try:
         yield bar.say, bar.move
     finally:
         bar.close()
-
-
-def _ignore(_text: str) -> None:
-    return None

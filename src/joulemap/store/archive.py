@@ -17,10 +17,9 @@ from joulemap.domain.key import WorkloadKey
 from joulemap.store.connection import Connection, is_full, is_internal, transaction
 from joulemap.store.digest import CALIBRATION, HARDWARE, RUN, WORKLOAD, Digester
 from joulemap.store.engine import connect
-from joulemap.store.literal import execute
+from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.manifest import KEYS, Entry, Manifest, digest_file
 from joulemap.store.migration import migrate
-from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.run import mark_newest
 from joulemap.store.total import add_up
 from joulemap.store.workload import SHIPPED

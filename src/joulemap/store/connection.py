@@ -18,11 +18,10 @@ import duckdb
 
 from joulemap.domain.settings import WAIT_S
 from joulemap.store import sharing
-from joulemap.store.engine import IN_MEMORY, connect
-from joulemap.store.header import renew_identity
+from joulemap.store.engine import IN_MEMORY, connect, renew_identity
 from joulemap.store.journal import checkpoint, journal_of, log_of, settle
+from joulemap.store.literal import quote_text
 from joulemap.store.migration import SCHEMA_VERSION, check_applied, migrate, read_applied
-from joulemap.store.quote import quote_text
 from joulemap.store.sharing import Kind, find_earlier, give_back, take
 from joulemap.store.surface import begin_cursor, bring_surface
 from joulemap.system.background import begin

@@ -194,7 +194,10 @@ def view(query: Query, find: Find) -> Query:
         name, _, alias = text.partition(" AS ")
         columns.append(attrs.evolve(_take(query, had, name), name=alias or name, of=""))
         cells.append(f'    v."{name}" AS {alias}' if alias else f'    v."{name}"')
-    order = ", ".join(re.sub(r"^(\w+)( descending)?$", _spell_order, text) for text in query.order)
+    order = ", ".join(
+        re.sub(r"^(\w+)( descending)?$", lambda one: f'v."{one[1]}"' + " DESC" * bool(one[2]), text)
+        for text in query.order
+    )
     places = [had[text.partition(" ")[0]].of for text in query.picked]
     division = read_arguments(query.called.partition("(")[2].removesuffix(")")).get("division", "")
     where = _check(division, max(filter(None, places), key=len, default=""))
@@ -277,7 +280,3 @@ def _check(division: str, places: str) -> str:
     known = ", ".join(f"'{place}'" for place in places.split(", "))
     told = f"'{division[1:]} is ' || {division} || ', expected {places.replace(', ', ' or ')}'"
     return f"WHERE CASE WHEN {division} IN ({known}) THEN TRUE ELSE error({told}) END\n"
-
-
-def _spell_order(found: re.Match[str]) -> str:
-    return f'v."{found[1]}"' + " DESC" * bool(found[2])

@@ -29,7 +29,7 @@ from typing import BinaryIO, Final
 
 import duckdb
 
-from joulemap.store.header import HEAD, PAGE, Head, renew
+from joulemap.store.engine import HEAD, PAGE, Head, renew
 from joulemap.system.background import uninterrupted
 from joulemap.system.draft import drafting, publish
 from joulemap.system.errors import DatabaseError, LockedDatabaseError

@@ -26,8 +26,7 @@ from joulemap.domain.dimension import fill_dimensions, spell_labels
 from joulemap.model.version import formula_version
 from joulemap.store.connection import Connection, configure, telling
 from joulemap.store.engine import IN_MEMORY, connect
-from joulemap.store.literal import execute
-from joulemap.store.quote import quote_name, quote_text
+from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.shard import (
     CATEGORIES,
     KEY,
@@ -273,7 +272,9 @@ def _scan(
     ]
     numbers = ", ".join(str(number * MOST_POINTS) for number in number_shards(shards))
     questions = ", ".join(quote_text(one.question[:16]) for one in shards)
-    times = ", ".join(quote_text(_written_at(one)) for one in shards)
+    times = ", ".join(
+        quote_text(str(datetime.fromtimestamp(one.path.stat().st_mtime, UTC).replace(tzinfo=None))) for one in shards
+    )
     keys = ", ".join(map(quote_text, workloads))
     listed += [
         *(f"s.{quote_name(name)}" for name in varied),
@@ -284,10 +285,6 @@ def _scan(
         f"CAST([{times}][CAST(s.file_index AS BIGINT) + 1] AS TIMESTAMP) AS created_at",
     ]
     return f"CREATE VIEW internal.point AS SELECT {', '.join(listed)} FROM {source} AS s"
-
-
-def _written_at(shard: Shard) -> str:
-    return str(datetime.fromtimestamp(shard.path.stat().st_mtime, UTC).replace(tzinfo=None))
 
 
 def _views(connection: Connection, varied: Mapping[str, str]) -> str:

@@ -14,7 +14,16 @@ from typing import Any, Final
 
 import duckdb
 
-from joulemap.store.quote import quote_text
+
+def quote_name(name: str) -> str:
+    """Return a name as an identifier of a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Return a text as a literal of a statement."""
+    return "'" + text.replace("'", "''") + "'"
+
 
 Values = Mapping[str, Any] | Sequence[Any]
 

@@ -1,9 +1,11 @@
-"""One answer to a Parquet file, by the engine's own writer."""
+"""One answer to a Parquet file, by the engine's own writer; and types that Python lacks, which are fetched as texts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +13,45 @@ import duckdb
 
 from joulemap.domain.table import Table
 from joulemap.store.engine import IN_MEMORY, connect
-from joulemap.store.literal import execute
+from joulemap.store.literal import execute, quote_name, quote_text
 from joulemap.store.migration import SCHEMA_VERSION
-from joulemap.store.quote import quote_name, quote_text
 from joulemap.store.row import describe_arrays
 from joulemap.system.errors import SqlError
 from joulemap.system.resource import package_version
+
+ABSENT: Final = frozenset({"TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE", "INTERVAL", "TIMESTAMP_NS", "TIME_NS"})
+"""Types that need a library, or lose months, nanoseconds or a zone."""
+
+CLIPPED: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
+"""Types whose infinity becomes the last or first day that Python knows."""
+
+ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
+
+_PARTS: Final = re.compile(
+    r"""(?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*')|(?P<type>TIMESTAMP WITH TIME ZONE|TIME WITH TIME ZONE|\w+)"""
+)
+
+
+def replace_types(kind: str, types: Iterable[str]) -> str:
+    """Return a type with VARCHAR for each of some types, at any depth; "" where it has none of them."""
+    replaced = frozenset(types)
+    text = _PARTS.sub(lambda found: "VARCHAR" if found["type"] in replaced else found[0], kind)
+    return "" if text == kind else text
+
+
+def has_endless(values: Iterable[Any]) -> bool:
+    """Return whether there is a date or time that stands for infinity, or is the last that Python knows."""
+    for value in values:
+        if isinstance(value, date):
+            if value in ENDS:
+                return True
+        elif isinstance(value, list | tuple):
+            if has_endless(value):
+                return True
+        elif isinstance(value, dict) and has_endless(value.values()):
+            return True
+    return False
+
 
 WIDE_TYPES: Final = ("HUGEINT", "UHUGEINT")
 """Integers that Parquet lacks, and that the engine would round to DOUBLE: written as decimals."""

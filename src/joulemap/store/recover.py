@@ -18,8 +18,7 @@ from typing import Final
 import attrs
 import duckdb
 
-from joulemap.store.block import accept_blocks, find_damaged_blocks
-from joulemap.store.check import find_row_faults
+from joulemap.store.check import accept_blocks, find_damaged_blocks, find_row_faults
 from joulemap.store.connection import Connection, make_empty
 from joulemap.store.engine import connect
 from joulemap.store.journal import journal_of, locking, log_of, put_back

@@ -95,8 +95,7 @@ def _expect() -> Mapping[str, str]:
 
 def _describe(connection: Connection) -> dict[str, str]:
     rows = connection.execute(_DEFINITIONS).fetchall()
-    return {str(what): _EXCLUDED.sub(_sort, str(definition)) for what, definition in rows}
-
-
-def _sort(found: re.Match[str]) -> str:
-    return ", ".join(sorted(found[0].split(", ")))
+    return {
+        str(what): _EXCLUDED.sub(lambda one: ", ".join(sorted(one[0].split(", "))), str(definition))
+        for what, definition in rows
+    }

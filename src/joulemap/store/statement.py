@@ -21,10 +21,19 @@ from joulemap.domain.table import Column, Table
 from joulemap.store import literal
 from joulemap.store.bound import BATCH, Count, bounding, check_rows
 from joulemap.store.connection import Connection
-from joulemap.store.parquet import WIDE_TYPES, WIDEST, copy_to_parquet, describe_table, save_table
-from joulemap.store.quote import quote_name
+from joulemap.store.literal import quote_name
+from joulemap.store.parquet import (
+    ABSENT,
+    CLIPPED,
+    WIDE_TYPES,
+    WIDEST,
+    copy_to_parquet,
+    describe_table,
+    has_endless,
+    replace_types,
+    save_table,
+)
 from joulemap.store.surface import begin_cursor
-from joulemap.store.type import ABSENT, CLIPPED, has_endless, replace_types
 from joulemap.system.errors import SqlError, UsageError
 from joulemap.system.record import define, frozen
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from joulemap.domain.catalogue import HardwareEntry
 
 WRITERS: Final = (
-    *(f"store/{name}.py" for name in ("calibration", "catalogue", "digest", "hardware", "measurement", "row")),
+    *(f"store/{name}.py" for name in ("catalogue", "digest", "hardware", "measurement", "row")),
     "store/template.py",
     "domain/operator",
     "trace/formula",

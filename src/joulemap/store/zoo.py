@@ -26,8 +26,7 @@ from joulemap.domain.catalogue import ShippedWorkload
 from joulemap.model.workload import OPERATOR_COUNTS
 from joulemap.store.connection import Connection
 from joulemap.store.digest import WORKLOAD, Digester
-from joulemap.store.literal import execute
-from joulemap.store.quote import quote_text
+from joulemap.store.literal import execute, quote_text
 from joulemap.store.row import next_id, utc_now
 from joulemap.store.workload import read_shape
 from joulemap.system.record import frozen

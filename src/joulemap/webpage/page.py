@@ -18,16 +18,13 @@ from pathlib import Path
 from typing import Final
 
 from joulemap.domain.table import Table
-from joulemap.figure.bundle import bundle_script
-from joulemap.figure.convert import to_svg
+from joulemap.figure.convert import THEMES, bundle_script, configure, to_svg
 from joulemap.figure.figure import Figure, draw_svg
 from joulemap.figure.spec import find_spec
-from joulemap.figure.theme import THEMES, configure
 from joulemap.present.document import Grid, Lines, Steps, Text, draw_columns
 from joulemap.present.sketch import Bars, Chart, Heat
 from joulemap.system.background import begin
 from joulemap.system.frame import escape
-from joulemap.webpage.content import compress, list_content
 from joulemap.webpage.report import (
     Badges,
     Block,
@@ -39,6 +36,8 @@ from joulemap.webpage.report import (
     Report,
     Source,
     Trees,
+    compress,
+    list_content,
     name_figure,
 )
 

@@ -49,7 +49,10 @@ def _tell_roof(roofs: Iterable[SubgraphRoof]) -> str:
         return "No subgraph multiplies."
     within = sum(row.dram_intensity_ops_per_byte is None for row in drawn)
     below = sum((row.dram_intensity_ops_per_byte or row.ridge_ops_per_byte) < row.ridge_ops_per_byte for row in drawn)
-    nearest, longest = max(drawn, key=_of_roof), max(drawn, key=lambda row: row.latency_s)
+    nearest, longest = (
+        max(drawn, key=lambda row: row.roofline_fraction or 0.0),
+        max(drawn, key=lambda row: row.latency_s),
+    )
     lines = [
         f"{below} of {show_count(len(drawn), 'subgraph')} are under the roof of the memory",
         f"nearest to its roof is {nearest.name} at {show_share(nearest.roofline_fraction)}",
@@ -59,7 +62,3 @@ def _tell_roof(roofs: Iterable[SubgraphRoof]) -> str:
         *([f"{len(listed) - len(drawn)} without products are not drawn"] if len(drawn) < len(listed) else []),
     ]
     return f"{'; '.join(lines)}."
-
-
-def _of_roof(row: SubgraphRoof) -> float:
-    return row.roofline_fraction or 0.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from joulemap.answer.engine import say_engine
-from joulemap.answer.explain.pair import PairAnswer
-from joulemap.answer.explain.word import TOLD, find_role
+from joulemap.answer.explain.pair import TOLD, PairAnswer, find_role
 from joulemap.answer.run import overlaps
 from joulemap.answer.scope import join_words
 from joulemap.domain.doubt import TOLD_APART

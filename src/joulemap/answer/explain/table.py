@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from joulemap.answer.explain.pair import EXACT_UNITS, MetricTerm, PairAnswer
+from joulemap.answer.explain.pair import (
+    EXACT_UNITS,
+    PURPOSES,
+    MetricTerm,
+    PairAnswer,
+    find_role,
+    name_category,
+    say_why,
+)
 from joulemap.answer.explain.sentence import SI
-from joulemap.answer.explain.word import PURPOSES, find_role, name_category, say_why
 from joulemap.answer.run import prove
 from joulemap.domain.metric import METRIC
 from joulemap.domain.table import Table

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from joulemap.answer.computed import make_table, told
-from joulemap.answer.explain.pair import PairAnswer
-from joulemap.answer.explain.word import find_role, name_category
+from joulemap.answer.explain.pair import PairAnswer, find_role, name_category
 from joulemap.domain.metric import METRIC, PartMetricName
 from joulemap.domain.table import Table
 from joulemap.figure.figure import Figure, make_figure, tell_metric

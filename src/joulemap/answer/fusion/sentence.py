@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from joulemap.answer.scope import SHOWN_FRACTION
+from joulemap.answer.scope import SHOWN_FRACTION, join_words
 from joulemap.present.cell import show_count, show_quantity, show_share
 from joulemap.row.fusion import FusionPattern, FusionSubgraph, FusionTotal
 
@@ -30,8 +30,8 @@ def tell_saving(total: FusionTotal) -> list[str]:
     gains = [f"{show_share(share)} of the {name}" for name, share in saved.items() if share is not None and share >= 0]
     costs = [f"{show_share(-share)} of the {name}" for name, share in saved.items() if share is not None and share < 0]
     kernels = f"{total.kernel_count} kernels in place of {total.separate_kernel_count}"
-    lines = [f"fusing saves {_list(gains)}: {kernels}"] if gains else []
-    return lines + ([f"fusing costs {_list(costs)}" + ("" if gains else f": {kernels}")] if costs else [])
+    lines = [f"fusing saves {join_words(gains)}: {kernels}"] if gains else []
+    return lines + ([f"fusing costs {join_words(costs)}" + ("" if gains else f": {kernels}")] if costs else [])
 
 
 def tell_bytes(total: FusionTotal) -> list[str]:
@@ -171,10 +171,6 @@ def _direction(saved: float) -> str:
 def _worst(rows: Sequence[FusionSubgraph]) -> str:
     worst = min(rows, key=lambda row: (row.saved_edp_share_js, row.subgraph_index))
     return worst.name if len(rows) == 1 else f"most in {worst.name}"
-
-
-def _list(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _bytes(value: float) -> str:

@@ -29,8 +29,7 @@ from joulemap.answer.price import price_parameters
 from joulemap.answer.scope import find_stored_scope, widen
 from joulemap.domain.default import SERVED, USAGE
 from joulemap.domain.settings import Price, Serving, Settings, Usage, check_name
-from joulemap.plan.decoder import read_decoder
-from joulemap.plan.divide import find_mixed, open_boxes
+from joulemap.plan.decoder import find_mixed, open_boxes, read_decoder
 from joulemap.plan.hold import find_targets, holding_plans
 from joulemap.plan.run import Plan, plan_selected
 from joulemap.plan.selection import is_choice, name_pair, select_hardware

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from joulemap.domain.weight import label_precision
-from joulemap.plan.divide import find_mixed
+from joulemap.plan.decoder import find_mixed
 from joulemap.plan.run import Plan
 from joulemap.plan.selection import name_pair
 from joulemap.plan.workload import find_model

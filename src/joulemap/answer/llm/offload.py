@@ -125,8 +125,7 @@ def offload(source: Source, model: str, settings: Settings = SERVED, *, serving:
     raises otherwise as `llm`.
     """
     from joulemap.catalog.stack import find_engine
-    from joulemap.plan.decoder import read_decoder
-    from joulemap.plan.divide import find_mixed
+    from joulemap.plan.decoder import find_mixed, read_decoder
 
     box = find_mixed(settings)
     if box is None:

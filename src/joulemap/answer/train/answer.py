@@ -18,7 +18,7 @@ from joulemap.answer.train.table import fetch_beside, fetch_steps, form_rows
 from joulemap.domain.default import LEARNED, USAGE
 from joulemap.domain.settings import Price, Settings, Training, Usage
 from joulemap.domain.table import Table
-from joulemap.plan.divide import open_boxes
+from joulemap.plan.decoder import open_boxes
 from joulemap.plan.hold import ensure_all, find_targets, holding_runs
 from joulemap.plan.selection import is_choice, select_hardware
 from joulemap.plan.source import Source

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from joulemap.domain.measurement import Measurement
     from joulemap.plan.run import Plan
     from joulemap.plan.source import Source
-    from joulemap.store.serving import ServingPrediction
+    from joulemap.store.measurement import ServingPrediction
 
 FIGURES: Final = {
     "latency_s": ("latency_s", "latency_half_width"),

@@ -61,7 +61,7 @@ class PageOptions(PlotOptions):
     def write(self, document: Document, answer: Answer, output: OutputOptions, *, subject: str) -> None:
         """Write the answer, and where one is asked for its page; `subject` says there what the question is."""
         if self.report is not None:
-            from joulemap.answer.report.single import report_answer
+            from joulemap.answer.report.answer import report_answer
             from joulemap.webpage.page import write_page
 
             page = write_page(report_answer(answer, document, subject=subject, command=spell_line()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, cast
 
 import attrs
 import typer
@@ -89,6 +89,9 @@ Limit = Annotated[int, typer.Option("--limit", min=1, help="Rows of each table t
 class ModelOptions:
     """How a model is built and traced."""
 
+    repeated: ClassVar[tuple[str, ...]] = ("batch", "inputs", "arguments", "config")
+    """Options that a follow-up command must repeat."""
+
     batch: str = option("", "Samples in one input.", "--batch", "-b", shown="1, or the model's own")
     inputs: list[str] | None = option(
         None,
@@ -138,13 +141,14 @@ class ModelOptions:
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them; none for defaults."""
-        return repeat_options(self, ("batch", "inputs", "arguments", "config"))
+        return repeat_options(self, self.repeated)
 
 
 @frozen(kw_only=True)
 class RunOptions(ModelOptions):
     """How a model is run."""
 
+    repeated: ClassVar[tuple[str, ...]] = (*ASKED, "batch", *GIVEN)
     precision: str = precisions("fp32", "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4.")
     weight_precision: str = option(
         "", WEIGHT_HELP, metavar="NAME[:GROUP]", shown="that of activations", complete=complete_weights
@@ -177,15 +181,12 @@ class RunOptions(ModelOptions):
             },
         )
 
-    def repeat(self) -> tuple[str, ...]:
-        """Return the options as a follow-up command must repeat them; none for defaults."""
-        return repeat_options(self, (*ASKED, "batch", *GIVEN))
-
 
 @frozen(kw_only=True)
 class ClassRunOptions(RunOptions):
-    """How a model is run on each architecture class."""
+    """How a model is run on each architecture class; a follow-up command has a precision of its own."""
 
+    repeated: ClassVar[tuple[str, ...]] = (*(name for name in ASKED if "precision" not in name), "batch", *GIVEN)
     precision: str = precisions(
         "",
         "fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; a hardware without it is shown in the "
@@ -197,25 +198,18 @@ class ClassRunOptions(RunOptions):
         """Return what is asked by them."""
         return super(ClassRunOptions, attrs.evolve(self, precision=self.precision or COMMON_PRECISION)).keywords()
 
-    def repeat(self) -> tuple[str, ...]:
-        """Return the options that a command about one of the runs must repeat, beside its precision."""
-        return repeat_options(self, (*(name for name in ASKED if "precision" not in name), "batch", *GIVEN))
-
 
 @frozen(kw_only=True)
 class CandidateRunOptions(RunOptions):
-    """How models are run in the configurations that are chosen from."""
+    """How models are run in the configurations that are chosen from, of which a follow-up command names one."""
 
+    repeated: ClassVar[tuple[str, ...]] = GIVEN
     batch: str = option(
         "", "Samples in one input, comma-separated.", "--batch", "-b", shown="1,8,32, or the input's own"
     )
     precision: str = precisions(
         "fp32,fp16,bf16,int8", "Comma-separated: fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8, int4."
     )
-
-    def repeat(self) -> tuple[str, ...]:
-        """Return the options that a command about one of the configurations must repeat."""
-        return repeat_options(self, GIVEN)
 
 
 def repeat_options(record: Any, names: Sequence[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import attrs
 
@@ -12,7 +12,6 @@ from joulemap.cli.complete import complete_decoders, complete_engines, complete_
 from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
 from joulemap.cli.output import OutputOptions
 from joulemap.cli.value import read_as, read_counts
-from joulemap.domain.dimension import ASKED
 from joulemap.system.errors import UsageError
 from joulemap.system.number import read_whole
 from joulemap.system.record import frozen
@@ -146,7 +145,7 @@ class PassRunOptions(RunOptions):
 
     def repeat(self) -> tuple[str, ...]:
         """Return the options as a follow-up command must repeat them, about the pass by its name."""
-        return repeat_options(self if self.phase is None else self._with_usual(), (*ASKED, "batch", *GIVEN))
+        return repeat_options(self if self.phase is None else self._with_usual(), self.repeated)
 
     def _with_usual(self) -> PassRunOptions:
         """Return it with the usual precision, and as the engine runs a pass, where nothing else is asked for."""
@@ -162,13 +161,10 @@ class PassRunOptions(RunOptions):
 class ServedRunOptions(RunOptions):
     """How a language model is run as it is served."""
 
+    repeated: ClassVar[tuple[str, ...]] = GIVEN
     batch: str = option("1,8,64", "Sequences at a time, comma-separated.", "--batch", "-b")
     precision: str = precisions(PRECISION, "Of activations and products, comma-separated: bf16, fp16, fp8, int8, fp4 …")
     runtime: str = option("", hidden=True)
-
-    def repeat(self) -> tuple[str, ...]:
-        """Return the options that a command about one of the passes must repeat."""
-        return repeat_options(self, GIVEN)
 
 
 @frozen(kw_only=True)

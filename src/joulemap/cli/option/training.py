@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from joulemap.cli.command import option
 from joulemap.cli.complete import complete_optimizers
-from joulemap.cli.option.run import GIVEN, RunOptions, precisions, repeat_options
+from joulemap.cli.option.run import GIVEN, RunOptions, precisions
 from joulemap.cli.value import read_as, read_counts, read_quantity
 from joulemap.system.record import frozen
 
@@ -47,6 +47,7 @@ class TrainingOptions:
 class TrainedRunOptions(RunOptions):
     """How a model is run as it is trained."""
 
+    repeated: ClassVar[tuple[str, ...]] = ("runtime", *GIVEN)
     batch: str = option(
         "",
         "Samples, or sequences, of a step on all devices together; comma-separated.",
@@ -56,7 +57,3 @@ class TrainedRunOptions(RunOptions):
     )
     precision: str = precisions("bf16", "Of activations and products: bf16, fp16, tf32, fp32, fp8 of products alone.")
     weight_precision: str = option("", hidden=True)
-
-    def repeat(self) -> tuple[str, ...]:
-        """Return the options that a command about one of the steps must repeat."""
-        return repeat_options(self, ("runtime", *GIVEN))

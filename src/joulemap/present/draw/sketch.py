@@ -1,15 +1,167 @@
-"""A sketch as text."""
+"""A sketch as text: bars and heat maps; a chart has a canvas of its own."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import Final
 
-from joulemap.present.draw.bar import draw_bars
+from plotille import Canvas
+
 from joulemap.present.draw.chart import draw_chart
-from joulemap.present.draw.heat import draw_heat
-from joulemap.present.draw.ink import Ink
+from joulemap.present.draw.ink import LETTERS, PATTERNS, Ink, begin_canvas, lay_out_items, read_lines, shorten, write_on
+from joulemap.present.draw.scale import Scale, draw_ticks, find_scale, show_tick
 from joulemap.present.format import Page
-from joulemap.present.sketch import Bars, Chart, Sketch
+from joulemap.present.sketch import Bar, Bars, Chart, Heat, Sketch
+
+SHADES: Final = ((1.0 + 1e-9, "█"), (1.25, "▓"), (2.0, "▒"), (5.0, "░"))
+"""Ratio to the best up to which a cell has this shade."""
+
+FAR: Final = "·"
+
+LEGEND: Final = "*█ best of its row, ▓ up to 1.25x, ▒ up to 2x, ░ up to 5x, · more, - none"
+
+
+LEAST_LABEL: Final = 8
+
+GAP: Final = 2
+"""Spaces between columns; one where no more fit."""
+
+WIDEST: Final = "*█ 1.25x"
+"""A cell with its ratio."""
+
+
+def draw_heat(sketch: Heat, width: int, ink: Ink) -> str:
+    """Return a heat map in lines of at most `width`: with ratios where they fit, with fewer columns where they must."""
+    note_width = max((len(row.note) for row in sketch.rows), default=0)
+    label_width = min(max(len(row.label) for row in sketch.rows), max(int(width * MOST_LABEL), LEAST_LABEL))
+    room = width - label_width
+    count = len(sketch.columns)
+    wide = [max(len(name), len(WIDEST)) for name in sketch.columns]
+    has_names = _fits(wide, room, GAP)
+    sizes = wide if has_names else [len(WIDEST)] * count
+    has_ratios = has_names or _fits(sizes, room, GAP)
+    if not has_ratios:
+        sizes = [len(FAR * 2)] * count
+    gap = GAP if has_ratios or _fits(sizes, room, GAP) else 1
+    shown = count
+    while shown > 1 and not _fits(sizes[:shown], room, gap):
+        shown -= 1
+    has_note = note_width and _fits([*sizes[:shown], note_width], room, gap)
+    heads = sketch.columns if has_names else LETTERS[:count]
+    between = " " * gap
+    first = [" " * label_width, *(head.ljust(size) for head, size in zip(heads[:shown], sizes, strict=False))]
+    lines = [between.join(first)]
+    for row in sketch.rows:
+        cells = [
+            _cell(ratio, has_ratios=has_ratios, size=size, ink=ink)
+            for ratio, size in zip(row.ratios[:shown], sizes, strict=False)
+        ]
+        label = shorten(row.label, label_width).ljust(label_width)
+        lines.append(between.join([label, *cells, *((row.note,) if has_note else ())]))
+    hidden = len(sizes) - shown
+    key = [] if has_names else list(zip(LETTERS, sketch.columns[:shown], strict=False))
+    told = (LEGEND, *((f"{hidden} more columns do not fit; json has all",) if hidden else ()), *sketch.notes)
+    return "\n".join(
+        [
+            *textwrap.wrap(sketch.title, width),
+            *(line.rstrip() for line in lines),
+            *lay_out_items(key, Ink(has_colour=False), width),
+            *(line for note in told for line in textwrap.wrap(note, width)),
+        ]
+    )
+
+
+def _fits(sizes: list[int], room: int, gap: int) -> bool:
+    return sum(sizes) + gap * len(sizes) <= room
+
+
+def _cell(ratio: float | None, *, has_ratios: bool, size: int, ink: Ink) -> str:
+    if ratio is None:
+        return "-".ljust(size)
+    level, shade = next(((level, shade) for level, (most, shade) in enumerate(SHADES) if ratio <= most), (4, FAR))
+    star = "*" if level == 0 else shade
+    text = f"{star}{shade}"
+    told = f"{text} {_show_ratio(ratio)}" if has_ratios else text
+    padding = " " * (size - len(told))
+    return ink.paint(told, 0) + padding if level == 0 else told + padding
+
+
+def _show_ratio(ratio: float) -> str:
+    return f"{ratio:.3g}x" if ratio < 1000.0 else f"{ratio:.0e}x".replace("e+0", "e")
+
+
+LEAST_CANVAS: Final = 16
+"""Cells that are drawn in, however narrow the page is."""
+
+MOST_LABEL: Final = 0.4
+"""Of the width."""
+
+BELOW: Final = "log axis: equal distances are equal factors"
+
+
+def draw_bars(sketch: Bars, width: int, ink: Ink) -> str:
+    """Return bars in lines of at most `width`."""
+    bars, axis = sketch.bars, sketch.axis
+    values = [bar.text or ("" if bar.value is None else show_tick(bar.value, axis.unit)) for bar in bars]
+    ends = [end for bar in bars for end in (bar.value, bar.low, bar.high)]
+    scale = find_scale([*ends, sketch.mark], axis, has_zero=sketch.has_zero)
+    value_width = max(map(len, values), default=0)
+    most = max(min(int(width * MOST_LABEL), width - value_width - LEAST_CANVAS - 3), 4)
+    labels = [shorten(bar.label, most) for bar in bars]
+    label_width = max(map(len, labels), default=0)
+    indent = label_width + value_width + 4
+    cells = max(width - indent, LEAST_CANVAS)
+    canvas = begin_canvas(cells, len(bars))
+    for index, bar in enumerate(bars):
+        _draw(canvas, len(bars) - 1 - index, bar, sketch, scale, ink)
+    lines = [
+        f"{label:<{label_width}}  {value:>{value_width}} │{line}".rstrip()
+        for label, value, line in zip(labels, values, read_lines(canvas), strict=True)
+    ]
+    has_interval = any(bar.value is not None and bar.low is not None and bar.low != bar.high for bar in bars)
+    parts = () if scale.is_log else sketch.parts
+    notes = (*((BELOW,) if scale.is_log else ()), *((sketch.interval,) if has_interval else ()), *sketch.notes)
+    return "\n".join(
+        [
+            *textwrap.wrap(sketch.title, width),
+            *lines,
+            *draw_ticks(scale, axis, cells, indent),
+            *lay_out_items(list(zip(PATTERNS, parts, strict=False)), ink, width),
+            *(line for note in notes for line in textwrap.wrap(note, width)),
+        ]
+    )
+
+
+def _draw(canvas: Canvas, row: int, bar: Bar, sketch: Bars, scale: Scale, ink: Ink) -> None:
+    cells = canvas.width
+    if sketch.mark is not None and scale.holds(sketch.mark):
+        write_on(canvas, scale.cell(sketch.mark, cells), row, "┊", None)
+    if bar.value is None or not scale.holds(bar.value):
+        return
+    place = scale.cell(bar.value, cells)
+    ends = [scale.cell(end, cells) for end in (bar.low, bar.high) if end is not None and scale.holds(end)]
+    low, high = ends if len(ends) == 2 else (place, place)
+    if bar.parts and not scale.is_log:
+        _draw_parts(canvas, row, bar, scale, ink)
+    elif sketch.has_zero and not scale.is_log:
+        begin = scale.cell(0.0, cells)
+        end = low if low < high >= place else round(scale.place(bar.value) * cells)
+        write_on(canvas, begin, row, "█" * max(end - begin, 0), ink.code(0))
+    if high > low:
+        write_on(canvas, low, row, f"├{'─' * (high - low - 1)}┤", None)
+    if ends or scale.is_log or not sketch.has_zero:
+        write_on(canvas, place, row, "●", None)
+
+
+def _draw_parts(canvas: Canvas, row: int, bar: Bar, scale: Scale, ink: Ink) -> None:
+    added, begin = 0.0, scale.cell(0.0, canvas.width)
+    for index, part in enumerate(bar.parts):
+        added += part
+        end = min(round(scale.place(added) * canvas.width), canvas.width)
+        if end > begin:
+            write_on(canvas, begin, row, PATTERNS[index % len(PATTERNS)] * (end - begin), ink.code(index))
+            begin = end
+
 
 WIDTH: Final = 80
 """Of a sketch where no terminal says its own."""

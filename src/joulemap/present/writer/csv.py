@@ -33,10 +33,13 @@ def write(document: Document, page: Page) -> str:
 
 def write_rows(head: Table[Any], batches: Iterable[Sequence[tuple[Any, ...]]], page: Page) -> Iterator[str]:
     """Yield the headings and the rows of each batch."""
-    mark = _keep if page.is_raw else _mark
-    quote = _quote if len(head.columns) > 1 else _quote_alone
-    texts = [Texts(lambda value: quote(_cell(mark(plain(value))))) for _ in head.columns]
-    before = ",".join(quote(mark(name)) for name in head.names)
+
+    def spell(value: Any) -> str:
+        cell = _cell(value if page.is_raw else _mark(value))
+        return _quote(cell) if len(head.columns) == 1 else _quote("", cell)[1:]  # one alone is no empty line
+
+    texts = [Texts(lambda value: spell(plain(value))) for _ in head.columns]
+    before = ",".join(map(spell, head.names))
     for batch in filter(None, batches):
         yield "\n".join((before, *map(",".join, write_cells(head.columns, batch, texts))))
         before = ""
@@ -57,27 +60,13 @@ _rows: Final = _Rows()
 _writer: Final = csv.writer(_rows, lineterminator=ENDS)
 
 
-def _quote(cell: Any) -> str:
-    """Return a cell as it stands beside others."""
-    return _quote_row("", cell)[1:]
-
-
-def _quote_alone(cell: Any) -> str:
-    """Return the only cell of a row, which is not an empty line."""
-    return _quote_row(cell)
-
-
-def _quote_row(*cells: Any) -> str:
+def _quote(*cells: Any) -> str:
     _writer.writerow(cells)
     return _rows.texts.pop()
 
 
 def _mark(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(RUNNING) else value
-
-
-def _keep(value: Any) -> Any:
-    return value
 
 
 def _cell(value: Any) -> Any:
