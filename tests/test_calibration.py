@@ -491,13 +491,6 @@ def test_a_class_file_without_a_fault_is_valid_toml() -> None:
             assert ("spread" in entry) == ("meaning" in entry), f"{path.name}: {entry['name']}"
 
 
-def test_the_page_names_every_energy_scale() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "calibrate.md").read_text()
-    for architecture in list_architectures():
-        names = " ".join(f"`{one.scale.name}`" for one in load_spreads(architecture).energy_scales)
-        assert f"| `{architecture}` | {names} |" in page
-
-
 ASKED = {
     "compare": ("--hardware", TARGET),
     "analyze": (TARGET,),

@@ -54,7 +54,7 @@ BUDGETS = {
     ("hardware", "list"): Budget(74, 262, 20, 72),
     ("compare", "resnet18"): Budget(122, 305, 66, 80),
     ("compare", "mobilenet_v2"): Budget(152, 490, 115, 105),
-    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(212, 505, 166, 150),
+    ("llm", "llama-3.1-8b", "h100_sxm5", "--batch", "1"): Budget(215, 505, 166, 150),
 }
 """Command -> its budget, a little above what it takes: interpreters differ; the last two evaluate."""
 
