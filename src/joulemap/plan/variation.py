@@ -167,7 +167,7 @@ class Variation:
 
     def _is_base(self, name: str, factor: float) -> bool:
         """Whether it takes what it takes as it is."""
-        return name not in self.constants or factor == 1.0 or name in BILL or name in self.use
+        return factor == 1.0 or name not in self.constants or name in BILL or name in self.use
 
     def _change(self, constant: Constant, value: float) -> Hardware | None:
         """Return the hardware with another number; None where it contradicts others."""
@@ -274,7 +274,8 @@ def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
     found = []
     for name, workload_id, digest, precision, weight_precision, runtime, batch in rows:
         key = workload_id, precision, runtime, weight_precision
-        works.setdefault(workload_id, read_columns(runs.connection, workload_id))
+        if workload_id not in works:
+            works[workload_id] = read_columns(runs.connection, workload_id)
         hardware = records[digest]
         one: dict[str, Any] = {"name": name, "batch": batch, "use": use}
         if hardware.architecture == BOX:
