@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -48,6 +49,11 @@ def winner(workspace: Workspace, answer: FlipAnswer, precision: str, changes: di
     found = {row.hardware: value(row) for row in rows}
     a, b = (found[name] for name in answer.names)
     return "A" if (a < b) != metric.is_higher_better else "B"
+
+
+def solve_alone(function: object) -> tuple[float, float] | None:
+    """Return where a function of one constant changes its sign."""
+    return solve(lambda asked: [function(factor) for _, factor in asked], ("",))[""]  # type: ignore[operator]
 
 
 def set_at(row: Flip, factor: float) -> dict[str, str | float]:
@@ -208,7 +214,7 @@ def test_batches_tell_who_is_better_at_each(workspace: Workspace) -> None:
     ],
 )
 def test_the_nearest_change_of_sign_is_found(function: object, expected: float) -> None:
-    found = solve(function)  # type: ignore[arg-type]
+    found = solve_alone(function)
     assert found is not None
     near, far = found
     assert_close(far, expected, rel=2e-6)
@@ -220,7 +226,23 @@ def test_the_nearest_change_of_sign_is_found(function: object, expected: float) 
     "function", [lambda _: 1.0, lambda factor: factor, lambda factor: factor - 200.0, lambda _: None]
 )
 def test_what_never_flips_has_no_factor(function: object) -> None:
-    assert solve(function) is None  # type: ignore[arg-type]
+    assert solve_alone(function) is None
+
+
+def test_searches_side_by_side_ask_each_round_at_once() -> None:
+    asked: list[int] = []
+
+    def values(places: Sequence[tuple[float, float]]) -> list[float | None]:
+        asked.append(len(places))
+        return [factor - key for key, factor in places]
+
+    found = solve(values, (3.0, 0.5, 500.0, 7.0))
+    alone = {key: solve(values, (key,))[key] for key in found}
+    assert found == alone
+    assert {key: None if one is None else round(one[1], 5) for key, one in found.items()} == {
+        3.0: 3.0, 0.5: 0.5, 500.0: None, 7.0: 7.0
+    }  # fmt: skip
+    assert asked[:3] == [4, 8, 3]  # as they are; both ends of each; those that change sign there
 
 
 @pytest.mark.slow

@@ -111,16 +111,16 @@ BELOW: dict[str, set[str]] = {
 """room -> rooms that it may import. Every edge points down: the graph is checked to have no cycle."""
 
 LINES: dict[str, int] = {
-    "answer": 21_660,
+    "answer": 21_668,
     "trace": 9_760,
     "decoder": 2_985,
-    "model": 10_085,
+    "model": 10_106,
     "store": 7_545,
     "domain": 6_160,
     "cli": 5_648,
     "catalog": 3_865,
     "hub": 2_500,
-    "plan": 3_805,
+    "plan": 3_811,
     "present": 2_060,
     "calibrate": 1_965,
     "tools": 1_935,

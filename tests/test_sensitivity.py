@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import attrs
 import pytest
@@ -15,17 +18,23 @@ from conftest import Run
 from joulemap.answer.sensitivity import STILL, Sensitivity, SensitivityAnswer
 from joulemap.catalog.load import load_catalogue
 from joulemap.domain.architecture import CLASS_HARDWARE
-from joulemap.domain.change import Change, change_hardware
+from joulemap.domain.change import Change, change_hardware, check_value
 from joulemap.domain.configuration import Configuration, Runtime
 from joulemap.domain.constant import Constant, list_constants
 from joulemap.domain.hardware import Hardware
+from joulemap.domain.key import NO_KEY
+from joulemap.domain.operator.name import find_operator
 from joulemap.domain.quantity import BASES
+from joulemap.domain.reference import EnergyReference
 from joulemap.domain.settings import Settings, Usage
 from joulemap.domain.spread import BASIS_SPREAD, find_spread
+from joulemap.model.outcome import Timed
 from joulemap.model.pipeline import evaluate
-from joulemap.model.variation import POWER, Varied, is_power
+from joulemap.model.variation import FAILURES, Varied
+from joulemap.model.workload import WorkloadColumns, columns_of
 from joulemap.plan.boundary import anchor_hardware
 from joulemap.system.errors import UsageError
+from joulemap.trace.single import describe
 from joulemap.workspace import Workspace
 from models import shipped
 from sample import thin
@@ -192,23 +201,91 @@ PARTS: Final = ("coral_edge_tpu", "engine", 128)
 @pytest.mark.parametrize(
     ("name", "runtime", "batch"), [*((name, "fused", 1) for name in CLASS_HARDWARE.values()), STREAMS, PARTS]
 )
-def test_totals_are_those_of_the_run_and_what_is_placed_once_too(name: str, runtime: Runtime, batch: int) -> None:
+def test_totals_are_those_of_the_run(name: str, runtime: Runtime, batch: int) -> None:
     hardware = anchor_hardware(CATALOGUE[name])
     precision = "int8" if "int8" in hardware.peaks else next(iter(hardware.peaks))
     work = shipped("resnet18", batch)
-    varied = Varied.of(work, precision, runtime)
     run = evaluate(work, hardware, Configuration(hardware=hardware.id, precision=precision, runtime=runtime))
-    totals = varied.evaluate(hardware)
+    totals = Varied.of(work, precision, runtime).evaluate(hardware)
     assert_close(totals.energy_j, run.energy_fj / 1e15, rel=1e-9)
     assert_close(totals.latency_s, run.latency_fs / 1e15, rel=1e-9)
     assert_close(totals.interval_s, run.interval_fs / 1e15, rel=1e-9)
-    for name, constant in list_constants(hardware).items():
-        if (is_power(name, constant.kind) and 0.0 < constant.value < 1.0 / 1.01) or name in ("tdp", "static_power"):
-            value = constant.value * 1.01
-            change = Change(name=name, kind=constant.kind, value=value, before=constant.value, unit=constant.unit)
-            changed = change_hardware(hardware, (change,))
-            assert varied.evaluate(changed, hardware.digest) == varied.evaluate(changed), name
-    assert {"static_power", "tdp"} < set(POWER)
+
+
+def collective(name: str) -> WorkloadColumns:
+    operator = find_operator(name)
+    assert operator is not None
+    return columns_of(describe(operator, 1, NO_KEY))
+
+
+ALL_REDUCE: Final = "all_reduce(elements=1048576,devices=8)"
+
+
+@pytest.mark.sample(5)
+@pytest.mark.parametrize(
+    ("target", "precision", "runtime", "model", "batch"),
+    [
+        ("h100_sxm5", "fp16", "eager", "resnet18", 1),
+        ("h100_sxm5", "fp8", "engine", "resnet18", 128),
+        ("h100_sxm5", "bf16", "graph", ALL_REDUCE, 1),
+        ("l4@40W", "int8", "fused", "resnet18", 128),
+        ("tpu_v4", "bf16", "fused", "resnet18", 1),
+        ("kpu_t256", "int8", "graph", "mobilenet_v2", 1),
+        ("xeon_8490h", "int8", "engine", "resnet18", 64),
+        ("tda4vm_c7x_mma", "int8", "engine", "resnet18", 1),
+        ("dpu_b4096_kv260", "int8", "engine", "resnet18", 1),
+        ("plasticine", "fp32", "graph", "resnet18", 1),
+        ("hailo_8 in raspberry_pi_5", "int8", "engine", "efficientnet_b0", 1),
+        ("cloud_ai_100_pro", "int8", "engine", "resnet18", 4),
+        ("coral_edge_tpu", "int8", "engine", "resnet18", 128),
+    ],
+)
+def test_variations_together_take_what_each_takes_alone(
+    target: str, precision: str, runtime: Runtime, model: str, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # every digit: all constants at a third and at three times as one; every seventeenth of them by itself
+    name, _, host = target.partition(" in ")
+    entry, _, mode = name.partition("@")
+    hardware = anchor_hardware(CATALOGUE[entry]).in_mode(mode or "default")
+    if host:
+        hardware = hardware.with_host(anchor_hardware(CATALOGUE[host]), is_counted=True)
+    varied = Varied.of(collective(model) if model == ALL_REDUCE else shipped(model, batch), precision, runtime)
+    base, changed, timed = varied.evaluate(hardware), list[Hardware](), list[Any]()
+    for name, one in list_constants(hardware).items():
+        for factor in (1.0 / 3.0, 3.0) if one.value > 0.0 else ():
+            value = max(1.0, round(one.value * factor)) if one.is_whole else one.value * factor
+            with suppress(ValueError):
+                check_value(one, value)
+                change = Change(name=name, kind=one.kind, value=value, before=one.value, unit=one.unit)
+                changed.append(change_hardware(hardware, (change,)))
+
+    def time(*args: Any) -> Timed:
+        timed.append(args)
+        return Timed.of(*args)
+
+    with monkeypatch.context() as watched:
+        watched.setattr("joulemap.model.variation.Timed", SimpleNamespace(of=time))
+        together = varied.evaluate_all(changed)
+    assert len(timed) < len(changed) / 8
+    assert base.spare_w < 0.0 or not mode
+    assert len({one.energy_j for one in together if one is not None}) > 8
+    for chip, found in itertools.islice(zip(changed, together, strict=True), 0, None, 17):
+        try:
+            alone = varied.evaluate(chip)
+        except FAILURES:
+            alone = None
+        assert found == alone
+
+
+def test_what_has_no_answer_leaves_the_others_their_own() -> None:
+    hardware = anchor_hardware(CATALOGUE["l4"])
+    varied = Varied.of(shipped("resnet18"), "fp16", "graph")
+    wrong = [hardware.reference.actions[0], *hardware.reference.actions[2:]]  # one action has no price
+    unpriced = attrs.evolve(hardware, reference=EnergyReference(actions=tuple(wrong)))
+    slower = attrs.evolve(hardware, memory_bandwidth=attrs.evolve(hardware.memory_bandwidth, value=1e10))
+    stuck = attrs.evolve(hardware, memory_bandwidth=attrs.evolve(hardware.memory_bandwidth, value=1e-320))
+    found = varied.evaluate_all([hardware, unpriced, stuck, slower])
+    assert found == [varied.evaluate(hardware), None, None, varied.evaluate(slower)]
 
 
 @pytest.mark.parametrize(("name", "precision"), [("l4", "fp16"), ("tpu_v4", "bf16"), ("raspberry_pi_5", "fp32")])

@@ -285,7 +285,7 @@ def sensitivity(
 
 def _rank(variation: Variation, metric: VariedMetricName) -> list[Sensitivity]:
     """Return the constants of one run: those that move it where they are, by what they may move it; then the others."""
-    variation.prepare()
+    variation.prepare_all()
     rows = [_row(variation, name, metric) for name in variation.constants]
 
     def place(row: Sensitivity) -> tuple[bool, float, float, str]:

@@ -26,7 +26,7 @@ from joulemap.domain.reference import LOSS_ACTION
 from joulemap.model.pipeline import Evaluator
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns
-from joulemap.model.variation import Totals, Varied, watch_asked
+from joulemap.model.variation import FAILURES, Totals, Varied, watch_asked
 from joulemap.model.workload import WorkloadColumns
 from joulemap.system.record import define
 from joulemap.system.units import FJ_PER_J, FS_PER_S
@@ -56,11 +56,8 @@ class VariedBox:
     _runs: dict[tuple[int, str], RunColumns] = attrs.field(factory=dict, init=False)
     """(device, digest of its chip) -> the run of its part: what changes another leaves it as it is."""
 
-    def evaluate(self, hardware: Hardware, like: str = "") -> Totals:
-        """Return what the workload takes on a box, its parts where they were the first time; raises as a run does.
-
-        `like` says that chips differ from those of the first time in power alone.
-        """
+    def evaluate(self, hardware: Hardware) -> Totals:
+        """Return what the workload takes on a box, its parts where they were the first time; raises as a run does."""
         assert isinstance(hardware, BoxHardware)
         if self._problem is None or self._placed is None:
             self._pose(hardware)
@@ -69,7 +66,7 @@ class VariedBox:
         members = hardware.list_members(self.configuration)
         problem = attrs.evolve(self._problem, members=members, ways=find_ways(hardware.box, members))
         with np.errstate(all="ignore"):  # numbers that are wrong by a hundred may have no answer
-            runs = {number: self._run(number, members[number], is_power=bool(like)) for number in self._parts}
+            runs = {number: self._run(number, members[number]) for number in self._parts}
             placed = run_again(problem, hardware.capped, self._placed, runs)
         latency_s, interval_s, energy_j = placed.latency_s, placed.interval_s, placed.energy_j
         if placed.run is not None:
@@ -86,9 +83,9 @@ class VariedBox:
             cap_fraction=1.0,
         )
 
-    def prepare(self, varied: Sequence[Hardware]) -> None:
-        """Run the parts of variations of a box, all chips of a device together; what is refused is left out."""
-        boxes = [one.list_members(self.configuration) for one in varied if isinstance(one, BoxHardware)]
+    def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
+        """Return what `evaluate` returns of each, all chips of a device run together; None where it raises."""
+        boxes = [one.list_members(self.configuration) for one in hardware if isinstance(one, BoxHardware)]
         for number, part in self._parts.items():
             chips = {one[number].hardware.digest: one[number] for one in boxes}
             asked = [
@@ -98,6 +95,13 @@ class VariedBox:
             ]
             with np.errstate(all="ignore"):
                 self._runs |= {(number, digest): run for digest, run in part.run_all(asked).items()}
+        found: list[Totals | None] = []
+        for one in hardware:
+            try:
+                found.append(self.evaluate(one))
+            except FAILURES:
+                found.append(None)
+        return found
 
     def _pose(self, hardware: BoxHardware) -> None:
         self._problem = problem = pose_box(self.work, hardware, self.configuration)
@@ -109,14 +113,12 @@ class VariedBox:
             own = problem.members[number].configuration
             self._parts[number] = Varied(one.form(own, own.runtime), one.work, own.weight_precision)
 
-    def _run(self, number: int, member: Member, *, is_power: bool) -> RunColumns:
+    def _run(self, number: int, member: Member) -> RunColumns:
         """Return the run of a device's part; raises as `Varied.run`."""
-        assert self._problem is not None
         key = number, member.hardware.digest
         if key not in self._runs:
             chip = attrs.evolve(member.hardware, compiler=None)
-            like = self._problem.members[number].hardware.digest if is_power else ""
-            self._runs[key] = self._parts[number].run(chip, member.configuration, like)
+            self._runs[key] = self._parts[number].run(chip, member.configuration)
         return self._runs[key]
 
     def find_asked(self, hardware: Hardware) -> frozenset[str]:

@@ -1,10 +1,12 @@
-"""The factor of a constant at which a function of it changes its sign."""
+"""The factors of constants at which functions of them change their signs, looked for side by side."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from typing import Final, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 MOST_FACTOR: Final = 100.0
 """Either way: what a constant would have to be wrong by more than that is not looked for."""
@@ -20,23 +22,41 @@ _ENDS: Final = (
 """Factors that are tried, the largest first, where a constant cannot be wrong by all that is looked for."""
 
 
-def solve(function: Callable[[float], float | None]) -> tuple[float, float] | None:
-    """Return the factor nearest to 1 on either side, of two, where a function of it changes its sign.
+def solve(
+    function: Callable[[Sequence[tuple[Key, float]]], Sequence[float | None]], keys: Iterable[Key]
+) -> dict[Key, tuple[float, float] | None]:
+    """Return for each key the factor nearest to 1 on either side, of two, where a function of it changes its sign.
 
     (just before, at or just beyond); None where it does not between 1/100 and 100, as far as it is defined. What
-    changes its sign twice between 1 and the last factor that it is defined at is not found. Source: regula falsi, the
-    Illinois rule, on logarithms, with a bisection where that is slow.
+    changes its sign twice between 1 and the last factor that it is defined at is not found. `function` gets a key and
+    factor of each search that is under way, and returns their values, None where it is not defined. Source: regula
+    falsi, the Illinois rule, on logarithms, with a bisection where that is slow.
     """
-    at_one = function(1.0)
-    if not at_one:
-        return None
-    sides = [_solve_side(function, at_one, sign) for sign in (1.0, -1.0)]
-    return min((one for one in sides if one is not None), key=lambda one: abs(math.log(one[1])), default=None)
+    asked = list(keys)
+    at_one = zip(asked, function([(key, 1.0) for key in asked]), strict=True)
+    searches = [(key, _search(value, sign)) for key, value in at_one if value for sign in (1.0, -1.0)]
+    waiting = {number: next(search) for number, (_, search) in enumerate(searches)}
+    ends: dict[Key, dict[int, tuple[float, float]]] = {key: {} for key in asked}
+    while waiting:
+        values = function([(searches[number][0], factor) for number, factor in waiting.items()])
+        for number, value in zip(tuple(waiting), values, strict=True):
+            key, search = searches[number]
+            try:
+                waiting[number] = search.send(value)
+            except StopIteration as done:
+                del waiting[number]
+                if done.value is not None:
+                    ends[key][number] = done.value
+    return {
+        key: min((sides[number] for number in sorted(sides)), key=lambda one: abs(math.log(one[1])), default=None)
+        for key, sides in ends.items()
+    }
 
 
-def _solve_side(function: Callable[[float], float | None], at_one: float, sign: float) -> tuple[float, float] | None:
+def _search(at_one: float, sign: float) -> Generator[float, float | None, tuple[float, float] | None]:
+    """Yield factors on one side of 1, get the function's value at each, and return where its sign changes."""
     for end in _ENDS:
-        at_end = function(end**sign)
+        at_end = yield end**sign
         if at_end is not None:
             break
     else:
@@ -51,7 +71,7 @@ def _solve_side(function: Callable[[float], float | None], at_one: float, sign: 
         middle = far - weight_far * (far - near) / (weight_far - weight_near)
         low, high = sorted((near + sign * TOLERANCE / 4.0, far - sign * TOLERANCE / 4.0))
         middle = (near + far) / 2.0 if index % 4 == 3 else min(max(middle, low), high)
-        value = function(math.exp(middle))
+        value = yield math.exp(middle)
         if value is None:
             return None
         if value * at_one > 0.0:

@@ -2,35 +2,34 @@
 
     kernels ─► time ─► count ─► price ─► sums          the totals of `pipeline`, not rounded
 
-Kernels are formed once, and placed once for all variations that change nothing but power. A variation that changes
-energies of actions alone takes what its ledger says as long as the power cap stays out of it; `Totals.action_j` are
-these parts.
+Kernels are formed once, and timed once for all variations that formulas decide alike of, their numbers as columns. A
+variation that changes energies of actions alone takes what its ledger says as long as the power cap stays out of it;
+`Totals.action_j` are these parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import attrs
+import numpy as np
 
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.constant import STATIC
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.reference import HOST_ACTION, LOSS_ACTION, STATIC_ACTION
-from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.column import gather, skeleton
 from joulemap.model.fallback import choose_precision, find_fallen, split_work
 from joulemap.model.kernel import KernelColumns, form_kernels
 from joulemap.model.kind import Kinds
-from joulemap.model.ledger import ActionCounts, close_counts
+from joulemap.model.ledger import close_counts
 from joulemap.model.outcome import Asked, Timed, cut_runs
 from joulemap.model.pipeline import TOGETHER, decides, describe_shortage
-from joulemap.model.placement import Placement
 from joulemap.model.power import PowerLaw
 from joulemap.model.run import RunColumns
-from joulemap.model.timing import ENGINE_PART
-from joulemap.model.workload import Booleans, Work, WorkloadColumns
+from joulemap.model.timing import find_parts
+from joulemap.model.workload import Booleans, Floats, WorkloadColumns
 from joulemap.system.errors import JoulemapError, UnsupportedError
 from joulemap.system.record import define, frozen
 from joulemap.system.units import FJ_PER_J
@@ -40,16 +39,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-POWER: Final = (
-    STATIC, "tdp", "clock_die", "coefficient.voltage_floor", "coefficient.voltage_knee", "coefficient.cap_share",
-    "coefficient.cap_delay",
-)  # fmt: skip
-"""Constants, beside prices, that no placement and no count depends on."""
-
-
-def is_power(name: str, kind: str) -> bool:
-    """Whether a constant changes nothing but what actions cost and what the power limit leaves of the clock."""
-    return kind == "price" or name in POWER
+FAILURES: Final = (ValueError, KeyError, ArithmeticError, JoulemapError)
+"""What numbers that a hardware cannot have make formulas raise."""
 
 
 @frozen(kw_only=True)
@@ -102,50 +93,12 @@ def watch_asked(hardware: Hardware) -> tuple[Hardware, Callable[[], frozenset[st
 
 
 @define(eq=False)
-class _Remembered:
-    """An architecture class that places and counts as it did the first time, for hardware that differs in power alone.
-
-    A batch in parts, and streams, are placed several times for one answer: what came of each call is kept in its order.
-    """
-
-    architecture: Architecture[Placement]
-    _placements: list[Placement] = attrs.field(factory=list, init=False)
-    _counts: list[ActionCounts] = attrs.field(factory=list, init=False)
-    _placed: int = attrs.field(default=0, init=False)
-    _counted: int = attrs.field(default=0, init=False)
-
-    def from_the_first(self) -> Self:
-        """Return it before the first call of an answer."""
-        self._placed = self._counted = 0
-        return self
-
-    def decides(self, hardware: Hardware, work: Work, precision: str, /) -> tuple[Any, ...]:
-        """Return what its formulas decide by."""
-        return self.architecture.decides(hardware, work, precision)
-
-    def place(self, kernels: KernelColumns, hardware: Hardware) -> Placement:
-        """Return where the work goes, as it went at this call the first time."""
-        if self._placed == len(self._placements):
-            self._placements.append(self.architecture.place(kernels, hardware))
-        self._placed += 1
-        return self._placements[self._placed - 1]
-
-    def count(self, kernels: KernelColumns, placement: Placement, hardware: Hardware) -> ActionCounts:
-        """Return how often each action happens, as it did at this call the first time."""
-        if self._counted == len(self._counts):
-            self._counts.append(self.architecture.count(kernels, placement, hardware))
-        self._counted += 1
-        return self._counts[self._counted - 1]
-
-
-@define(eq=False)
 class Varied:
     """The kernels of a workload at one precision and runtime."""
 
     kernels: KernelColumns
     work: WorkloadColumns
     weight_precision: str = ""
-    _remembered: dict[str, _Remembered] = attrs.field(factory=dict, init=False)
     _parts: dict[tuple[Compiler, str], tuple[Varied, Totals] | None] = attrs.field(factory=dict, init=False)
 
     @classmethod
@@ -159,50 +112,34 @@ class Varied:
         self.evaluate(watched)
         return asked()
 
-    def evaluate(self, hardware: Hardware, like: str = "") -> Totals:
-        """Return what the workload takes on a hardware; raises as `pipeline.evaluate`.
-
-        `like` is the digest of one that it differs from in power alone, if there is one.
-        """
-        if hardware.compiler is not None and (parts := self._split(hardware)) is not None:
+    def evaluate(self, hardware: Hardware) -> Totals:
+        """Return what the workload takes on a hardware; raises as `pipeline.evaluate`."""
+        if (parts := self._split(hardware)) is not None:
             chip, host = parts
-            return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None), like), host, hardware)
-        timing = self._time(hardware, like).timing
-        reference = hardware.reference
-        counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
-        closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
-        spent = {
-            place: float(count[0]) * reference.prices_fj[place] / FJ_PER_J
-            * (float(timing.voltage_factor[0]) if reference.on_chip[place] else 1.0)
-            for place, count in closed.items()
-        }  # fmt: skip
-        lost = reference.position(LOSS_ACTION)
-        is_lossy = lost is not None and spent.get(lost, 0.0) > 0.0
-        part: dict[str, float] = {}
-        counted = {".".join(reference.actions[place].key) for place in counts}
-        for place, joules in spent.items():
-            action = reference.actions[place]
-            is_delivered = action.common_category not in ("board", "static")
-            name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
-            if joules > 0.0:
-                part[name] = joules * (1.0 + reference.loss_j) if is_delivered and is_lossy else joules
-        law = PowerLaw.of(hardware)
-        return Totals(
-            latency_s=float(timing.kernels.sum_kernels(timing.kernel_s)[0]),
-            interval_s=float(timing.interval_s[0]),
-            energy_j=sum(spent.values()),
-            action_j=part,
-            counted=frozenset(counted | part.keys()),
-            spare_w=float(law.limit_w) - float(timing.uncapped_power_w[0]),
-            cap_fraction=1.0 - hardware.coefficient("cap_share"),
-        )
+            return _add_host(chip.evaluate(attrs.evolve(hardware, compiler=None)), host, hardware)
+        (found,) = _add_up(Timed.of(self.kernels, hardware), 1)
+        return found
 
-    def run(self, hardware: Hardware, configuration: Configuration, like: str = "") -> RunColumns:
+    def evaluate_all(self, hardware: Sequence[Hardware]) -> list[Totals | None]:
+        """Return what `evaluate` returns of each to the digit, of alike ones together; None where it raises."""
+        own = [(self, None) if (parts := self._split(one)) is None else parts for one in hardware]
+        found: list[Totals | None] = [None] * len(hardware)
+        for chip in dict.fromkeys(chip for chip, _ in own):
+            numbers = [number for number, (one, _) in enumerate(own) if one is chip]
+            some = [hardware[number] for number in numbers]
+            some = some if chip is self else [attrs.evolve(one, compiler=None) for one in some]
+            each = chip._each(some, lambda mine, timed: _add_up(timed, len(mine)))
+            for number, totals in zip(numbers, each, strict=True):
+                host = own[number][1]
+                found[number] = totals if totals is None or host is None else _add_host(totals, host, hardware[number])
+        return found
+
+    def run(self, hardware: Hardware, configuration: Configuration) -> RunColumns:
         """Return its run on a hardware that computes all of it, each operator by itself as in its kernel.
 
-        UnsupportedError where it does not fit its memory; else raises as `evaluate`, and `like` is as there.
+        UnsupportedError where it does not fit its memory; else raises as `evaluate`.
         """
-        (run,) = _cut([(hardware, configuration)], self._time(hardware, like))
+        (run,) = _cut([(hardware, configuration)], Timed.of(self.kernels, hardware))
         shortage = describe_shortage(
             hardware.id, run.weight_bytes + run.activation_bytes, hardware.memory_capacity.value
         )
@@ -211,37 +148,62 @@ class Varied:
         return run
 
     def run_all(self, asked: Sequence[Asked]) -> dict[str, RunColumns]:
-        """Return digest of a hardware -> its run as `run` has it, alike ones together; none where it may raise."""
-        alike: dict[Hashable, list[Asked]] = {}
-        precision, batch = self.kernels.precision, self.work.batch * self.work.inner_batch
-        for hardware, configuration in asked:
-            if self.kernels.runtime != "engine" or ENGINE_PART not in hardware.coefficients:
-                decided = decides(hardware, self.work, precision, batch)
-                key = skeleton(hardware, precision), decided, tuple(hardware.links)
-                alike.setdefault(key, []).append((hardware, configuration))
+        """Return digest of a hardware -> its run as `run` has it, alike ones together; none where it raises."""
+        runs = self._each(
+            [hardware for hardware, _ in asked], lambda mine, timed: _cut([asked[number] for number in mine], timed)
+        )
+        return {
+            run.hardware.digest: run
+            for run in runs
+            if run is not None and run.weight_bytes + run.activation_bytes <= run.hardware.memory_capacity.value
+        }
+
+    def _each(
+        self, hardware: Sequence[Hardware], make: Callable[[list[int], Timed], Sequence[Value]]
+    ) -> list[Value | None]:
+        """Return what is made of each, of those that are alike timed as one; None where that raises of it alone.
+
+        `make` gets the places of those that were timed.
+        """
+        alike: dict[Hashable, list[int]] = {}
+        for number, one in enumerate(hardware):
+            alike.setdefault(self._key(one, number), []).append(number)
         most = max(1, TOGETHER // max(1, Kinds.of(self.kernels).kernels.work.operator_count))
         waiting = [some[start : start + most] for some in alike.values() for start in range(0, len(some), most)]
-        found: dict[str, RunColumns] = {}
+        found: list[Value | None] = [None] * len(hardware)
         while waiting:
             some = waiting.pop()
+            wrong: Literal["raise", "ignore"] = (
+                "raise" if len(some) > 1 else "ignore"
+            )  # of one, what has no answer is seen in its sums
             try:
-                whole = gather([hardware for hardware, _ in some], precision)
-                runs = _cut(some, self._time(whole, "", 1.0))
-            except (ValueError, KeyError, ArithmeticError, JoulemapError):
+                with np.errstate(all="ignore", divide=wrong, invalid=wrong):
+                    for mine, timed in self._time([hardware[number] for number in some]):
+                        numbers = [some[place] for place in mine]
+                        for number, value in zip(numbers, make(numbers, timed), strict=True):
+                            found[number] = value
+            except FAILURES:
                 half = len(some) // 2
                 waiting += [some[:half], some[half:]] if half else []
-                continue
-            for run in runs:
-                if run.weight_bytes + run.activation_bytes <= run.hardware.memory_capacity.value:
-                    found[run.hardware.digest] = run
         return found
 
-    def _time(self, hardware: Hardware, like: str, parts: float = 0.0) -> Timed:
-        architecture: Architecture[Placement] | None = None
-        if like:
-            first = _Remembered(find_architecture(hardware.architecture))
-            architecture = self._remembered.setdefault(like, first).from_the_first()
-        return Timed.of(self.kernels, hardware, parts, architecture)
+    def _key(self, hardware: Hardware, number: int) -> Hashable:
+        """Return what formulas decide by of a hardware; its number where they cannot."""
+        precision, batch = self.kernels.precision, self.work.batch * self.work.inner_batch
+        try:
+            decided = decides(hardware, self.work, precision, batch)
+        except FAILURES:
+            return number
+        return skeleton(hardware, precision), decided, tuple(hardware.links)
+
+    def _time(self, hardware: Sequence[Hardware]) -> Iterator[tuple[list[int], Timed]]:
+        """Yield the places of those of alike hardware whose engines cut the batch alike, and these timed as one."""
+        whole = gather(hardware, self.kernels.precision)
+        parts = np.broadcast_to(find_parts(Kinds.of(self.kernels).kernels, whole), len(hardware))
+        for count in np.unique(parts).tolist():
+            mine = np.flatnonzero(parts == count).tolist()
+            cut = whole if len(mine) == len(hardware) else gather([hardware[n] for n in mine], self.kernels.precision)
+            yield mine, Timed.of(self.kernels, cut, count)
 
     def _split(self, hardware: Hardware) -> tuple[Varied, Totals] | None:
         """Return the chip's part and what the host takes for its own; None where the compiler runs all."""
@@ -269,6 +231,50 @@ def _cut(asked: Sequence[Asked], timed: Timed) -> list[RunColumns]:
     """Return the runs of what was timed on several hardware as one."""
     whole, places = (timed, len(asked)), range(len(asked))
     return cut_runs(whole, places, whole, places, asked)
+
+
+def _add_up(timed: Timed, points: int) -> list[Totals]:
+    """Return what each of several hardware takes that were timed as one; ArithmeticError where one has no answer."""
+
+    def each(column: Floats | float) -> Floats:
+        return np.broadcast_to(np.ravel(column), points)
+
+    timing, hardware, reference = timed.timing, timed.hardware, timed.hardware.reference
+    counts = {place: timing.kernels.sum_workload(count) for place, count in timing.counts.items()}
+    closed = close_counts(counts, hardware, timing.interval_s, timing.voltage_factor)
+    spent = {
+        place: each(
+            count * reference.prices_fj[place] / FJ_PER_J * (timing.voltage_factor if reference.on_chip[place] else 1.0)
+        )
+        for place, count in closed.items()
+    }
+    lost = spent[place] if (place := reference.position(LOSS_ACTION)) in spent else 0.0
+    with_loss = np.where(np.greater(lost, 0.0), 1.0 + each(reference.loss_j), 1.0)
+    numbers = {
+        "latency_s": each(timing.kernels.sum_kernels(timing.kernel_s)),
+        "interval_s": each(timing.interval_s),
+        "energy_j": sum(spent.values(), np.zeros(points)),
+        "spare_w": each(PowerLaw.of(hardware).limit_w) - each(timing.uncapped_power_w),
+        "cap_fraction": 1.0 - each(hardware.coefficient("cap_share")),
+    }
+    if not np.isfinite([*numbers.values()]).all():
+        raise ArithmeticError(f"{hardware.id}: its numbers have no finite time and energy")
+    action_j, often = dict[str, list[float]](), dict[str, list[float]]()
+    for place, joules in spent.items():
+        action = reference.actions[place]
+        name = STATIC if action.key == STATIC_ACTION else ".".join(action.key)
+        is_delivered = action.common_category not in ("board", "static")
+        action_j[name] = (joules * with_loss if is_delivered else joules).tolist()
+    for place, count in counts.items():
+        often[".".join(reference.actions[place].key)] = each(count).tolist()
+    return [
+        Totals(
+            action_j={name: column[point] for name, column in action_j.items() if column[point] > 0.0},
+            counted=frozenset(name for one in (action_j, often) for name, column in one.items() if column[point] > 0.0),
+            **{name: float(column[point]) for name, column in numbers.items()},
+        )
+        for point in range(points)
+    ]
 
 
 def _add_host(chip: Totals, host: Totals, hardware: Hardware) -> Totals:

@@ -7,7 +7,8 @@ else is evaluated again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
@@ -19,12 +20,11 @@ from joulemap.domain.metric import METRIC
 from joulemap.domain.reference import BOARD
 from joulemap.domain.spread import Spread, find_spread
 from joulemap.domain.use import add_up
-from joulemap.model.variation import Totals, Varied, is_power
+from joulemap.model.variation import FAILURES, Totals, Varied
 from joulemap.model.version import BOX
 from joulemap.plan.change import bind_target, change_numbers, change_target, list_numbers
 from joulemap.plan.selection import name_pair
 from joulemap.store.literal import execute
-from joulemap.system.errors import JoulemapError
 from joulemap.system.record import define
 
 if TYPE_CHECKING:
@@ -67,22 +67,24 @@ class Variation:
     fitted: Mapping[str, float]
     """Coefficient, behind its device in a box -> the spread of its logarithm that its class fits it with."""
     base: Totals = attrs.field(init=False)
-    constants: dict[str, Constant] = attrs.field(init=False)
-    """Those that the run, or its cost, depends on, but for geometry that is stated exactly: nobody doubts it."""
     _found: dict[tuple[str, float], tuple[Totals, bool] | None] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.base = self.varied.evaluate(self.hardware)
+
+    @cached_property
+    def constants(self) -> dict[str, Constant]:
+        """Those that the run, or its cost, depends on, but for geometry that is stated exactly: nobody doubts it."""
         asked = self.varied.find_asked(self.hardware) | self.base.counted | {*TIMED, LOSS}
         bill = BILL if self.use else ()
-        self.constants = {
+        own: dict[str, Constant] = {
             name: one
             for name, one in list_numbers(self.hardware).items()
             if one.value > 0.0
             and (name in asked or name in bill or (one.kind == "memory" and not one.of))
             and not (one.kind == "geometry" and find_spread(one, self.fitted).origin == "exact")
         }
-        self.constants |= self.use
+        return {**own, **self.use}
 
     @property
     def is_capped(self) -> bool:
@@ -126,46 +128,53 @@ class Variation:
 
     def totals(self, name: str, factor: float) -> tuple[Totals, bool] | None:
         """Return what it takes where a constant is wrong by a factor, and whether that is exact."""
-        if name not in self.constants or factor == 1.0 or name in BILL or name in self.use:
+        if self._is_base(name, factor):
             return self.base, True
         value = self.value_at(name, factor)
         if value is None:
             return None
-        key = name, value
-        if key not in self._found:
-            self._found[key] = self._evaluate(name, value)
-        return self._found[key]
+        if (name, value) not in self._found:
+            self.prepare([(name, factor)])
+        return self._found[name, value]
 
-    def _evaluate(self, name: str, value: float) -> tuple[Totals, bool] | None:
+    def prepare(self, asked: Iterable[tuple[str, float]]) -> None:
+        """Find what it takes where each of these constants, alone, is wrong by its factor: all of them together."""
+        changed: dict[tuple[str, float], Hardware] = {}
+        for name, factor in asked:
+            if self._is_base(name, factor) or (value := self.value_at(name, factor)) is None:
+                continue
+            key, constant = (name, value), self.constants[name]
+            if key in self._found:
+                continue
+            shifted = self._shift(constant, value / constant.value)
+            self._found[key] = None if shifted is None else (shifted, True)
+            if shifted is None and (other := self._change(constant, value)) is not None:
+                changed[key] = other
+        for key, totals in zip(changed, self.varied.evaluate_all(list(changed.values())), strict=True):
+            self._found[key] = None if totals is None else (totals, False)
+
+    def prepare_all(self, *factors: float) -> None:
+        """Find it at both ends of each constant, at the steps of its slope, and where it is wrong by these factors."""
+        near = {name: (1.0 / self.spread(name).down, self.spread(name).up) for name in self.constants}
+        self.prepare((name, one) for name, ends in near.items() for one in (*ends, *self._steps(name), *factors))
+
+    def _steps(self, name: str) -> tuple[float, ...]:
+        """Return the factors of a constant that its slope is taken at."""
         constant = self.constants[name]
-        shifted = self._shift(constant, value / constant.value)
-        if shifted is not None:
-            return shifted, True
-        changed = self._change(constant, value)
-        like = self.hardware.digest if is_power(constant.own, constant.kind) else ""
-        try:
-            return None if changed is None else (self.varied.evaluate(changed, like), False)
-        except (ValueError, KeyError, ArithmeticError, JoulemapError):
-            return None
+        if constant.is_whole:
+            return (constant.value + 1.0) / constant.value, max(1.0, constant.value - 1.0) / constant.value
+        return (STEP,)
 
-    def prepare(self, *factors: float) -> None:
-        """Evaluate a box with each constant at its ends, a step off and wrong by these factors, all together."""
-        if isinstance(self.varied, Varied):
-            return
-        found = []
-        for name, constant in self.constants.items():
-            spread = self.spread(name)
-            values = [self.value_at(name, one) for one in (1.0 / spread.down, spread.up, STEP, *factors)]
-            if not (name in BILL or name in self.use or is_power(constant.own, constant.kind)):
-                found += [self._change(constant, one) for one in values if one is not None]
-        self.varied.prepare([one for one in found if one is not None])
+    def _is_base(self, name: str, factor: float) -> bool:
+        """Whether it takes what it takes as it is."""
+        return factor == 1.0 or name not in self.constants or name in BILL or name in self.use
 
     def _change(self, constant: Constant, value: float) -> Hardware | None:
         """Return the hardware with another number; None where it contradicts others."""
         told = {"name": constant.name, "kind": constant.kind, "unit": constant.unit, "before": constant.value}
         try:
             return change_numbers(self.hardware, (Change(**told, value=value),), is_varied=True)  # type: ignore[arg-type]
-        except (ValueError, KeyError, ArithmeticError, JoulemapError):
+        except FAILURES:
             return None
 
     def _shift(self, constant: Constant, factor: float) -> Totals | None:
@@ -190,9 +199,9 @@ class Variation:
         """Return d ln metric / d ln constant, and whether it is exact: from the ledger, not from a step."""
         constant = self.constants[name]
         base = self.metric(metric)
-        small = [STEP] if self.totals(name, STEP) is not None else [1.0 / STEP]
-        if constant.is_whole:
-            small = [(constant.value + 1.0) / constant.value, max(1.0, constant.value - 1.0) / constant.value]
+        small = self._steps(name)
+        if small == (STEP,) and self.totals(name, STEP) is None:
+            small = (1.0 / STEP,)
         is_exact = True
         points = [(0.0, base)]
         for factor in small:
@@ -265,7 +274,8 @@ def find_variations(runs: StoredRuns, usage: Usage | None) -> list[Variation]:
     found = []
     for name, workload_id, digest, precision, weight_precision, runtime, batch in rows:
         key = workload_id, precision, runtime, weight_precision
-        works.setdefault(workload_id, read_columns(runs.connection, workload_id))
+        if workload_id not in works:
+            works[workload_id] = read_columns(runs.connection, workload_id)
         hardware = records[digest]
         one: dict[str, Any] = {"name": name, "batch": batch, "use": use}
         if hardware.architecture == BOX:

@@ -13,7 +13,7 @@ what predictions like these were off, so that one of them is never likelier to f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -25,6 +25,11 @@ from joulemap.domain.metric import VariedMetricName
 from joulemap.model.root import MOST_FACTOR, solve
 from joulemap.plan.variation import Variation
 from joulemap.system.record import frozen
+
+Place = tuple[str, str]
+"""Whose constant, `A`, `B` or `both`, and its name."""
+
+FAR: Final = (1.0 / MOST_FACTOR, MOST_FACTOR)
 
 NEGLIGIBLE: Final = 1e-12
 """Of a logarithm: nothing moves by less."""
@@ -91,9 +96,9 @@ class Pair:
     def rows(self) -> list[Flip]:
         """Return every constant that moves the ratio, and static power of each whether it does or not."""
         for one in (self.a, self.b):
-            one.prepare(1.0 / MOST_FACTOR, MOST_FACTOR)
-        drawn = [self._row(side, name) for side, name in self._constants()]
-        moving = [row for row in drawn if row is not None]
+            one.prepare_all(*FAR)
+        found = solve(self._log_ratios, [one for one in self._constants() if one[1] == STATIC or self._moves(*one)])
+        moving = [self._row(side, name, ends) for (side, name), ends in found.items()]
         total = math.fsum(row.ratio_spread**2 for row in moving)
         rows = [
             attrs.evolve(
@@ -113,7 +118,7 @@ class Pair:
         behind = math.exp(-abs(self.log_ratio("A", "", 1.0) or 0.0))
         return min(chance_above(factor, self.half_width / math.sqrt(total)), chance_above(behind, self.half_width))
 
-    def _constants(self) -> Iterable[tuple[str, str]]:
+    def _constants(self) -> Iterable[Place]:
         for name in dict.fromkeys((*self.a.constants, *self.b.constants)):
             owners = [side for side, one in (("A", self.a), ("B", self.b)) if name in one.constants]
             if len(owners) == 2 and self._is_shared(name):
@@ -136,23 +141,32 @@ class Pair:
         value_b = self.b.metric(self.metric, name if side != "A" else "", factor)
         return math.log(value_a / value_b) if value_a and value_b else None
 
-    def _row(self, side: str, name: str) -> Flip | None:
+    def _log_ratios(self, asked: Sequence[tuple[Place, float]]) -> list[float | None]:
+        """Return the logarithm at several places, which are evaluated together."""
+        for one, other in ((self.a, "B"), (self.b, "A")):
+            one.prepare((name, factor) for (side, name), factor in asked if side != other)
+        return [self.log_ratio(*place, factor) for place, factor in asked]
+
+    def _ends(self, side: str, name: str) -> list[float]:
+        """Return the logarithm where a constant is as it is, and one spread down and up as far as it can be that."""
+        spread = (self.b if side == "B" else self.a).spread(name)
+        found = [self.log_ratio(side, name, factor) for factor in (1.0, 1.0 / spread.down, spread.up)]
+        return [value for value in found if value is not None]
+
+    def _moves(self, side: str, name: str) -> bool:
+        """Whether a constant moves the ratio, or may where it cannot be all that is looked for."""
+        base, *ends = self._ends(side, name)
+        far = [self.log_ratio(side, name, factor) for factor in FAR]
+        return any(value is None or abs(value - base) >= NEGLIGIBLE for value in (*ends, *far))
+
+    def _row(self, side: str, name: str, found: tuple[float, float] | None) -> Flip:
         owner = self.b if side == "B" else self.a
         constant, spread = owner.constants[name], owner.spread(name)
-        base = self.log_ratio(side, name, 1.0)
-        ends = [self.log_ratio(side, name, factor) for factor in (1.0 / spread.down, spread.up)]
-        far = [self.log_ratio(side, name, factor) for factor in (1.0 / MOST_FACTOR, MOST_FACTOR)]
-        assert base is not None
-        moved = [value - base for value in (*ends, *far) if value is not None]
-        is_still = all(abs(one) < NEGLIGIBLE for one in moved) and all(value is not None for value in far)
-        if is_still and name != STATIC:
-            return None
-        found = solve(lambda factor: self.log_ratio(side, name, factor))
         flip_value = None if found is None else owner.value_at(name, found[1])
         factor = None if flip_value is None else flip_value / constant.value
         count = None if factor is None or spread.origin == "exact" else spread.count(factor)
-        known = [value for value in ends if value is not None]
-        half = (max([*known, base]) - min([*known, base])) / max(len(known), 1)
+        ends = self._ends(side, name)
+        half = (max(ends) - min(ends)) / max(len(ends) - 1, 1)
         slopes = [self._slope(one, side, mark, name) for one, mark in ((self.a, "A"), (self.b, "B"))]
         return Flip(
             side=side,
