@@ -51,7 +51,6 @@ from joulemap.catalog.spread import load_spreads
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.key import WorkloadKey
 from joulemap.domain.operator.name import COLLECTIVES, SingleOperator, find_operator, is_operator
-from joulemap.model.architecture import find_architecture
 from joulemap.model.bulk import form_joined, join
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.timing import time_kernels
@@ -174,7 +173,7 @@ class Group:
 
     def seconds(self, hardware: Hardware) -> Floats:
         """Return the latency of each operator on this description of the hardware."""
-        timing = time_kernels(self.kernels, hardware, find_architecture(hardware.architecture))
+        timing = time_kernels(self.kernels, hardware)
         return self.kernels.sum_kernels(timing.kernel_s)
 
 

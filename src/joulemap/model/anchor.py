@@ -51,7 +51,6 @@ from joulemap.domain.reference import (
     EnergyAction,
     cycle_action,
 )
-from joulemap.model.architecture import find_architecture
 from joulemap.model.kernel import form_kernels
 from joulemap.model.outcome import Timed
 from joulemap.model.timing import time_kernels
@@ -279,7 +278,7 @@ def _probe(hardware: Hardware, work: WorkloadColumns, precision: str, name: str)
 
 def _run(hardware: Hardware, work: WorkloadColumns, precision: str, runtime: str, name: str) -> Probe:
     kernels = form_kernels(work, precision, runtime)
-    timing = time_kernels(kernels, hardware, find_architecture(hardware.architecture))
+    timing = time_kernels(kernels, hardware)
     timed = Timed(timing=timing, hardware=hardware, kernels=kernels)
     spent_j = float(timed.operator_fj.sum()) / FJ_PER_J
     compute_s, memory_s = (float(one.sum()) for one in timing.placement.busy_s)

@@ -17,12 +17,10 @@ import numpy as np
 
 from joulemap.domain.configuration import Configuration
 from joulemap.domain.hardware import Hardware
-from joulemap.model.architecture import Architecture, find_architecture
 from joulemap.model.kernel import KernelColumns, share_exactly
 from joulemap.model.kind import Kinds
 from joulemap.model.ledger import MAX_LINE_FJ, Counts, close_counts, operator_fj, price
 from joulemap.model.pace import SAME
-from joulemap.model.placement import Placement
 from joulemap.model.run import LedgerColumns, OperatorColumns, RunColumns, SubgraphColumns
 from joulemap.model.timing import Timing, count_parts, time_kernels
 from joulemap.model.workload import Floats, Integers, sum_by
@@ -47,21 +45,9 @@ class Timed:
     """All of them, before a batch is cut in parts."""
 
     @classmethod
-    def of(
-        cls,
-        kernels: KernelColumns,
-        hardware: Hardware,
-        parts: float = 0.0,
-        architecture: Architecture[Placement] | None = None,
-    ) -> Self:
-        """Return the kinds of kernels timed on a hardware, or several that were gathered.
-
-        `architecture` places and counts in place of the class's own. `parts` and raises: `time_kernels`.
-        """
-        placing = architecture or find_architecture(hardware.architecture)
-        return cls(
-            timing=time_kernels(Kinds.of(kernels).kernels, hardware, placing, parts), hardware=hardware, kernels=kernels
-        )
+    def of(cls, kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Self:
+        """Return the kinds of kernels timed on a hardware, or several that were gathered; `parts`: `time_kernels`."""
+        return cls(timing=time_kernels(Kinds.of(kernels).kernels, hardware, parts), hardware=hardware, kernels=kernels)
 
     def expand(self, column: Floats | Integers | float, points: int) -> Any:
         """Return a column of the kinds' operators as one of all, point after point."""

@@ -61,13 +61,12 @@ class Timing:
         return self.kernels.of_workload(self.voltage_factor)
 
 
-def time_kernels(
-    kernels: KernelColumns, hardware: Hardware, architecture: Architecture[Placement], parts: float = 0.0
-) -> Timing:
+def time_kernels(kernels: KernelColumns, hardware: Hardware, parts: float = 0.0) -> Timing:
     """Return how long kernels take under the power cap, of each workload by itself, and what they count.
 
     An engine takes each batch in so many parts; for 0 in those that take it least time, on one hardware.
     """
+    architecture: Architecture[Placement] = find_architecture(hardware.architecture)
     part, times = split(kernels, hardware)
 
     def time(trial: Floats) -> Timing:
@@ -88,11 +87,10 @@ def time_kernels(
 
 def find_parts(kernels: KernelColumns, hardware: Hardware) -> Floats:
     """Return in how many parts the engines of several hardware run a batch, of each; 1 of all where none cuts it."""
-    architecture = find_architecture(hardware.architecture)
     counts = _list_parts(kernels, hardware)
     seconds: list[Floats] = []
     for count in (1.0, *counts) if counts else ():
-        whole = kernels.sum_kernels(time_kernels(kernels, hardware, architecture, count).kernel_s)
+        whole = kernels.sum_kernels(time_kernels(kernels, hardware, count).kernel_s)
         seconds.append(np.where((count == 1.0) | _may_cut(kernels, hardware, count)[..., :1], whole, np.inf))
     if not seconds:
         return np.ones(1)
