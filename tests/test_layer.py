@@ -114,7 +114,7 @@ LINES: dict[str, int] = {
     "answer": 21_660,
     "trace": 9_760,
     "decoder": 2_985,
-    "model": 10_085,
+    "model": 10_110,
     "store": 7_545,
     "domain": 6_160,
     "cli": 5_648,
