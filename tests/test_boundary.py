@@ -20,6 +20,7 @@ from joulemap.domain.hardware import Hardware, Link, bounded_digest
 from joulemap.domain.operator.name import find_operator
 from joulemap.domain.reference import LOSS_ACTION, MEMORY_ACTION, STATIC_ACTION, ActionKey, cycle_action
 from joulemap.model.anchor import COPY, LEAST_SHARE, PRODUCT, find_anchor
+from joulemap.model.architecture.npu.replica import join_units
 from joulemap.model.bulk import evaluate_all
 from joulemap.model.pipeline import evaluate
 from joulemap.model.run import RunColumns
@@ -189,7 +190,7 @@ def test_each_boundary_has_a_digest_of_its_own() -> None:
 def test_chips_priced_by_circuits_draw_the_least_share_at_work_and_never_more_than_the_cap(hardware: Hardware) -> None:
     bounded = bound_hardware(anchor_hardware(hardware), "default", "board")
     for precision in hardware.peaks:
-        run = run_of(bounded, PRODUCT, precision)
+        run = run_of(join_units(bounded), PRODUCT, precision)
         limit = hardware.tdp.value
         assert power_w(run) <= limit * (1.0 + 1e-6)
         if not hardware.loads and not any(link.connects == "host" for link in hardware.links):

@@ -71,15 +71,16 @@ def test_one_group_of_errors_is_its_own_interval() -> None:
 
 
 def test_a_class_whose_rows_were_all_in_view_of_a_coefficient_is_one_that_nobody_measured() -> None:
-    # an npu's 0.1 was fitted to: another npu is as far off as all classes may be, widened; the npu itself and the gpu,
-    # which nobody fitted, are as if unseen
+    # an npu's 0.1 was fitted to: another npu is as far off as all classes may be, widened, and the npu itself is shrunk
+    # towards that; the gpu, which nobody fitted, is as if unseen
     rows = [attrs.evolve(A, error=0.4), attrs.evolve(A, architecture="npu", hardware="b", error=0.1, seen="its pace")]
     plain = fit_scales([attrs.evolve(one, seen="") for one in rows])
     of_all = next(one.half_width for one in plain if one.level == 1)
     assert of_all > 0.1
+    own = math.sqrt((0.1**2 + FULL_GROUPS * of_all**2) / (1.0 + FULL_GROUPS))
     for one, unseen in zip(fit_scales(rows), plain, strict=True):
-        is_unmeasured = one.architecture == "npu" and not one.hardware
-        assert_close(one.half_width, of_all if is_unmeasured else unseen.half_width, rel=1e-12)
+        width = {"": of_all, "b": own}[one.hardware] if one.architecture == "npu" else unseen.half_width
+        assert_close(one.half_width, width, rel=1e-12)
 
 
 def test_a_group_is_shrunk_towards_the_one_above() -> None:

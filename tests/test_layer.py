@@ -114,7 +114,7 @@ LINES: dict[str, int] = {
     "answer": 21_668,
     "trace": 9_760,
     "decoder": 2_985,
-    "model": 10_106,
+    "model": 10_131,
     "store": 7_545,
     "domain": 6_160,
     "cli": 5_648,

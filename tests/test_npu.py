@@ -12,7 +12,9 @@ from compare import assert_close
 from convolution import INPUT, MACS, OUTPUT, WEIGHT, compute_s, convolution, count, run, target, with_level
 from joulemap.domain.hardware import Hardware
 from joulemap.domain.operator.name import find_operator
+from joulemap.model.architecture.npu import Npu
 from joulemap.model.architecture.npu.replica import join_units
+from joulemap.model.kernel import form_kernels
 from joulemap.model.workload import columns_of
 from joulemap.system.errors import UnsupportedError
 from joulemap.trace.single import describe
@@ -87,7 +89,7 @@ def test_taps_of_few_channels_run_side_by_side() -> None:
 
 def test_a_batch_is_divided_among_copies() -> None:
     # one image has one of two engines, half of the SRAM's width and what its DMA engines reach of the memory; of two
-    # images each has one: as long, but for the weights, which stand for both
+    # images each has one, and reads weights of its own: as long
     chip = {"weight_rows": 64.0, "weight_columns": 64.0, "stream_units": 1.0, "unit_memory_share": 0.3}
     whole, copies = (
         npu(units=2, macs_per_clock={"bf16": 4096.0}, **chip, **more) for more in ({}, {"divided_batches": 1.0})
@@ -95,10 +97,13 @@ def test_a_batch_is_divided_among_copies() -> None:
     one, two = (run(copies, "bf16", convolution(batch=batch)) for batch in (1, 2))
     assert_close(compute_s(one), (36 * 392 + 128 / 4) / BUSY_HZ, rel=1e-9)
     assert_close(compute_s(two), compute_s(run(whole, "bf16", convolution(batch=2))), rel=1e-9)
-    assert_close(float(one.subgraphs.memory_s[0]), 2 * MOVED / (0.3 * DRAM_BYTES_PER_S), rel=1e-9)
-    assert_close(
-        float(two.subgraphs.memory_s[0]), 2 * (2 * (INPUT + OUTPUT) + WEIGHT) / (0.6 * DRAM_BYTES_PER_S), rel=1e-9
-    )
+    for found in (one, two):
+        assert_close(float(found.subgraphs.memory_s[0]), 2 * MOVED / (0.3 * DRAM_BYTES_PER_S), rel=1e-9)
+    # busy for a chip of which one image has a half of the units and 0.3 of the memory
+    busy = [Npu().place(form_kernels(convolution(batch=batch), "bf16", "fused"), copies).busy_s for batch in (1, 2)]
+    assert_close(float(busy[0][0].sum()), compute_s(one) / 2.0, rel=1e-9)
+    assert_close(float(busy[0][1].sum()), 2 * MOVED / DRAM_BYTES_PER_S, rel=1e-9)
+    assert_close(float(busy[1][1].sum()), 2 * 2 * MOVED / DRAM_BYTES_PER_S, rel=1e-9)
     joined = join_units(copies)
     assert compute_s(run(joined, "bf16", convolution())) == compute_s(run(whole, "bf16", convolution()))
     assert joined.coefficient("program_start") == 0.0

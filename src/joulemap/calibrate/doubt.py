@@ -117,15 +117,6 @@ class Residual:
 def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
     """Return the half-width of every group that has rows, of one quantity, the coarsest first."""
     scales = _fit_groups(residuals)
-    models = [one for one in residuals if one.work == MODEL]
-    tested = {one.architecture for one in models if not one.seen}
-    if tested and (of_all := find_scale([one for one in scales if one.level < CLASS_LEVEL], models[0])):
-        scales = [
-            attrs.evolve(one, half_width=max(one.half_width, of_all.half_width))
-            if one.work == MODEL and CLASS_LEVEL <= one.level < OWN_LEVEL and one.architecture not in tested
-            else one
-            for one in scales
-        ]
     of_models = {one.architecture: one.half_width for one in scales if one.level == MODEL_LEVEL and one.work == MODEL}
     return tuple(
         attrs.evolve(one, half_width=max(one.half_width, of_models.get(one.architecture, 0.0)))
@@ -136,7 +127,8 @@ def fit_scales(residuals: Sequence[Residual]) -> tuple[ErrorScale, ...]:
 
 
 def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
-    """Return the half-width of every group, whatever was seen of its rows."""
+    """Return the half-width of every group; a class of which all was in view is no surer than models of all classes."""
+    tested = {one.architecture for one in residuals if one.work == MODEL and not one.seen}
     levels: list[dict[Key, list[Residual]]] = [defaultdict(list) for _ in ALIKE]
     for one in residuals:
         for level, groups in enumerate(levels):
@@ -156,6 +148,9 @@ def _fit_groups(residuals: Sequence[Residual]) -> list[ErrorScale]:
             if level > 0:
                 above = found[rows[0].key(ABOVE[level])]
                 width = float(np.sqrt((count * width**2 + FULL_GROUPS * above**2) / (count + FULL_GROUPS)))
+            is_class = MODEL_LEVEL <= level < OWN_LEVEL and rows[0].work == MODEL
+            if is_class and tested and rows[0].architecture not in tested:
+                width = max(width, WIDENED * found[rows[0].key(CLASS_LEVEL - 1)])
             found[key] = width
             scales.append(
                 ErrorScale(

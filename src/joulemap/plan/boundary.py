@@ -39,9 +39,10 @@ def anchor_hardware(hardware: Hardware) -> Hardware:
     key = hardware.digest, formula_version(hardware.architecture)
     if key not in _ANCHORS:
         from joulemap.model.anchor import find_anchor
+        from joulemap.model.architecture.npu.replica import join_units
 
         try:
-            _ANCHORS[key] = find_anchor(hardware, describe_probes(), read_loads(hardware))
+            _ANCHORS[key] = find_anchor(join_units(hardware), describe_probes(), read_loads(hardware))
         except KeyError as error:  # a number that the file of the hardware does not give, and its class neither
             raise describe_gap(hardware.id, error) from error
     return hardware.anchored(_ANCHORS[key])

@@ -161,8 +161,8 @@ class Deployment:
 
         kind = next((one for one in MEMORIES if self.hardware.memory_type.startswith(one)), "")
         memory = self.stack.value("memory_rate", kind)
-        family = self.hardware.microarchitecture.partition(" ")[0]
-        compute, integer = (self.stack.value(name, family) for name in ("compute_rate", "integer_rate"))
+        kinds = self.hardware.microarchitecture.split()[::-1]
+        compute, integer = (self.stack.value(name, *kinds) for name in ("compute_rate", "integer_rate"))
         few = attrs.evolve(
             join_units(self.hardware),
             memory_capacity=scaled(self.hardware.memory_capacity, UNLIMITED),

@@ -30,7 +30,7 @@ leaves the model moves. A chip with `host_link_lanes` has no DRAM: what leaves i
 
 A copy of the model on each stream of units (`divided_batches`) divides a batch: one request has one stream, and b have
 units of a stream x b / ceil(b / streams), with their part of the vector engines, of the SRAM's width and of the DMA
-engines, which reach `unit_memory_share` of the memory's bandwidth for each unit.
+engines, which reach `unit_memory_share` of the memory's bandwidth for each unit. Each copy reads weights of its own.
 
 Throughput. In a dataflow fabric that keeps a model resident, a batch enters while others are in the layers: it takes
 batch of the batch + d - 1 intervals of its latency, and no start of a layer. A fabric that loads its contexts anew for
@@ -51,7 +51,7 @@ import numpy as np
 from joulemap.domain.configuration import FLOPS_PER_MAC, PRECISION_BYTES
 from joulemap.domain.hardware import Hardware
 from joulemap.model.architecture.npu.fabric import lay_out, start_s
-from joulemap.model.architecture.npu.replica import count_units
+from joulemap.model.architecture.npu.replica import count_copies, count_units
 from joulemap.model.architecture.npu.tile import Tiles, tile
 from joulemap.model.kernel import KernelColumns
 from joulemap.model.ledger import ActionCounts
@@ -83,6 +83,17 @@ class NpuPlacement(Placement):
     """Partial sums written."""
     slots: Floats
     """MAC slots of all tensor engines while the operator runs; of a fabric, those that the batch has of it."""
+    batch_share: tuple[Floats | float, Floats | float]
+    """Of units, and of the memory's rate: what the copies that a batch is divided among have."""
+
+    @property
+    def busy_s(self) -> tuple[Floats, Floats]:
+        """What units and memory are busy for: those that a batch has a part of are busy for that part."""
+        compute_s, memory_s = Placement.busy_s.__get__(self)
+        if self.overlap:
+            return compute_s, memory_s
+        of_units, of_memory = self.batch_share
+        return compute_s * of_units, memory_s * of_memory
 
 
 def _geometry(hardware: Hardware, name: str) -> float:
@@ -114,8 +125,12 @@ class Npu(Indifferent):
         compute = overlap_engines(kernels, tensor_s, vector_s)
 
         read, written = self._outside_bytes(kernels, hardware, stays, cuts)
+        again = (count_copies(kernels, hardware) - 1.0) * kernels.weight_bytes
+        read = read + again
         loaded = 0.0 if cuts is None else np.where(stays, 0.0, kernels.weight_bytes)
-        memory = self._memory_s(kernels, np.maximum(read + written - loaded, 0.0), hardware, units)
+        reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * units)
+        crossing = np.maximum(read + written - loaded, 0.0)
+        memory = self._memory_s(kernels.moved_bytes + again, crossing, hardware, part, reached)
         kernel_count = np.maximum(kernels.kernel_workload(kernels.sum_kernels(np.ones(kernels.kernel_count))), 1.0)
         launch = hardware.coefficient("layer_cost") + hardware.coefficient("program_start") / kernel_count + begin_s
         share = np.where(stays, kernels.batch / (kernels.batch + self._waits(hardware)), 1.0)
@@ -148,6 +163,7 @@ class Npu(Indifferent):
             weights=np.where(on_tensor, engine.weights, 0.0),
             sums=np.where(on_tensor, engine.sums, 0.0),
             slots=slots,
+            batch_share=(part, reached),
         )
 
     @staticmethod
@@ -196,12 +212,14 @@ class Npu(Indifferent):
         return np.where(stays, kernels.entering_bytes, read), np.where(stays, kernels.leaving_bytes, written)
 
     @staticmethod
-    def _memory_s(kernels: KernelColumns, outside: Floats, hardware: Hardware, units: Floats | float) -> Floats:
-        level, part = hardware.level("sram"), units / hardware.peaks[kernels.precision].unit_count
+    def _memory_s(
+        moved: Floats, outside: Floats, hardware: Hardware, part: Floats | float, reached: Floats | float
+    ) -> Floats:
+        """Return the seconds of the bytes that cross kernels, by the part of the SRAM, and of those outside."""
+        level = hardware.level("sram")
         width = part * (level.bandwidth or hardware.memory_bandwidth).value * hardware.coefficient("sram_efficiency")
-        reached = np.minimum(1.0, _geometry(hardware, "unit_memory_share") * units)
         outside_rate = reached * hardware.memory_bandwidth.value * hardware.coefficient("dram_efficiency")
-        slower: Floats = np.maximum(kernels.moved_bytes / width, outside / outside_rate)
+        slower: Floats = np.maximum(moved / width, outside / outside_rate)
         return slower
 
     @staticmethod

@@ -31,6 +31,15 @@ def count_units(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
     return units
 
 
+def count_copies(kernels: KernelColumns, hardware: Hardware) -> Floats | float:
+    """Return the copies of the model that a batch is divided among, each of which reads weights of its own."""
+    if DIVIDED not in hardware.geometry:
+        return 1.0
+    streams = hardware.peaks[kernels.precision].unit_count / hardware.geometry[STREAM_UNITS].value
+    copies: Floats | float = np.minimum(np.maximum(1.0, np.floor(streams)), kernels.batch)
+    return copies
+
+
 def join_units(hardware: Hardware) -> Hardware:
     """Return it where one model is divided over all units, and the host's part is not the hardware's."""
     if DIVIDED not in hardware.geometry:
