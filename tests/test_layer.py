@@ -120,7 +120,7 @@ LINES: dict[str, int] = {
     "cli": 5_648,
     "catalog": 3_865,
     "hub": 2_500,
-    "plan": 3_811,
+    "plan": 3_820,
     "present": 2_060,
     "calibrate": 1_965,
     "tools": 1_935,

@@ -89,7 +89,7 @@ class NpuPlacement(Placement):
     @property
     def busy_s(self) -> tuple[Floats, Floats]:
         """What units and memory are busy for: those that a batch has a part of are busy for that part."""
-        compute_s, memory_s = Placement.busy_s.__get__(self)
+        compute_s, memory_s = super().busy_s
         if self.overlap:
             return compute_s, memory_s
         of_units, of_memory = self.batch_share
